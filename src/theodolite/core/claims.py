@@ -1,0 +1,110 @@
+"""A paper's statement, and the verdict that numbers give on it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from theodolite.core.rows import Rows, plain
+
+
+class Outcome(StrEnum):
+    """What the numbers say of a claim."""
+
+    HOLDS = "HOLDS"
+    FAILS = "FAILS"
+    UNDECIDED = "UNDECIDED"
+
+
+class Kind(StrEnum):
+    """A claim of the paper, or an error found in it."""
+
+    CLAIM = "claim"
+    ERRATUM = "erratum"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A value with its error; ``error`` is None where it is exact by definition."""
+
+    value: float
+    error: float | None = None
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"{self.value:.6g}"
+        return f"{self.value:.6g} ± {self.error:.2g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """An outcome, the numbers that decided it, and the reason in one sentence."""
+
+    outcome: Outcome
+    because: str
+    numbers: Mapping[str, Number | float | int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; every number has ``value`` and ``error``."""
+        numbers = {}
+        for name, given in self.numbers.items():
+            number = given if isinstance(given, Number) else Number(given)
+            numbers[name] = {"value": number.value, "error": number.error}
+        return plain(
+            {
+                "outcome": str(self.outcome),
+                "because": self.because,
+                "numbers": numbers,
+            }
+        )
+
+
+Check = Callable[[Rows, Rows], Verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of a paper with the check that judges it.
+
+    An erratum is a claim of its own: it HOLDS when the printed formula is refuted by
+    a counterexample computed on the spot and the corrected one stands.
+
+    Attributes:
+        name: Short name, unique within the study.
+        place: Theorem, equation, figure panel or table cell.
+        statement: The claim in our words; ``$…$`` is mathematics.
+        check: Function of predicted and measured rows.
+        rival: What else the numbers could have shown, and exclude.
+        kind: Claim or erratum.
+        printed: For an erratum, what the paper prints.
+        corrected: For an erratum, what is right.
+    """
+
+    name: str
+    place: str
+    statement: str
+    check: Check
+    rival: str
+    kind: Kind = Kind.CLAIM
+    printed: str = ""
+    corrected: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the check."""
+        return {
+            "claim": self.name,
+            "place": self.place,
+            "kind": str(self.kind),
+            "statement": self.statement,
+            "rival": self.rival,
+            "printed": self.printed,
+            "corrected": self.corrected,
+        }
+
+
+def holds_if(
+    condition: bool, because: str, numbers: Mapping[str, Number | float | int]
+) -> Verdict:
+    """HOLDS if the condition is met, else FAILS, with the same numbers."""
+    outcome = Outcome.HOLDS if condition else Outcome.FAILS
+    return Verdict(outcome=outcome, because=because, numbers=numbers)

@@ -1,0 +1,131 @@
+"""What an instrument returns: values with their errors and circumstances."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from theodolite.core.cost import Cost
+from theodolite.core.errors import TheodoliteError
+from theodolite.core.rows import Rows, plain
+from theodolite.core.status import NormMode, Status
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading:
+    """Base of all readings: frozen, labelled, with an error and a status.
+
+    A subclass lists its quantities in ``dims`` (name to dimension names) and says
+    in ``error_of`` which field holds the error of which quantity.
+
+    Attributes:
+        status: Whether to trust the values.
+        norm_mode: Statistics that normalisation layers used.
+        seed: Seed of whatever was random, None if nothing was.
+        cost: What the reading cost.
+        method: How it was computed, in a word or two.
+    """
+
+    dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    error_of: ClassVar[Mapping[str, str]] = {}
+
+    status: Status
+    norm_mode: NormMode
+    seed: int | None = None
+    cost: Cost = field(default_factory=Cost)
+    method: str = ""
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Return the labels along each dimension; counts from 0 by default."""
+        found: dict[str, list[Any]] = {}
+        for name, dims in self.dims.items():
+            for axis, dim in enumerate(dims):
+                size = np.shape(getattr(self, name))[axis]
+                if len(found.setdefault(dim, list(range(size)))) != size:
+                    raise TheodoliteError(
+                        f"{type(self).__name__}.{name} has {size} entries along "
+                        f"{dim!r}, wanted {len(found[dim])}: give it its own dim"
+                    )
+        return found
+
+    def rows(self, **labels: Any) -> Rows:
+        """Melt the reading into flat rows; the given labels win over its own."""
+        errors = set(self.error_of.values())
+        coordinates = self.coordinates()
+        melted: list[dict[str, Any]] = []
+        for name, dims in self.dims.items():
+            if name in errors:
+                continue
+            value = np.asarray(getattr(self, name))
+            error = self._error(name, value.shape)
+            for index in np.ndindex(value.shape):
+                place = {
+                    dim: coordinates[dim][i] for dim, i in zip(dims, index, strict=True)
+                }
+                melted.append(
+                    {
+                        "quantity": name,
+                        **place,
+                        "value": plain(value[index]),
+                        "error": None if error is None else plain(error[index]),
+                        **self._circumstances(),
+                        **labels,
+                    }
+                )
+        return Rows(melted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field as plain JSON values."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return plain({**found, "cost": self.cost.to_dict()})
+
+    def to_pandas(self, **labels: Any) -> "pandas.DataFrame":
+        """Return the rows as a data frame (extra ``theodolite[tables]``)."""
+        frame = _optional("pandas")
+        return frame.DataFrame(list(self.rows(**labels)))
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return a labelled dataset (extra ``theodolite[tables]``)."""
+        library = _optional("xarray")
+        variables = {
+            name: (dims, np.asarray(getattr(self, name)))
+            for name, dims in self.dims.items()
+        }
+        attributes = {
+            key: value
+            for key, value in self._circumstances().items()
+            if value is not None
+        }
+        return library.Dataset(variables, coords=self.coordinates(), attrs=attributes)
+
+    def _error(self, name: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        if name not in self.error_of:
+            return None
+        return np.broadcast_to(np.asarray(getattr(self, self.error_of[name])), shape)
+
+    def _circumstances(self) -> dict[str, Any]:
+        return {
+            "status": str(self.status),
+            "norm_mode": str(self.norm_mode),
+            "seed": self.seed,
+            "method": self.method,
+            "cpu_s": self.cost.cpu_s,
+            "passes": self.cost.passes,
+        }
+
+
+def _optional(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise TheodoliteError(
+            f"{name} is not installed, and this conversion needs it: "
+            "pip install 'theodolite[tables]'"
+        ) from error

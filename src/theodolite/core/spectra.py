@@ -1,0 +1,88 @@
+"""Numbers read off a list of eigenvalues.
+
+Both roads, theory and instruments, end in eigenvalues; what is read off them is
+defined here once.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from theodolite.core.errors import ConfigError
+
+Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    r"""A percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
+
+    Attributes:
+        ratio: The condition number; infinite where the percentile is 0.
+        largest: $|\lambda|_{\max}$.
+        small: $|\lambda|_{(q)}$.
+        error: Bound on the rounding error of ``ratio``, to first order.
+        resolved: False where ``small`` is below the rounding of its matrix, so
+            that ``ratio`` is only a lower bound on what exact arithmetic gives.
+    """
+
+    ratio: float
+    largest: float
+    small: float
+    error: float
+    resolved: bool
+
+
+def condition_of(
+    eigenvalues: np.ndarray,
+    *,
+    quantile: float = 0.1,
+    interpolation: Interpolation = "linear",
+    rounding: float | None = None,
+) -> Condition:
+    r"""Return the percentile condition number of a spectrum.
+
+    ``interpolation`` is NumPy's: where the percentile falls on the boundary between
+    two distinct values the choice shows in the second digit, so it is an argument.
+
+    Args:
+        eigenvalues: Real eigenvalues, in any order.
+        quantile: $q$; 0 gives the ordinary condition number.
+        interpolation: How to read between two order statistics.
+        rounding: Absolute error of the eigenvalues; $\varepsilon n |\lambda|_{\max}$
+            by default, the usual bound for a symmetric eigensolver.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, appendix B.
+
+    Example:
+        >>> condition_of(np.array([-2.0, 1.0, 4.0]), quantile=0.0).ratio
+        4.0
+    """
+    size = np.sort(np.abs(np.asarray(eigenvalues, dtype=np.float64)))
+    if size.size == 0:
+        raise ConfigError("a condition number of no eigenvalues was asked for")
+    if not 0 <= quantile < 1:
+        raise ConfigError(f"quantile {quantile} is not in [0, 1): try 0.1")
+    largest = float(size[-1])
+    small = float(np.quantile(size, quantile, method=interpolation))
+    if rounding is None:
+        rounding = float(np.finfo(np.float64).eps) * size.size * largest
+    resolved = small > rounding
+    ratio = largest / small if small > 0 else float("inf")
+    error = ratio * rounding * (1 / small + 1 / largest) if resolved else float("inf")
+    return Condition(ratio, largest, small, error, resolved)
+
+
+def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:
+    """Return the fraction of eigenvalues below ``-rounding``.
+
+    Example:
+        >>> index_of(np.array([-1.0, 0.0, 1.0, 2.0]))
+        0.25
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.size == 0:
+        raise ConfigError("an index of no eigenvalues was asked for")
+    return float(np.mean(values < -abs(rounding)))

@@ -1,0 +1,176 @@
+"""Means, intervals and paired tests over networks.
+
+The unit of replication is the network (the seed): inputs to one network share its
+weights and are not independent draws.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.core.errors import ConfigError
+from theodolite.core.seeds import stream
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over networks with its standard error.
+
+    Attributes:
+        mean: Sample mean.
+        stderr: Standard error of the mean; NaN for a single network.
+        std: Sample standard deviation (``ddof=1``); NaN for a single network.
+        n: Number of networks.
+    """
+
+    mean: float
+    stderr: float
+    std: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g} ± {self.stderr:.2g} (n = {self.n})"
+
+
+def estimate(values: Sequence[float] | np.ndarray) -> Estimate:
+    """Return mean, standard error and standard deviation over networks.
+
+    Example:
+        >>> print(estimate([1.0, 2.0, 3.0]))
+        2 ± 0.58 (n = 3)
+    """
+    sample = _sample(values)
+    std = float(sample.std(ddof=1)) if sample.size > 1 else float("nan")
+    return Estimate(
+        float(sample.mean()), std / float(np.sqrt(sample.size)), std, sample.size
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval, its level and the estimate it is for."""
+
+    low: float
+    high: float
+    level: float
+    centre: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def bootstrap_interval(
+    values: Sequence[float] | np.ndarray,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 9_999,
+    seed: int = 0,
+) -> Interval:
+    """Bias-corrected and accelerated bootstrap interval of the mean.
+
+    Notation: BCa of Efron (1987). A sample without spread gives a point.
+    """
+    from scipy.stats import bootstrap
+
+    sample = _sample(values)
+    if not 0 < level < 1:
+        raise ConfigError(f"level {level} is not between 0 and 1: try 0.95")
+    centre = float(sample.mean())
+    if sample.size < 2 or np.ptp(sample) == 0:
+        if sample.size < 2:
+            return Interval(float("-inf"), float("inf"), level, centre)
+        return Interval(centre, centre, level, centre)
+    found = bootstrap(
+        (sample,),
+        np.mean,
+        confidence_level=level,
+        n_resamples=n_resamples,
+        rng=stream(seed, "bootstrap"),
+    ).confidence_interval
+    return Interval(float(found.low), float(found.high), level, centre)
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two treatments of the same networks, compared pair by pair.
+
+    Attributes:
+        difference: Mean of first minus second.
+        stderr: Its standard error.
+        p_value: Two-sided sign-flip permutation p-value; exact up to 13 pairs.
+        n: Number of pairs.
+    """
+
+    difference: float
+    stderr: float
+    p_value: float
+    n: int
+
+
+def paired_test(
+    first: Sequence[float] | np.ndarray,
+    second: Sequence[float] | np.ndarray,
+    *,
+    n_resamples: int = 9_999,
+    seed: int = 0,
+) -> PairedTest:
+    """Test whether paired samples differ in mean, by flipping signs of differences."""
+    from scipy.stats import permutation_test
+
+    a, b = _sample(first), _sample(second)
+    if a.shape != b.shape:
+        raise ConfigError(
+            f"paired samples have {a.size} and {b.size} values: pass one pair a network"
+        )
+    gap = estimate(a - b)
+    if a.size < 2 or not np.any(a - b):
+        return PairedTest(gap.mean, gap.stderr, 1.0, a.size)
+    found = permutation_test(
+        (a, b),
+        lambda x, y, axis: np.mean(x - y, axis=axis),
+        permutation_type="samples",
+        n_resamples=n_resamples,
+        vectorized=True,
+        rng=stream(seed, "permutation"),
+    )
+    return PairedTest(gap.mean, gap.stderr, float(found.pvalue), a.size)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A least-squares line with the standard error of its slope."""
+
+    slope: float
+    intercept: float
+    slope_stderr: float
+    r_squared: float
+
+
+def fit_line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> Line:
+    """Fit a line; growth exponents are slopes on logarithmic axes.
+
+    Example:
+        >>> fit_line([0, 1, 2], [1, 3, 5]).slope
+        2.0
+    """
+    x, y = _sample(x), _sample(y)
+    if x.size != y.size or x.size < 3 or np.ptp(x) == 0:
+        raise ConfigError(
+            f"{x.size} abscissae and {y.size} ordinates do not fix a line with an "
+            "error: give at least 3 points at different abscissae"
+        )
+    dx, dy = x - x.mean(), y - y.mean()
+    slope = float(dx @ dy / (dx @ dx))
+    rest = dy - slope * dx
+    spread = float(dy @ dy)
+    stderr = float(np.sqrt(rest @ rest / (x.size - 2) / (dx @ dx)))
+    fit = 1.0 if spread == 0 else 1.0 - float(rest @ rest) / spread
+    return Line(slope, float(y.mean() - slope * x.mean()), stderr, fit)
+
+
+def _sample(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    sample = np.asarray(values, dtype=np.float64).ravel()
+    if sample.size == 0:
+        raise ConfigError("a statistic of no values was asked for: pass at least one")
+    return sample

@@ -1,0 +1,47 @@
+"""How far a number may be trusted, and under which normalisation it was taken."""
+
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """Outcome of a measurement; never a silent NaN."""
+
+    EXACT = "exact"
+    CONVERGED = "converged"
+    ROUNDING = "rounding"
+    MAX_MATVECS = "max_matvecs"
+    NONFINITE = "nonfinite"
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the value is right within its stated error."""
+        return self in (Status.EXACT, Status.CONVERGED)
+
+    @property
+    def advice(self) -> str:
+        """What the status means, and what to try."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.EXACT: "computed without iteration; the error is rounding",
+    Status.CONVERGED: "the residual is below the tolerance",
+    Status.ROUNDING: "below the rounding error of its matrix: read it as a bound",
+    Status.MAX_MATVECS: "stopped by the budget: raise max_matvecs or loosen tol",
+    Status.NONFINITE: "NaN or infinity met: check the data, the loss and the dtype",
+}
+
+
+class NormMode(StrEnum):
+    """Which statistics normalisation layers use while a number is taken.
+
+    ``BATCH``: each batch by its own statistics, differentiated through.
+    ``FULL``: statistics of all the data given, differentiated through.
+    ``FROZEN``: those statistics held constant.
+    ``EVAL``: running statistics, as at inference.
+    """
+
+    BATCH = "batch"
+    FULL = "full"
+    FROZEN = "frozen"
+    EVAL = "eval"

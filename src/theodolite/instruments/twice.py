@@ -1,0 +1,44 @@
+"""Replace operators whose second derivative torch gets wrong or lacks."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+
+
+@contextmanager
+def differentiable_twice() -> Iterator[None]:
+    """Make second derivatives right for all code that runs inside.
+
+    Weight normalisation is computed from elementary operators, because the double
+    backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
+    own size); attention takes its plain backend, the only one with a second derivative.
+    """
+    with sdpa_kernel(SDPBackend.MATH), _Replace():
+        yield
+
+
+class _Replace(TorchFunctionMode):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
+            return _weight_norm(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """Return g v / ‖v‖, the norm over all axes but one, or over all for dim −1."""
+    if dim == -1:
+        return v * (g / v.square().sum().sqrt())
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    return v * (g / v.square().sum(axes, keepdim=True).sqrt())

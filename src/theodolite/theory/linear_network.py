@@ -1,0 +1,168 @@
+r"""Deep linear n-shortcut networks from moments alone, at any weights.
+
+Loss, gradient and Hessian of $f(x) = Wx$ see the data only through second moments,
+so their cost does not depend on the number of samples.
+
+Notation: $D_r$ the map of unit $r$ ($I + \prod_l W^{r,l}$, or the bare product
+without skip); for layer $k$, $P_k$ the product of all that follows it and $Q_k$ of all
+that precedes it, bare matrices inside its own unit and $D$'s outside; $S_{kl}$ the
+product strictly between layers $l$ and $k$; $E = W\Sigma^{XX} - \Sigma^{YX}$.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.core import Blueprint, ConfigError
+from theodolite.theory.moments import Moments
+
+
+def linear_loss(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> float:
+    r"""Half mean square of a deep linear network.
+
+    $\frac12[\mathrm{tr}\,W\Sigma^{XX}W^\top - 2\,\mathrm{tr}\,W(\Sigma^{YX})^\top +
+    \mathrm{tr}\,\Sigma^{YY}]$.
+
+    Assumes: identity activations, no biases.
+
+    Args:
+        blueprint: Architecture.
+        weights: All matrices in the order applied, shape (depth, width, width).
+        moments: Second moments of the data.
+    """
+    w = _products(blueprint, weights, moments).whole
+    return 0.5 * float(
+        np.sum((w @ moments.xx) * w) - 2 * np.sum(w * moments.yx) + np.trace(moments.yy)
+    )
+
+
+def linear_gradient(
+    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+) -> np.ndarray:
+    r"""Gradient $P_k^\top E Q_k^\top$ with respect to every matrix.
+
+    Assumes: identity activations, no biases.
+
+    Returns:
+        Array of shape (depth, width, width).
+    """
+    parts = _products(blueprint, weights, moments)
+    error = parts.whole @ moments.xx - moments.yx
+    return np.swapaxes(parts.after, 1, 2) @ error @ np.swapaxes(parts.before, 1, 2)
+
+
+def linear_hessian(
+    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+) -> np.ndarray:
+    r"""Exact Hessian of a deep linear network, shape (depth·width², same).
+
+    $H_{kl} = (Q_k\Sigma^{XX}Q_l^\top) \otimes (P_k^\top P_l) + (S_{kl} \otimes
+    P_k^\top E Q_l^\top)K$ for $k > l$, $K$ the commutation matrix, and the first term
+    alone for $k = l$. Filling costs $O(L^2 d^4)$ for $L$ layers.
+
+    Assumes: identity activations, no biases; parameters in the order (layer, column,
+    row).
+
+    Args:
+        blueprint: Architecture.
+        weights: All matrices in the order applied, shape (depth, width, width).
+        moments: Second moments of the data.
+
+    References:
+        Bishop (1992), Exact calculation of the Hessian matrix for the multilayer
+        perceptron, specialised to linear units with skips.
+
+    Example:
+        >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
+        >>> y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> from theodolite.theory import moments
+        >>> plan = Blueprint(width=2, depth=1, shortcut=1)
+        >>> h = linear_hessian(plan, np.zeros((1, 2, 2)), moments(x, y))
+        >>> np.linalg.eigvalsh(h).round(10)
+        array([0.25727398, 0.25727398, 2.15939268, 2.15939268])
+    """
+    parts = _products(blueprint, weights, moments)
+    between = _between(blueprint, weights, parts.units)
+    after, before, depth, d = parts.after, parts.before, len(weights), len(moments.xx)
+    error = parts.whole @ moments.xx - moments.yx
+    hessian = np.empty((depth, d, d, depth, d, d))
+    for k in range(depth):
+        # Rows of layer k against all layers up to it, entries (column, row).
+        left = before[k] @ moments.xx @ np.swapaxes(before[: k + 1], 1, 2)
+        right = after[k].T @ after[: k + 1]
+        block = np.einsum("lab,lij->ailbj", left, right)
+        if k:
+            pull = after[k].T @ error @ np.swapaxes(before[:k], 1, 2)
+            block[:, :, :k] += np.einsum("laj,lib->ailbj", between[k, :k], pull)
+        hessian[k, :, :, : k + 1] = block
+        hessian[:k, :, :, k] = block[:, :, :k].transpose(2, 3, 4, 0, 1)
+    size = depth * d * d
+    return hessian.reshape(size, size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    whole: np.ndarray
+    units: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+
+
+def _products(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> _Products:
+    """Return W, the unit maps D, and P and Q of every layer."""
+    _check(blueprint, weights, moments)
+    n, d = blueprint.shortcut, blueprint.width
+    eye = np.eye(d)
+    before, after = np.empty_like(weights), np.empty_like(weights)
+    units = np.empty((blueprint.units, d, d))
+    whole = eye
+    for r in range(blueprint.units):
+        inner = eye
+        for layer in range(r * n, (r + 1) * n):
+            before[layer] = inner @ whole
+            inner = weights[layer] @ inner
+        units[r] = inner + eye if blueprint.skip else inner
+        whole = units[r] @ whole
+    rest = eye
+    for r in reversed(range(blueprint.units)):
+        inner = eye
+        for layer in reversed(range(r * n, (r + 1) * n)):
+            after[layer] = rest @ inner
+            inner = inner @ weights[layer]
+        rest = rest @ units[r]
+    return _Products(whole, units, before, after)
+
+
+def _between(
+    blueprint: Blueprint, weights: np.ndarray, units: np.ndarray
+) -> np.ndarray:
+    """Return S[k, l], the map from the output of layer l to the input of layer k."""
+    n, depth, d = blueprint.shortcut, len(weights), blueprint.width
+    found = np.zeros((depth, depth, d, d))
+    for start in range(depth):
+        carried, home = np.eye(d), start // n
+        for layer in range(start + 1, (home + 1) * n):
+            found[layer, start] = carried
+            carried = weights[layer] @ carried
+        for r in range(home + 1, blueprint.units):
+            inner = carried
+            for layer in range(r * n, (r + 1) * n):
+                found[layer, start] = inner
+                inner = weights[layer] @ inner
+            carried = units[r] @ carried
+    return found
+
+
+def _check(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> None:
+    if not blueprint.linear:
+        raise ConfigError(
+            f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "
+            f"bias={blueprint.bias}: moments suffice for linear networks without "
+            "biases only; measure this one with instruments.hessian"
+        )
+    wanted = (blueprint.depth, blueprint.width, blueprint.width)
+    if weights.shape != wanted or moments.width != blueprint.width:
+        raise ConfigError(
+            f"weights of shape {weights.shape} and moments of width {moments.width}: "
+            f"the blueprint wants {wanted} and width {blueprint.width}"
+        )

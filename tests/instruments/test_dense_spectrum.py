@@ -1,0 +1,59 @@
+"""Eigenvalues, condition and index, with errors that can be trusted."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.cases import CASES, shortcut_case
+from tests.oracles import looped_hessian
+from theodolite.core import Status
+from theodolite.instruments import HalfSquareLoss, condition, index, spectrum
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.double_backward], ids=lambda c: c.name
+)
+def test_eigenvalues_of_the_oracle(case):
+    model, batch, loss = case.make()
+    reading = spectrum(model, batch, loss=loss, norm_mode="batch")
+    model.train()
+    exact = np.linalg.eigvalsh(looped_hessian(model, batch, loss).detach().numpy())
+    np.testing.assert_allclose(
+        reading.eigenvalues, exact[::-1], atol=1e-12 * np.abs(exact).max()
+    )
+    assert np.all(np.diff(reading.eigenvalues) <= 0)
+    found = index(model, batch, loss=loss, norm_mode="batch")
+    assert found.index <= (exact < 0).mean() <= found.index + found.index_error
+
+
+def test_condition_and_its_percentile():
+    model, batch, loss = shortcut_case()
+    values = np.abs(spectrum(model, batch, loss=loss, norm_mode="batch").eigenvalues)
+    reading = condition(model, batch, loss=loss, norm_mode="batch", quantile=0.1)
+    assert reading.ratio == pytest.approx(values.max() / np.quantile(values, 0.1))
+    assert reading.status is Status.EXACT
+    assert 0 < reading.ratio_error < 1e-6 * reading.ratio
+
+
+def test_a_percentile_below_rounding_is_said_to_be_a_bound():
+    model = nn.Linear(3, 1, bias=False, dtype=torch.float64)
+    x = torch.eye(3, dtype=torch.float64) * torch.tensor([1.0, 1.0, 1e-9])
+    reading = condition(
+        model, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch", quantile=0.0
+    )
+    assert reading.status is Status.ROUNDING
+    assert reading.ratio_error == np.inf
+    assert not reading.status.trusted
+
+
+def test_rows_carry_all_that_a_number_needs():
+    model, batch, loss = shortcut_case()
+    rows = condition(model, batch, loss=loss, norm_mode="eval").rows(depth=4)
+    ratio = rows.only(quantity="ratio")
+    assert ratio["error"] > 0
+    assert ratio["norm_mode"] == "eval"
+    assert ratio["status"] == "exact"
+    assert ratio["depth"] == 4
+    assert ratio["passes"] == 37
+    assert ratio["cpu_s"] > 0

@@ -1,0 +1,106 @@
+"""Every instrument leaves the model as found, also after an exception."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.cases import CASES
+from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments import condition, hessian, index, preserve, spectrum
+
+
+def portrait(model):
+    """Everything about a model that a user could notice, by identity and by bits."""
+    tensors = {}
+    for name, p in [*model.named_parameters(), *model.named_buffers()]:
+        grad = getattr(p, "grad", None)
+        tensors[name] = (
+            id(p),
+            p.detach().numpy().tobytes(),
+            p.requires_grad,
+            None if grad is None else (id(grad), grad.numpy().tobytes()),
+            p._version,
+        )
+    modules = {
+        name: (
+            m.training,
+            list(m._forward_hooks),
+            list(m._forward_pre_hooks),
+            list(m._parameters),
+            {key: b is None for key, b in m._buffers.items()},
+        )
+        for name, m in model.named_modules()
+    }
+    randomness = (
+        torch.get_rng_state().numpy().tobytes(),
+        np.random.get_state()[1].tobytes(),  # noqa: NPY002
+        random.getstate(),
+    )
+    return tensors, modules, randomness
+
+
+def without_versions(picture):
+    tensors, modules, randomness = picture
+    return {k: v[:-1] for k, v in tensors.items()}, modules, randomness
+
+
+def prepare(case):
+    model, batch, loss = case.make()
+    loss(model(batch[0]), batch[1]).backward()
+    model.register_forward_hook(lambda *_: None)
+    for i, module in enumerate(model.modules()):
+        module.training = bool(i % 2)
+    return model, batch, loss
+
+
+@pytest.mark.parametrize("instrument", [hessian, spectrum, condition, index])
+@pytest.mark.parametrize("mode", list(NormMode))
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_left_as_found(case, mode, instrument):
+    model, batch, loss = prepare(case)
+    before = portrait(model)
+    instrument(model, batch, loss=loss, norm_mode=mode)
+    after = portrait(model)
+    assert without_versions(after) == without_versions(before)
+    # Parameters were not even written to, so graphs that hold them stay valid.
+    for name, _ in model.named_parameters():
+        assert after[0][name][-1] == before[0][name][-1]
+
+
+@pytest.mark.parametrize("mode", list(NormMode))
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_left_as_found_after_an_exception(case, mode):
+    model, batch, _ = prepare(case)
+    before = portrait(model)
+
+    def failing(network, given):
+        network(given[0])
+        torch.rand(3)
+        np.random.rand(3)  # noqa: NPY002
+        network.register_forward_pre_hook(lambda *_: None)
+        return torch.tensor(torch.nan)
+
+    with pytest.raises(MeasurementError):
+        hessian(model, batch, loss=failing, norm_mode=mode)
+    assert without_versions(portrait(model)) == without_versions(before)
+
+
+def test_hostile_code_is_undone():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    model[0].weight.grad = torch.ones(2, 2)
+    before = portrait(model)
+    with preserve(model):
+        model[0].weight.data = torch.zeros(3, 3)
+        model[0].weight.requires_grad_(False)
+        model[0].weight.grad.zero_()
+        model[0].bias.grad = torch.ones(2)
+        model[0].bias.data.fill_(torch.nan)
+        model[1].register_buffer("running_mean", None)
+        model[1].register_buffer("extra", torch.ones(1))
+        model[1].running_var.mul_(2)
+        model.double()
+        model.eval()
+    assert without_versions(portrait(model)) == without_versions(before)

@@ -1,5 +1,6 @@
 """One description of an architecture, read by theory and built by networks."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -28,14 +29,19 @@ def parse_activation(spec: str) -> tuple[str, tuple[float, ...]]:
         >>> parse_activation("polynomial:1.5,1")
         ('polynomial', (1.5, 1.0))
     """
-    name, _, rest = spec.partition(":")
+    if not isinstance(spec, str):
+        raise ConfigError(
+            f"activation {spec!r} is not a string: write for instance 'tanh'"
+        )
+    name, colon, rest = spec.partition(":")
     if name not in ACTIVATIONS:
         raise unknown_name("activation", name, ACTIVATIONS)
     try:
-        coefficients = tuple(float(part) for part in rest.split(",")) if rest else ()
+        coefficients = tuple(float(part) for part in rest.split(",")) if colon else ()
     except ValueError:
-        coefficients = ()
-    if (name == "polynomial") != bool(coefficients):
+        coefficients = (math.nan,)
+    wanted = name == "polynomial"
+    if wanted != bool(colon) or not all(map(math.isfinite, coefficients)):
         raise ConfigError(
             f"activation {spec!r}: polynomial takes numbers after a colon, others "
             "take none; write for instance 'polynomial:1.5,1' or 'tanh'"
@@ -98,10 +104,13 @@ class Blueprint:
             parse_activation(getattr(self, position))
         if self.init not in get_args(Initialisation):
             raise unknown_name("initialisation", self.init, get_args(Initialisation))
-        if not self.init_scale > 0:
+        for name in ("skip", "bias"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ConfigError(f"{name} is {value!r}: pass True or False")
+        scale = self.init_scale
+        if not isinstance(scale, int | float) or not 0 < scale < math.inf:
             raise ConfigError(
-                f"init_scale is {self.init_scale}: pass a positive number, "
-                "or init='zero'"
+                f"init_scale is {scale!r}: pass a positive number, or init='zero'"
             )
 
     @property

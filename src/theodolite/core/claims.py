@@ -1,5 +1,6 @@
 """A paper's statement, and the verdict that numbers give on it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -105,6 +106,16 @@ class Claim:
 def holds_if(
     condition: bool, because: str, numbers: Mapping[str, Number | float | int]
 ) -> Verdict:
-    """HOLDS if the condition is met, else FAILS, with the same numbers."""
+    """HOLDS if the condition is met, else FAILS, with the same numbers.
+
+    A number that is NaN decides nothing: the verdict is then UNDECIDED.
+    """
+    values = [n.value if isinstance(n, Number) else n for n in numbers.values()]
+    if any(math.isnan(value) for value in values):
+        lost = [
+            name for name, value in zip(numbers, values, strict=True) if value != value
+        ]
+        because = f"{', '.join(lost)} could not be computed"
+        return Verdict(outcome=Outcome.UNDECIDED, because=because, numbers=numbers)
     outcome = Outcome.HOLDS if condition else Outcome.FAILS
     return Verdict(outcome=outcome, because=because, numbers=numbers)

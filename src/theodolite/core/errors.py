@@ -40,7 +40,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
         "unknown dataset 'mnits': did you mean 'mnist'? known: digits, mnist"
     """
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.4)
+    near = get_close_matches(str(name), names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}"

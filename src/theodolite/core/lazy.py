@@ -7,6 +7,7 @@ name, so that ``theodolite --help`` and ``theodolite list`` import neither.
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -17,7 +18,8 @@ def attach(
 
     Args:
         package: The room's ``__name__``.
-        exports: Module of the room to the public names it holds.
+        exports: Module of the room to the public names it holds. A name may be that
+            of its module: importing the module does not then hide the name.
     """
     home = {name: module for module, names in exports.items() for name in names}
 
@@ -28,5 +30,13 @@ def attach(
         setattr(sys.modules[package], name, value)
         return value
 
+    class Room(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            # Python binds a submodule to its package once it is imported, by whomever.
+            if isinstance(value, ModuleType) and home.get(name) == name:
+                value = getattr(value, name)
+            super().__setattr__(name, value)
+
+    sys.modules[package].__class__ = Room
     names = sorted(home)
-    return load, lambda: names, names
+    return load, lambda: list(names), names

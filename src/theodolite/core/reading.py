@@ -1,6 +1,6 @@
 """What an instrument returns: values with their errors and circumstances."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
+_COLUMNS = {"quantity", "value", "error"}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
     """Base of all readings: frozen, labelled, with an error and a status.
 
     A subclass lists its quantities in ``dims`` (name to dimension names) and says
-    in ``error_of`` which field holds the error of which quantity.
+    in ``error_of`` which field holds the error of which quantity. It may override
+    :meth:`coordinates` to label its dimensions.
 
     Attributes:
         status: Whether to trust the values.
@@ -43,20 +46,15 @@ class Reading:
     def coordinates(self) -> dict[str, list[Any]]:
         """Return the labels along each dimension; counts from 0 by default."""
         found: dict[str, list[Any]] = {}
-        for name, dims in self.dims.items():
-            for axis, dim in enumerate(dims):
-                size = np.shape(getattr(self, name))[axis]
-                if len(found.setdefault(dim, list(range(size)))) != size:
-                    raise TheodoliteError(
-                        f"{type(self).__name__}.{name} has {size} entries along "
-                        f"{dim!r}, wanted {len(found[dim])}: give it its own dim"
-                    )
-        return found
+        for _, dim, size in self._axes():
+            found.setdefault(dim, list(range(size)))
+        return self._checked(found)
 
     def rows(self, **labels: Any) -> Rows:
         """Melt the reading into flat rows; the given labels win over its own."""
         errors = set(self.error_of.values())
-        coordinates = self.coordinates()
+        coordinates = self._checked(self.coordinates())
+        circumstances = self._circumstances()
         melted: list[dict[str, Any]] = []
         for name, dims in self.dims.items():
             if name in errors:
@@ -73,7 +71,8 @@ class Reading:
                         **place,
                         "value": plain(value[index]),
                         "error": None if error is None else plain(error[index]),
-                        **self._circumstances(),
+                        **circumstances,
+                        **place,  # a dimension may be the seed
                         **labels,
                     }
                 )
@@ -101,12 +100,41 @@ class Reading:
             for key, value in self._circumstances().items()
             if value is not None
         }
-        return library.Dataset(variables, coords=self.coordinates(), attrs=attributes)
+        coordinates = self._checked(self.coordinates())
+        return library.Dataset(variables, coords=coordinates, attrs=attributes)
+
+    def _axes(self) -> Iterator[tuple[str, str, int]]:
+        for name, dims in self.dims.items():
+            shape = np.shape(getattr(self, name))
+            if len({*dims} - _COLUMNS) != len(dims) or len(dims) != len(shape):
+                raise TheodoliteError(
+                    f"{type(self).__name__}.{name} has shape {shape} and dims {dims}: "
+                    "give every axis a dim of its own, not named quantity, value or "
+                    "error"
+                )
+            for dim, size in zip(dims, shape, strict=True):
+                yield name, dim, size
+
+    def _checked(self, coordinates: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        for name, dim, size in self._axes():
+            if (wanted := len(coordinates.get(dim, ()))) != size:
+                raise TheodoliteError(
+                    f"{type(self).__name__}.{name} has {size} entries along {dim!r}, "
+                    f"wanted {wanted}: give it its own dim"
+                )
+        return coordinates
 
     def _error(self, name: str, shape: tuple[int, ...]) -> np.ndarray | None:
         if name not in self.error_of:
             return None
-        return np.broadcast_to(np.asarray(getattr(self, self.error_of[name])), shape)
+        error = np.asarray(getattr(self, self.error_of[name]))
+        try:
+            return np.broadcast_to(error, shape)
+        except ValueError:
+            raise TheodoliteError(
+                f"{type(self).__name__}.{self.error_of[name]} has shape {error.shape}, "
+                f"wanted that of {name}, {shape}: give every value its error"
+            ) from None
 
     def _circumstances(self) -> dict[str, Any]:
         return {

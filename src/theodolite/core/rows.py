@@ -7,6 +7,8 @@ dimensions, a ``value`` and, for what was measured, an ``error``.
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ Row = Mapping[str, Any]
 
 class Rows(Sequence[Row]):
     """An immutable table of rows with just the verbs that studies need.
+
+    Rows go in as plain JSON values and come out as copies.
 
     Example:
         >>> rows = Rows([{"quantity": "loss", "depth": 2, "value": 0.5},
@@ -31,20 +35,27 @@ class Rows(Sequence[Row]):
     __slots__ = ("_rows",)
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self._rows: tuple[Row, ...] = tuple(dict(row) for row in rows)
+        self._rows: tuple[dict[str, Any], ...] = tuple(plain(dict(r)) for r in rows)
+
+    @classmethod
+    def _of(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
+        found = cls.__new__(cls)
+        found._rows = tuple(rows)
+        return found
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._rows[index]
-        return Rows(found) if isinstance(index, slice) else found
+        if isinstance(index, slice):
+            return Rows._of(self._rows[index])
+        return dict(self._rows[index])
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
+        return (dict(row) for row in self._rows)
 
     def __add__(self, other: Iterable[Row]) -> "Rows":
-        return Rows([*self._rows, *other])
+        return Rows._of((*self._rows, *Rows(other)._rows))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and to_lines(self) == to_lines(other)
@@ -56,11 +67,12 @@ class Rows(Sequence[Row]):
 
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
-        return Rows(
+        wanted = plain(labels)
+        return Rows._of(
             row
             for row in self._rows
-            if all(row.get(key) == want for key, want in labels.items())
-            and (test is None or test(row))
+            if all(row.get(key) == want for key, want in wanted.items())
+            and (test is None or test(dict(row)))
         )
 
     def column(self, name: str) -> list[Any]:
@@ -69,14 +81,23 @@ class Rows(Sequence[Row]):
 
     def values(self, name: str = "value") -> np.ndarray:
         """Return one numeric column as float64, NaN where a row lacks it."""
-        return np.array(
-            [math.nan if (v := row.get(name)) is None else v for row in self._rows],
-            dtype=np.float64,
-        )
+        found = [math.nan if v is None else v for v in self.column(name)]
+        try:
+            return np.array(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TheodoliteError(
+                f"column {name!r} holds more than numbers: take column({name!r})"
+            ) from error
 
     def levels(self, name: str) -> list[Any]:
         """Return the distinct values of a label, sorted, absent ones left out."""
-        return sorted({row[name] for row in self._rows if row.get(name) is not None})
+        try:
+            return sorted({v for v in self.column(name) if v is not None})
+        except TypeError as error:
+            raise TheodoliteError(
+                f"column {name!r} holds values of several types or lists, which have "
+                f"no order: take column({name!r})"
+            ) from error
 
     def only(self, **labels: Any) -> Row:
         """Return the one row with these labels, or refuse."""
@@ -90,26 +111,43 @@ class Rows(Sequence[Row]):
 
     def value(self, **labels: Any) -> float:
         """Return the value of the one row with these labels."""
-        return float(self.only(**labels)["value"])
+        value = self.only(**labels).get("value")
+        if not isinstance(value, int | float):
+            raise TheodoliteError(
+                f"the row with {labels} has the value {value!r}, wanted a number: "
+                "take only() for the whole row"
+            )
+        return float(value)
 
 
 def plain(value: Any) -> Any:
-    """Turn NumPy scalars, arrays, enums and tuples into plain JSON values.
+    """Turn NumPy values, enums, dataclasses, tuples and sets into JSON values.
 
     Example:
         >>> plain({"a": np.float64(1.5), "b": (1, 2)})
         {'a': 1.5, 'b': [1, 2]}
     """
+    if value is None or type(value) in (str, float, int, bool):
+        return value
+    if isinstance(value, Enum):
+        return plain(value.value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
+    if isinstance(value, np.floating):
+        return float(value)
     if isinstance(value, np.generic):
         return value.item()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Sequence | set | frozenset):
+    if isinstance(value, Sequence):
         return [plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        # Any fixed order will do; that of the set hangs on the hash seed.
+        return sorted((plain(item) for item in value), key=repr)
     return value
 
 
@@ -135,4 +173,5 @@ def to_lines(rows: Iterable[Row]) -> str:
 
 def from_lines(text: str) -> Rows:
     """Read rows that :func:`to_lines` wrote."""
-    return Rows(json.loads(line) for line in text.splitlines() if line.strip())
+    # Not splitlines: JSON leaves U+0085, U+2028 and U+2029 in strings as they are.
+    return Rows(json.loads(line) for line in text.split("\n") if line.strip())

@@ -14,6 +14,8 @@ from theodolite.core.errors import ConfigError
 def derive(seed: int, *labels: str | int) -> int:
     """Return a seed of 63 bits for the stream that the labels name.
 
+    A NumPy integer is the same label as the int, an enum of strings as its string.
+
     Example:
         >>> derive(0, "trial", 1) == derive(0, "trial", 1)
         True
@@ -21,7 +23,7 @@ def derive(seed: int, *labels: str | int) -> int:
         False
     """
     check_seed(seed)
-    text = "\x1f".join([str(seed), *(f"{type(x).__name__}:{x}" for x in labels)])
+    text = "\x1f".join([str(seed), *map(_tagged, labels)])
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
@@ -38,3 +40,19 @@ def check_seed(seed: int) -> None:
         raise ConfigError(
             f"seed {seed!r} is not a whole number from 0 up: pass one such as 0"
         )
+
+
+def _tagged(label: str | int) -> str:
+    # The tag keeps 1 from "1"; the escapes, a separator inside a label from one
+    # between labels.
+    if isinstance(label, str):
+        text = str(label).replace("\x1e", "\x1e0").replace("\x1f", "\x1e1")
+        return f"str:{text}"
+    if isinstance(label, bool | np.bool_):
+        return f"bool:{bool(label)}"
+    if isinstance(label, int | np.integer):
+        return f"int:{int(label)}"
+    raise ConfigError(
+        f"label {label!r} of a stream is neither a string nor a whole number: "
+        "pass its name or its index"
+    )

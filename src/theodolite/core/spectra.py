@@ -5,11 +5,11 @@ defined here once.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError
+from theodolite.core.errors import ConfigError, unknown_name
 
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
@@ -17,6 +17,8 @@ Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 @dataclass(frozen=True)
 class Condition:
     r"""A percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
+
+    Where an eigenvalue is NaN or infinite, all numbers are NaN and not resolved.
 
     Attributes:
         ratio: The condition number; infinite where the percentile is 0.
@@ -60,11 +62,15 @@ def condition_of(
         >>> condition_of(np.array([-2.0, 1.0, 4.0]), quantile=0.0).ratio
         4.0
     """
-    size = np.sort(np.abs(np.asarray(eigenvalues, dtype=np.float64)))
-    if size.size == 0:
-        raise ConfigError("a condition number of no eigenvalues was asked for")
+    size = np.sort(np.abs(_spectrum(eigenvalues)))
     if not 0 <= quantile < 1:
         raise ConfigError(f"quantile {quantile} is not in [0, 1): try 0.1")
+    if interpolation not in get_args(Interpolation):
+        raise unknown_name("interpolation", interpolation, get_args(Interpolation))
+    if rounding is not None and not rounding >= 0:
+        raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
+    if not np.isfinite(size).all():
+        return Condition(*[float("nan")] * 4, resolved=False)
     largest = float(size[-1])
     small = float(np.quantile(size, quantile, method=interpolation))
     if rounding is None:
@@ -76,13 +82,22 @@ def condition_of(
 
 
 def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:
-    """Return the fraction of eigenvalues below ``-rounding``.
+    """Return the fraction of eigenvalues below ``-rounding``; NaN if one is NaN.
 
     Example:
         >>> index_of(np.array([-1.0, 0.0, 1.0, 2.0]))
         0.25
     """
-    values = np.asarray(eigenvalues, dtype=np.float64)
-    if values.size == 0:
-        raise ConfigError("an index of no eigenvalues was asked for")
+    values = _spectrum(eigenvalues)
+    if np.isnan(values).any():
+        return float("nan")
     return float(np.mean(values < -abs(rounding)))
+
+
+def _spectrum(eigenvalues: np.ndarray) -> np.ndarray:
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ConfigError(
+            f"eigenvalues have shape {values.shape}: pass a list of at least one"
+        )
+    return values

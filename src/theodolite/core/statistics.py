@@ -1,7 +1,8 @@
 """Means, intervals and paired tests over networks.
 
 The unit of replication is the network (the seed): inputs to one network share its
-weights and are not independent draws.
+weights and are not independent draws. A NaN or infinite value is never left out: it
+makes the spread, the interval and the p-value NaN.
 """
 
 from collections.abc import Sequence
@@ -41,10 +42,10 @@ def estimate(values: Sequence[float] | np.ndarray) -> Estimate:
         2 ± 0.58 (n = 3)
     """
     sample = _sample(values)
-    std = float(sample.std(ddof=1)) if sample.size > 1 else float("nan")
-    return Estimate(
-        float(sample.mean()), std / float(np.sqrt(sample.size)), std, sample.size
-    )
+    with np.errstate(invalid="ignore", over="ignore"):  # of diverged networks
+        mean = float(sample.mean())
+        std = float(sample.std(ddof=1)) if sample.size > 1 else float("nan")
+    return Estimate(mean, std / float(np.sqrt(sample.size)), std, sample.size)
 
 
 @dataclass(frozen=True)
@@ -76,19 +77,24 @@ def bootstrap_interval(
     sample = _sample(values)
     if not 0 < level < 1:
         raise ConfigError(f"level {level} is not between 0 and 1: try 0.95")
-    centre = float(sample.mean())
-    if sample.size < 2 or np.ptp(sample) == 0:
-        if sample.size < 2:
-            return Interval(float("-inf"), float("inf"), level, centre)
+    centre = estimate(sample).mean
+    if not np.isfinite(sample).all():
+        return Interval(float("nan"), float("nan"), level, centre)
+    if sample.size < 2:
+        return Interval(float("-inf"), float("inf"), level, centre)
+    spread = float(np.ptp(sample))
+    if spread == 0:
         return Interval(centre, centre, level, centre)
+    # Centred and scaled, since the acceleration cubes deviations, which underflow.
     found = bootstrap(
-        (sample,),
+        ((sample - centre) / spread,),
         np.mean,
         confidence_level=level,
         n_resamples=n_resamples,
         rng=stream(seed, "bootstrap"),
     ).confidence_interval
-    return Interval(float(found.low), float(found.high), level, centre)
+    low, high = centre + spread * found.low, centre + spread * found.high
+    return Interval(float(low), float(high), level, centre)
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,8 @@ class PairedTest:
     Attributes:
         difference: Mean of first minus second.
         stderr: Its standard error.
-        p_value: Two-sided sign-flip permutation p-value; exact up to 13 pairs.
+        p_value: Two-sided sign-flip permutation p-value; exact up to 13 pairs, NaN
+            where a difference is.
         n: Number of pairs.
     """
 
@@ -123,8 +130,12 @@ def paired_test(
         raise ConfigError(
             f"paired samples have {a.size} and {b.size} values: pass one pair a network"
         )
-    gap = estimate(a - b)
-    if a.size < 2 or not np.any(a - b):
+    with np.errstate(invalid="ignore"):  # of infinite values
+        difference = a - b
+    gap = estimate(difference)
+    if not np.isfinite(difference).all():
+        return PairedTest(gap.mean, gap.stderr, float("nan"), a.size)
+    if a.size < 2 or not np.any(difference):
         return PairedTest(gap.mean, gap.stderr, 1.0, a.size)
     found = permutation_test(
         (a, b),
@@ -160,12 +171,14 @@ def fit_line(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
             f"{x.size} abscissae and {y.size} ordinates do not fix a line with an "
             "error: give at least 3 points at different abscissae"
         )
+    if np.ptp(y) == 0:  # else r² would be that of the rounding of the mean
+        return Line(0.0, float(y[0]), 0.0, 1.0)
     dx, dy = x - x.mean(), y - y.mean()
     slope = float(dx @ dy / (dx @ dx))
     rest = dy - slope * dx
     spread = float(dy @ dy)
     stderr = float(np.sqrt(rest @ rest / (x.size - 2) / (dx @ dx)))
-    fit = 1.0 if spread == 0 else 1.0 - float(rest @ rest) / spread
+    fit = 1.0 - float(rest @ rest) / spread
     return Line(slope, float(y.mean() - slope * x.mean()), stderr, fit)
 
 

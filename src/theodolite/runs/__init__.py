@@ -1,1 +1,50 @@
-"""The runs room."""
+"""Run folders: a run is a config, its hash names a folder, finished cells stay.
+
+A study makes a :class:`RunFolder` from a :class:`RunSpec`, hands its cells to
+:func:`execute` and reads ``folder.rows()``. Killed at any moment, it resumes.
+"""
+
+from theodolite.runs.catalogue import latest, runs_in
+from theodolite.runs.cells import Cell, cell_key, cell_name, describe
+from theodolite.runs.execute import Execution, execute
+from theodolite.runs.folder import RunFolder
+from theodolite.runs.inprocess import InProcess
+from theodolite.runs.launch import Launch
+from theodolite.runs.pool import Pool
+from theodolite.runs.progress import (
+    LiveProgress,
+    Progress,
+    QuietProgress,
+    progress_for,
+)
+from theodolite.runs.provenance import provenance, usable_cores
+from theodolite.runs.spec import RunSpec
+from theodolite.runs.task import Computed, Executor, Report, State, Task, Work
+
+__all__ = [
+    "Cell",
+    "Computed",
+    "Execution",
+    "Executor",
+    "InProcess",
+    "Launch",
+    "LiveProgress",
+    "Pool",
+    "Progress",
+    "QuietProgress",
+    "Report",
+    "RunFolder",
+    "RunSpec",
+    "State",
+    "Task",
+    "Work",
+    "cell_key",
+    "cell_name",
+    "describe",
+    "execute",
+    "latest",
+    "progress_for",
+    "provenance",
+    "runs_in",
+    "usable_cores",
+]

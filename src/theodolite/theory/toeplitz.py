@@ -48,8 +48,11 @@ class ToeplitzSpectrum:
         kept = np.abs(values) > len(even) * np.finfo(float).eps * np.abs(values).max()
         self._inverse = 1 / values[kept]
         self._reach = paired / (units * np.sin(theta / 2) ** 2)
-        # Eigenvectors of each block seen through the range of the symmetric part.
-        self._seen = np.conj(np.swapaxes(vectors, 1, 2)) @ basis[:, kept]
+        # Eigenvectors of each block seen through the range of the symmetric part, real
+        # above imaginary parts: conjugate blocks cancel what is imaginary in the sum.
+        seen = np.conj(np.swapaxes(vectors, 1, 2)) @ basis[:, kept]
+        parts = np.stack([np.real(seen), np.imag(seen)])
+        self._seen = parts.reshape(-1, int(kept.sum()))
         self.size = units * len(even)
         self.bound = 1.01 * float(
             np.abs(self._values).max() + units * np.abs(values).max()
@@ -62,10 +65,8 @@ class ToeplitzSpectrum:
             return inside
         gaps = self._values - level
         gaps = np.where(gaps == 0, np.finfo(float).tiny, gaps)
-        scaled = self._seen * (self._reach[:, None] / gaps)[:, :, None]
-        resolvent = np.einsum(
-            "kap,kaq->pq", np.conj(self._seen), scaled, optimize=True
-        ).real
+        scale = np.tile((self._reach[:, None] / gaps).ravel(), 2)
+        resolvent = (self._seen * scale[:, None]).T @ self._seen
         capacitance = -np.diag(self._inverse) - (resolvent + resolvent.T) / 2
         extra = int((np.linalg.eigvalsh(capacitance) < 0).sum())
         return inside + extra - int((self._inverse > 0).sum())

@@ -1,0 +1,57 @@
+"""Random crops and flips of image batches, on any device."""
+
+import torch
+from torch.nn.functional import pad
+
+from theodolite.core import ConfigError, DataError
+
+
+def augment(
+    images: torch.Tensor,
+    *,
+    generator: torch.Generator,
+    padding: int = 4,
+    flip: bool = True,
+) -> torch.Tensor:
+    """Crop each image at random from its zero-padded self, and mirror half of them.
+
+    Draws are made on the generator's device, so a CPU generator gives the same crops
+    on every device. Zeros mean black for raw pixels and the mean colour for
+    standardised ones.
+
+    Args:
+        images: (N, C, H, W), any dtype and device; left as it is.
+        generator: Source of all randomness.
+        padding: Zeros on every side, hence the largest shift.
+        flip: Whether to mirror left and right with probability one half.
+
+    Returns:
+        A new tensor of the same shape, dtype and device.
+
+    References:
+        He et al. (2016), Deep Residual Learning for Image Recognition, section 4.2.
+    """
+    if images.ndim != 4:
+        raise DataError(
+            f"images have shape {tuple(images.shape)}: pass a batch (N, C, H, W)"
+        )
+    if isinstance(padding, bool) or not isinstance(padding, int) or padding < 0:
+        raise ConfigError(f"padding is {padding!r}: pass a whole number from 0 up")
+    n, channels, height, width = images.shape
+    home = images.device
+
+    def draw(top: int) -> torch.Tensor:
+        kind = generator.device
+        return torch.randint(top, (n, 1), generator=generator, device=kind).to(home)
+
+    rows = draw(2 * padding + 1) + torch.arange(height, device=home)
+    columns = draw(2 * padding + 1) + torch.arange(width, device=home)
+    if flip:
+        columns = torch.where(draw(2) == 1, columns.flip(1), columns)
+    padded = pad(images, (padding,) * 4)
+    return padded[
+        torch.arange(n, device=home)[:, None, None, None],
+        torch.arange(channels, device=home)[:, None, None],
+        rows[:, None, :, None],
+        columns[:, None, None, :],
+    ]

@@ -1,0 +1,89 @@
+"""Whitening to the leading principal components."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.core import ConfigError, DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    r"""The map $x \mapsto \Lambda^{-1/2} V^\top (x - \bar x)$.
+
+    Attributes:
+        mean: $\bar x$, shape (d,).
+        components: $V$, one unit eigenvector a column, shape (d, k); the entry of
+            largest size in each is positive.
+        eigenvalues: Diagonal of $\Lambda$, descending, shape (k,).
+    """
+
+    mean: np.ndarray
+    components: np.ndarray
+    eigenvalues: np.ndarray
+
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """Return whitened rows (N, k), of the data fitted or of others."""
+        rows = _matrix(x)
+        if rows.shape[1] != len(self.mean):
+            raise DataError(
+                f"samples have {rows.shape[1]} entries, this whitening was fitted to "
+                f"{len(self.mean)}: pass samples of the same kind"
+            )
+        return (rows - self.mean) @ self.components / np.sqrt(self.eigenvalues)
+
+
+def whiten(x: np.ndarray, k: int = 10) -> Whitening:
+    r"""Fit the whitening to the ``k`` leading principal components.
+
+    The covariance is $\frac{1}{m}\sum (x-\bar x)(x-\bar x)^\top$, so the whitened
+    training rows satisfy $\frac{1}{m} X^\top X = I$.
+
+    Args:
+        x: Rows (m, d), for instance ``dataset.flat()``.
+        k: Components to keep.
+
+    Raises:
+        DataError: The data span fewer than ``k`` directions: the k-th eigenvalue is
+            below $\varepsilon\, d$ times the largest, the error of the eigensolver.
+
+    Example:
+        >>> x = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+        >>> whiten(x, k=2).eigenvalues
+        array([2. , 0.5])
+    """
+    rows = _matrix(x)
+    width = rows.shape[1]
+    if (
+        isinstance(k, bool)
+        or not isinstance(k, int | np.integer)
+        or not 1 <= k <= width
+    ):
+        raise ConfigError(f"k is {k!r}: pass a whole number from 1 to {width}")
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(rows))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rounding = float(np.finfo(np.float64).eps) * width * float(values[0])
+    rank = int((values > rounding).sum())
+    if rank < k:
+        raise DataError(
+            f"{len(rows)} samples of {width} entries span {rank} directions, "
+            f"k={k} were asked for: pass k={rank} or more varied samples"
+            if rank
+            else f"all {len(rows)} samples are equal: whitening needs varied samples"
+        )
+    vectors = vectors[:, :k]
+    peak = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
+    return Whitening(mean, vectors * np.sign(peak), values[:k].copy())
+
+
+def _matrix(x: np.ndarray) -> np.ndarray:
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2 or rows.size == 0:
+        raise DataError(
+            f"samples have shape {rows.shape}: pass rows (N, d), such as dataset.flat()"
+        )
+    if not np.isfinite(rows).all():
+        raise DataError("samples hold NaN or infinity: clean or drop them first")
+    return rows

@@ -1,0 +1,118 @@
+"""Numbers as a reader wants them: as many digits as their error leaves."""
+
+import math
+from decimal import Context, Decimal
+
+MINUS, TIMES, PLUS_MINUS = "\u2212", "\u00d7", "\u00b1"
+ABSENT, INFINITE = "\u2014", "\u221e"
+_RAISED = str.maketrans("-0123456789", "\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+# Beyond so many digits a value is cut and its error stands by itself: nobody reads
+# 1.470000000000 ± 0.000000000001.
+_MOST_DIGITS = 8
+_DIGITS_WITHOUT_ERROR = 6
+# Plain notation for exponents from -4 to 5, as in C's %g.
+_SMALLEST, _LARGEST = -4, 6
+# Digits from the largest float down to the smallest error.
+_AMPLE = Context(prec=700)
+
+
+def format_number(
+    value: float | None, error: float | None = None, *, beside: float | None = None
+) -> str:
+    """Write a value with its error; None is a dash.
+
+    Args:
+        value: The value.
+        error: Its error; None where it is exact.
+        beside: Error of the number next to it: a value without an error of its own
+            is then written as far as that one, so that the two compare.
+
+    Example:
+        >>> format_number(1.46982, 0.0123)
+        '1.470 ± 0.012'
+        >>> format_number(0.0000123456)
+        '1.23456 × 10⁻⁵'
+    """
+    if value is None or math.isnan(value):
+        return ABSENT
+    if math.isinf(value):
+        return INFINITE if value > 0 else MINUS + INFINITE
+    if error is None or not math.isfinite(error):
+        if value and beside and math.isfinite(beside):
+            return _up_to(value, abs(beside))
+        return _alone(value, _DIGITS_WITHOUT_ERROR)
+    if error == 0:
+        return f"{_alone(value, _MOST_DIGITS)} {PLUS_MINUS} 0"
+    return _with_error(value, abs(error))
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Write a duration.
+
+    Example:
+        >>> format_seconds(0.254), format_seconds(75.2), format_seconds(4000)
+        ('0.25 s', '1 min 15 s', '1 h 7 min')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return ABSENT
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _alone(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    rounded = _rounded(value, digits)
+    exponent = rounded.adjusted()
+    if _SMALLEST <= exponent < _LARGEST:
+        return _signed(_trim(f"{rounded:f}"))
+    return f"{_signed(_trim(f'{rounded.scaleb(-exponent):f}'))} {_power(exponent)}"
+
+
+def _up_to(value: float, error: float) -> str:
+    """Write as many digits as a neighbour with this error shows, zeros trimmed."""
+    last = _rounded(error, 2).adjusted() - 1
+    digits = Decimal(repr(float(value))).adjusted() - last + 1
+    return _alone(value, min(max(digits, 1), _MOST_DIGITS))
+
+
+def _with_error(value: float, error: float) -> str:
+    uncertain = _rounded(error, 2)
+    last = uncertain.adjusted() - 1  # place of the second digit of the error
+    aligned = Decimal(repr(float(value))).quantize(
+        Decimal(1).scaleb(last), context=_AMPLE
+    )
+    top = max(aligned.adjusted(), last + 1) if aligned else last + 1
+    if top - last >= _MOST_DIGITS:
+        return f"{_alone(value, _MOST_DIGITS)} {PLUS_MINUS} {_alone(error, 2)}"
+    if _SMALLEST <= top < _LARGEST:
+        places = max(-last, 0)
+        return f"{_signed(f'{aligned:.{places}f}')} {PLUS_MINUS} {uncertain:.{places}f}"
+    places = top - last
+    left, right = (f"{n.scaleb(-top):.{places}f}" for n in (aligned, uncertain))
+    return f"({_signed(left)} {PLUS_MINUS} {right}) {_power(top)}"
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    return Context(prec=digits).create_decimal(repr(float(value)))
+
+
+def _trim(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _signed(text: str) -> str:
+    zero = not text.strip("-0.")
+    return text.lstrip("-") if zero else text.replace("-", MINUS)
+
+
+def _power(exponent: int) -> str:
+    return f"{TIMES} 10{str(exponent).translate(_RAISED)}"

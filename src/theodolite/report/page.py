@@ -1,0 +1,212 @@
+"""The page: summaries laid out for the template, and the template filled in."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from theodolite import __version__
+from theodolite.core import Kind, Outcome
+from theodolite.report.collect import latest
+from theodolite.report.drawings import inline_svg
+from theodolite.report.numbers import format_number, format_seconds
+from theodolite.report.prose import to_html, to_plain
+from theodolite.report.summary import Judged, Summary
+
+_MINUTE = "%Y-%m-%d %H:%M UTC"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
+
+
+def render(summaries: Iterable[Summary]) -> str:
+    """Return the report on these runs as one HTML page that loads nothing.
+
+    Of several runs of a study the one judged last is shown. The same summaries give
+    the same page: its date is that of the last verdict.
+    """
+    shown = latest(summaries)
+    script = _environment().get_template("script.js").render()
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            papers=_papers(shown),
+            counts=_counts(shown),
+            outcomes=list(Outcome),
+            date=max((one.judged for one in shown), default=""),
+            version=__version__,
+            style=Markup(_environment().get_template("style.css").render()),
+            script=Markup(script),
+            script_hash=_hash(script),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("theodolite.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "prose": to_html,
+        "plain": to_plain,
+        "number": format_number,
+        "seconds": format_seconds,
+        "setting": setting,
+        "day": lambda stamp: stamp[:10],
+    }
+    return environment
+
+
+def _hash(script: str) -> str:
+    """Return the name by which the page's own policy allows this script alone."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _papers(summaries: list[Summary]) -> list[dict[str, Any]]:
+    names = _Names()
+    papers = []
+    for _, group in groupby(summaries, key=lambda one: (one.year, one.paper)):
+        runs = list(group)
+        papers.append(
+            {
+                "id": names.new(runs[0].paper),
+                "title": runs[0].paper_title,
+                "authors": runs[0].authors,
+                "year": runs[0].year,
+                "studies": [_study(one, names) for one in runs],
+            }
+        )
+    return papers
+
+
+def _study(run: Summary, names: "_Names") -> dict[str, Any]:
+    name = names.new(run.paper, run.study)
+    claims = [{"id": names.new(name, one.name), "claim": one} for one in run.claims]
+    drawings = []
+    for one in run.drawings:
+        place = names.new(name, "figure", one.name)
+        label = f"{run.title}: {to_plain(one.caption) or one.name}"
+        source = f"figure {one.name} of {run.paper}/{run.study}"
+        svg = (
+            inline_svg(one.svg, prefix=place, label=label, source=source)
+            if one.svg
+            else None
+        )
+        drawings.append({"id": place, "caption": one.caption, "svg": svg})
+    return {
+        "id": name,
+        "run": run,
+        "paragraphs": [part for part in run.text.split("\n\n") if part.strip()],
+        "claims": claims,
+        "marks": [one for one in claims if one["claim"].kind is Kind.CLAIM],
+        "errata": [one for one in claims if one["claim"].kind is Kind.ERRATUM],
+        "drawings": drawings,
+        "config": _config(run.info),
+        "cost": run.cost,
+        "origin": _origin(run.info),
+    }
+
+
+def _config(info: Mapping[str, Any]) -> dict[str, Any]:
+    config = info.get("config")
+    return dict(config) if isinstance(config, Mapping) else {}
+
+
+def _origin(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a run came from, each under the word that the page shows."""
+    words = {
+        "version": "Version",
+        "commit": "Commit",
+        "revision": "Revision of the study",
+        "device": "Device",
+        "seeds": "Seeds",
+        "created": "Started",
+        "python": "Python",
+        "packages": "Packages",
+        "platform": "Platform",
+    }
+    found = {word: info.get(key) for key, word in words.items()}
+    if found["Commit"]:
+        changed = " and uncommitted changes" if info.get("dirty") else ""
+        found["Commit"] = f"{str(found['Commit'])[:12]}{changed}"
+    found["Started"] = minute(str(found["Started"] or ""))
+    return {word: one for word, one in found.items() if one not in (None, "", [], {})}
+
+
+def _counts(summaries: list[Summary]) -> dict[str, Any]:
+    def count(kind: Kind, outcome: Outcome | None = None) -> int:
+        return sum(
+            one.kind is kind and outcome in (None, one.verdict) for one in everything
+        )
+
+    everything: list[Judged] = [one for run in summaries for one in run.claims]
+    return {
+        "claims": count(Kind.CLAIM),
+        "outcomes": {outcome: count(Kind.CLAIM, outcome) for outcome in Outcome},
+        "errata": count(Kind.ERRATUM),
+        "confirmed": count(Kind.ERRATUM, Outcome.HOLDS),
+        "papers": len({run.paper for run in summaries}),
+        "studies": len(summaries),
+    }
+
+
+def setting(value: Any) -> str:
+    """Write a value of a configuration.
+
+    Example:
+        >>> setting([2, 4, 8]), setting(True), setting(0.00001), setting(None)
+        ('2, 4, 8', 'yes', '1e-05', '—')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "\u2014"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(setting(one) for one in value) or "none"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {setting(one)}" for key, one in value.items())
+    return str(value)
+
+
+def minute(stamp: str) -> str:
+    """Write a time to the minute; what is not a time stays as it is.
+
+    Example:
+        >>> minute("2026-03-02T10:05:31.123456+00:00")
+        '2026-03-02 10:05 UTC'
+    """
+    try:
+        return datetime.fromisoformat(stamp).astimezone(UTC).strftime(_MINUTE)
+    except ValueError:
+        return stamp
+
+
+class _Names:
+    """Identifiers for the elements of one page, no two alike."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def new(self, *parts: str) -> str:
+        """Return a fresh identifier made of these parts."""
+        # Single hyphens within parts would let "a-b" + "c" meet "a" + "b-c".
+        base = "--".join(_UNSAFE.sub("-", part).strip("-") or "x" for part in parts)
+        name, copy = f"r-{base}", 2
+        while name in self._taken:
+            name, copy = f"r-{base}---{copy}", copy + 1
+        self._taken.add(name)
+        return name

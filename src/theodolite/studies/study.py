@@ -1,0 +1,102 @@
+"""What a study is: one figure, table or theorem of one paper."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core import Claim, ConfigError, Row, Rows, plain, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCALES = ("smoke", "quick", "paper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig:
+    """Settings that every study has; its own config extends them.
+
+    Attributes:
+        n_seeds: Networks or datasets a point, trials ``seed`` to ``seed+n_seeds-1``.
+        seed: First seed.
+        device: Where networks live.
+    """
+
+    n_seeds: int = 1
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.n_seeds < 1:
+            raise ConfigError(f"n_seeds is {self.n_seeds}: pass a number from 1 up")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the trials."""
+        return tuple(range(self.seed, self.seed + self.n_seeds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values."""
+        return plain(asdict(self))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of a study with the caption under it.
+
+    ``draw`` takes predicted and measured rows and computes nothing.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Rows, Rows], "Figure"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """One executable figure, table or theorem.
+
+    Attributes:
+        title: What it shows, in a line.
+        summary: The claim in our words; ``$…$`` is mathematics.
+        presets: Config by scale.
+        cells: Independent pieces of work of a config, as flat labels.
+        predict: Theory only.
+        measure: Networks and instruments, one cell at a time.
+        compare: Predicted beside measured numbers: rows with ``label``,
+            ``predicted``, ``measured`` and ``error``.
+        drawings: Figures made from saved rows.
+        claims: What is judged.
+        departures: Where the study departs from the paper, and why.
+        revision: Raised when a change of code changes saved values.
+    """
+
+    title: str
+    summary: str
+    presets: Mapping[str, Any]
+    cells: Callable[[Any], list[dict[str, Any]]]
+    predict: Callable[[Any], Rows]
+    measure: Callable[[Any, Mapping[str, Any]], Rows]
+    compare: Callable[[Rows, Rows], list[Row]]
+    claims: tuple[Claim, ...]
+    drawings: tuple[Drawing, ...] = ()
+    departures: tuple[str, ...] = field(default=())
+    revision: int = 1
+
+    def config(self, scale: str, **overrides: Any) -> Any:
+        """Return the preset of a scale with the overrides that are not None."""
+        if scale not in self.presets:
+            raise unknown_name("scale", scale, self.presets)
+        changes = {name: v for name, v in overrides.items() if v is not None}
+        return replace(self.presets[scale], **changes)
+
+    def config_from(self, saved: Mapping[str, Any]) -> Any:
+        """Rebuild a config from the plain values of a run folder."""
+        kind = type(self.presets["smoke"])
+        known = {item.name for item in fields(kind)}
+        return kind(**{k: _tuples(v) for k, v in saved.items() if k in known})
+
+
+def _tuples(value: Any) -> Any:
+    """Turn JSON lists back into the tuples that frozen configs hold."""
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

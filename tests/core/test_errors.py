@@ -1,0 +1,48 @@
+import pickle
+
+import pytest
+
+from theodolite.core import (
+    ConfigError,
+    DataError,
+    MeasurementError,
+    RunError,
+    TheodoliteError,
+    UnknownNameError,
+    unknown_name,
+)
+
+KINDS = [ConfigError, DataError, MeasurementError, RunError, UnknownNameError]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_share_a_base_print_as_they_are_and_travel(kind):
+    error = kind("depth is 0: pass 1")
+    assert isinstance(error, TheodoliteError)
+    assert str(error) == "depth is 0: pass 1"
+    back = pickle.loads(pickle.dumps(error))
+    assert (type(back), str(back)) == (kind, str(error))
+
+
+def test_errors_are_caught_as_the_builtin_they_specialise():
+    assert issubclass(ConfigError, ValueError)
+    assert issubclass(UnknownNameError, LookupError)
+    # A KeyError would print its message in quotes.
+    assert not issubclass(UnknownNameError, KeyError)
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    error = unknown_name("study", "condtion", iter(["moments", "condition"]))
+    assert isinstance(error, UnknownNameError)
+    assert str(error) == (
+        "unknown study 'condtion': did you mean 'condition'? known: condition, moments"
+    )
+
+
+def test_a_name_far_from_all_lists_them():
+    assert str(unknown_name("study", "zzz", ["b", "a"])) == (
+        "unknown study 'zzz': known: a, b"
+    )
+    assert str(unknown_name("study", "zzz", [])) == "unknown study 'zzz': known: none"
+    assert str(unknown_name("study", None, ["a"])) == "unknown study None: known: a"
+    assert "\n" not in str(unknown_name("study", "a\nb", ["c"]))

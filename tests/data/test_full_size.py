@@ -1,0 +1,116 @@
+"""The published datasets themselves, where THEODOLITE_DATA holds them."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from theodolite.core import DataError
+from theodolite.data import available, load, standardise_channels
+from theodolite.data.checksums import CIFAR10_BATCHES, FILES, cifar_record_sha1
+
+# Images (N, H, W[, RGB]) as uint8 in C order.
+SHA256 = {
+    (
+        "mnist",
+        "train",
+    ): "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
+    (
+        "mnist",
+        "test",
+    ): "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
+    (
+        "cifar10",
+        "train",
+    ): "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
+    (
+        "cifar10",
+        "test",
+    ): "f9b1e2130bab680db56eb06d886f7f1ad0f1183907ceff4659d1735c890f5b04",
+}
+MNIST_COUNTS = {
+    "train": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
+    "test": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    return tmp_path_factory.mktemp("full-size")
+
+
+@pytest.fixture(autouse=True)
+def one_cache(kept, monkeypatch, own_cache):
+    """Decode each set once for this module."""
+    monkeypatch.setenv("THEODOLITE_CACHE", str(kept))
+
+
+def given(name, split, folder):
+    try:
+        return load(name, split, folder=folder)
+    except DataError as error:
+        if "not found" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.parametrize(("name", "split"), SHA256)
+def test_arrays_are_the_published_ones(name, split, full_size):
+    data = given(name, split, full_size)
+    digest = hashlib.sha256(np.ascontiguousarray(data.inputs)).hexdigest()
+    assert digest == SHA256[name, split]
+    assert data.verified
+    assert isinstance(data.inputs, np.memmap)
+    counts = np.bincount(data.labels)
+    wanted = [len(data) // 10] * 10 if name == "cifar10" else MNIST_COUNTS[split]
+    assert_array_equal(counts, wanted)
+
+
+def test_mnist_files_have_their_published_md5(full_size):
+    given("mnist", "train", full_size)
+    files = list(Path(full_size).glob("**/*-ubyte.gz"))
+    for file in files:
+        if "fashion" not in str(file).lower():
+            md5 = hashlib.md5(file.read_bytes()).hexdigest()
+            assert md5 == FILES["mnist"][file.name]
+
+
+def test_cifar10_makes_the_published_binary_batches(full_size):
+    train, test = (given("cifar10", split, full_size) for split in ("train", "test"))
+    for number, (batch, sha1) in enumerate(CIFAR10_BATCHES.items()):
+        data = test if number == 5 else train
+        part = (
+            slice(None)
+            if number == 5
+            else slice(10_000 * number, 10_000 * number + 10_000)
+        )
+        assert cifar_record_sha1(data.inputs[part], data.labels[part]) == sha1, batch
+
+
+def test_cifar10_statistics_are_the_well_known_ones(full_size):
+    data = given("cifar10", "train", full_size)
+    _, statistics = standardise_channels(data.inputs[:10])
+    assert statistics.mean.shape == (3,)
+    mean = data.inputs.mean(axis=(0, 1, 2), dtype=np.float64) / 255
+    np.testing.assert_allclose(mean, [0.4914, 0.4822, 0.4465], atol=5e-5)
+
+
+def test_mnist5k_is_a_part_of_mnist(full_size):
+    whole = given("mnist", "train", full_size)
+    known = {
+        image.tobytes(): label
+        for image, label in zip(whole.inputs, whole.labels, strict=True)
+    }
+    part = load("mnist5k")
+    found = [known.get(image.tobytes()) for image in part.inputs]
+    assert None not in found
+    assert_array_equal(found, part.labels)
+
+
+def test_a_deep_listing_verifies_what_is_there(full_size):
+    given("mnist", "train", full_size)
+    items = {item.name: item for item in available(full_size, verify=True)}
+    assert items["mnist"].checked == "verified"
+    assert items["mnist"].sizes == {"train": 60_000, "test": 10_000}

@@ -1,0 +1,233 @@
+"""Summaries as studies write them, with every verdict and both kinds of claim."""
+
+
+def claim(
+    name, place, statement, verdict, because, numbers, rival="", kind="claim", **more
+):
+    return {
+        "claim": name,
+        "place": place,
+        "kind": kind,
+        "statement": statement,
+        "rival": rival,
+        "printed": more.get("printed", ""),
+        "corrected": more.get("corrected", ""),
+        "verdict": verdict,
+        "because": because,
+        "numbers": {
+            key: {"value": value, "error": error}
+            for key, (value, error) in numbers.items()
+        },
+    }
+
+
+def study(paper, name, title, summary, claims, **more):
+    return {
+        "paper": paper,
+        "study": {
+            "name": name,
+            "title": title,
+            "summary": summary,
+            "departures": more.get("departures", []),
+        },
+        "scale": "quick",
+        "judged": more.get("judged", "2026-03-02T10:00:00Z"),
+        "command": f"theodolite run {paper['name']}/{name} --scale quick",
+        "cost": {"wall_s": 12.1, "cpu_s": 23.9, "passes": 20480},
+        "claims": claims,
+        "comparison": more.get("comparison", []),
+        "figures": more.get("figures", []),
+        "config": more.get("config", {"widths": [10], "depths": [2, 4, 8, 16]}),
+    }
+
+
+def compared(label, predicted, measured, error, predicted_error=None):
+    return {
+        "label": label,
+        "predicted": predicted,
+        "predicted_error": predicted_error,
+        "measured": measured,
+        "error": error,
+    }
+
+
+def figure(name, caption):
+    files = [f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")]
+    return {"name": name, "caption": caption, "files": files}
+
+
+LI = {
+    "name": "li2016demystifying",
+    "title": "Demystifying ResNet",
+    "authors": "Li, Jiao, Han & Weissman",
+    "year": 2016,
+}
+ORHAN = {
+    "name": "orhan2018skip",
+    "title": "Skip connections eliminate singularities",
+    "authors": "Orhan & Pitkow",
+    "year": 2018,
+}
+
+INITIAL = study(
+    LI,
+    "initial_condition",
+    "Conditioning at the initial point",
+    "At the zero initial point of a linear network with shortcuts of depth $n$, the "
+    "Hessian is $H_{kl}=(Q_k\\Sigma Q_l^\\top)\\otimes(P_k^\\top P_l)$, and for $n=2$ "
+    "its condition number does not depend on the number of units $R=L/n$. We build "
+    "the network, take the dense Hessian of the mean squared loss and read off "
+    "$|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$.\n\nNetworks are drawn afresh for each "
+    "seed; errors are standard errors over 16 of them.",
+    [
+        claim(
+            "two_shortcut_constant",
+            "Theorem 2, Eq 9",
+            "With 2-shortcuts and zero weights the condition number is "
+            "$\\mathrm{cond}(H)=\\sqrt{\\mathrm{cond}(M^\\top M)}$, with "
+            "$M=\\Sigma^{XX}-\\Sigma^{YX}$, at every depth $L$.",
+            "HOLDS",
+            "the largest relative gap between the dense Hessian and the closed form "
+            "over depths 2 to 16 is $4.1\\times 10^{-13}$, below the rounding bound",
+            {
+                "ratio at depth 2": (1.4698213, 1.2e-12),
+                "ratio at depth 16": (1.4698213, 3.4e-12),
+                "slope against $\\log L$": (2.1e-14, 1.7e-13),
+            },
+            rival="a condition number that grows with depth, as the plain network's "
+            "does: slope $1.02 \\pm 0.03$",
+        ),
+        claim(
+            "one_shortcut_rank",
+            "Section 3, below Eq 7",
+            "With 1-shortcuts the Hessian at zero has rank at most $d^2$ of $Ld^2$, "
+            "so its ordinary condition number is infinite.",
+            "HOLDS",
+            "every eigenvalue beyond the first $d^2$ is below the rounding error",
+            {"rank": (100, None), "condition number": (None, None)},
+            rival="full rank",
+        ),
+        claim(
+            "three_shortcut_zero",
+            "Theorem 3, stationary part",
+            "For $n \\geq 3$ the zero point is a stationary point of order $n-1$: "
+            "every derivative below order $n$ vanishes.",
+            "UNDECIDED",
+            "derivatives of order 3 were taken at depth 3 only; deeper networks need "
+            "`--scale paper`",
+            {"largest derivative": (3.2e-17, 4e-17)},
+            rival="a Hessian that is not zero",
+        ),
+        claim(
+            "transposed_block",
+            "Appendix A, Eq 22",
+            "The off-diagonal block of the Hessian is printed with its factors "
+            "transposed; dimensions agree, so the slip is easily missed.",
+            "HOLDS",
+            "the printed block misses the dense Hessian by 0.83 of its norm on a "
+            "random instance, the corrected one by $10^{-15}$",
+            {"printed, gap": (0.8312, 0.0021), "corrected, gap": (1.1e-15, None)},
+            rival="both blocks agree up to the order of the weights",
+            kind="erratum",
+            printed="$H_{kl}=(P_k\\Sigma P_l^\\top)\\otimes(Q_k^\\top Q_l)$",
+            corrected="$H_{kl}=(Q_k\\Sigma Q_l^\\top)\\otimes(P_k^\\top P_l)$",
+        ),
+    ],
+    departures=[
+        "The paper's data are whitened MNIST; here they are the 64 pixels of digits.",
+        "Eigenvalues are dense, not by Lanczos, up to $d=10$.",
+    ],
+    comparison=[
+        compared("ratio at depth 2", 1.4698213, 1.4698213, 1.2e-12),
+        compared("ratio at depth 4", 1.4698213, 1.4698213, 1.9e-12),
+        compared("ratio of the plain network, $L=16$", 182.4, 179.6, 3.2, 1.1),
+        compared("smallest $|\\lambda|$", 1.3e-7, 1.31e-7, 4e-9),
+        compared("condition number, 1-shortcut", None, None, None),
+    ],
+    figures=[
+        figure(
+            "condition",
+            "Condition number $|\\lambda|_{\\max}/|\\lambda|_{(0.1)}$ against depth. "
+            "Lines: prediction; points: measurement, mean and standard error over 16 "
+            "networks; hollow points are lower bounds.",
+        )
+    ],
+    config={
+        "widths": [10],
+        "depths": [2, 4, 8, 16],
+        "n_seeds": 16,
+        "init_scale": 0.01,
+        "dataset": "digits",
+        "whiten": True,
+    },
+)
+
+TRAINING = study(
+    LI,
+    "training_error",
+    "Training error over depth",
+    "Networks with 2-shortcuts reach the same error at every depth from near-zero "
+    "weights, where Xavier-initialised plain networks do not.",
+    [
+        claim(
+            "two_beats_three",
+            "Figure 5",
+            "2-shortcut networks end with lower training error than 3-shortcut "
+            "networks of the same depth.",
+            "FAILS",
+            "the paired difference over 16 networks is $+0.002 \\pm 0.004$ "
+            "($p = 0.61$), of the wrong sign",
+            {"difference": (0.00213, 0.0041), "p-value": (0.6124, None)},
+            rival="no difference between 2 and 3",
+        ),
+        claim(
+            "depth_invariance",
+            "Figure 4, left panel",
+            "The final error of 2-shortcut networks does not grow with depth: its "
+            "slope on logarithmic axes is $\\leq 0.05$.",
+            "HOLDS",
+            "the slope is $0.01 \\pm 0.02$",
+            {"slope": (0.0104, 0.0193)},
+            rival="the plain network's slope, $0.71 \\pm 0.05$",
+        ),
+    ],
+    figures=[
+        figure(
+            "spectrum",
+            "Density of the Hessian's eigenvalues $\\lambda$ after training.",
+        )
+    ],
+    judged="2026-03-01T08:30:00Z",
+)
+
+SINGULAR = study(
+    ORHAN,
+    "degenerate_directions",
+    "Degenerate directions and training speed",
+    "The fraction of degenerate eigenvalues is lower with skip connections.",
+    [
+        claim(
+            "fewer_degenerate",
+            "Figure 2b",
+            "Residual networks have fewer degenerate eigenvalues than plain ones.",
+            "HOLDS",
+            "0.11 against 0.34 over 12 seeds",
+            {"residual": (0.112, 0.008), "plain": (0.343, 0.014)},
+            rival="equal fractions",
+        ),
+        claim(
+            "sign_of_overlap",
+            "Eq 4",
+            "The overlap is printed without its absolute value.",
+            "UNDECIDED",
+            "no negative overlap was met in 200 draws",
+            {"least overlap": (-0.0, 0.004)},
+            kind="erratum",
+            printed="$\\langle u, v\\rangle / (\\|u\\|\\,\\|v\\|)$",
+            corrected="$|\\langle u, v\\rangle| / (\\|u\\|\\,\\|v\\|)$",
+        ),
+    ],
+)
+
+STUDIES = (INITIAL, TRAINING, SINGULAR)
+CLAIMS = [one for each in STUDIES for one in each["claims"]]

@@ -1,0 +1,133 @@
+"""From run folders to the file."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.report.conftest import write_run
+from tests.report.papers import INITIAL, STUDIES, TRAINING
+from theodolite.core import RunError, TheodoliteError
+from theodolite.report import latest_summaries, write_report
+
+
+def test_importing_the_room_imports_nothing_heavy():
+    code = (
+        "import sys, theodolite.report; "
+        "assert not {'matplotlib', 'jinja2', 'torch'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_writing_a_report_needs_no_torch(root, tmp_path):
+    code = (
+        "import sys; from theodolite.report import write_report; "
+        "write_report(sys.argv[1], sys.argv[2]); "
+        "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"
+    )
+    target = tmp_path / "report.html"
+    subprocess.run([sys.executable, "-c", code, str(root), str(target)], check=True)
+    assert target.stat().st_size > 10_000
+
+
+def test_every_study_is_collected(root):
+    found = latest_summaries(root)
+    assert {(one.paper, one.study) for one in found} == {
+        (one["paper"]["name"], one["study"]["name"]) for one in STUDIES
+    }
+    assert [one.year for one in found] == sorted(one.year for one in found)
+    assert all(drawing.svg for one in found for drawing in one.drawings)
+    assert found[0].info["config"] == INITIAL["config"]
+
+
+def test_the_file_is_written_whole_beside_nothing_else(root, tmp_path):
+    target = tmp_path / "deep" / "page.html"
+    assert write_report(root, target) == target
+    assert target.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert [one.name for one in target.parent.iterdir()] == ["page.html"]
+    assert target.stat().st_mode & 0o444 == 0o444 & ~_umask()
+    before = target.read_bytes()
+    assert write_report(root, target).read_bytes() == before
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_the_default_destination(tmp_path, drawn):
+    write_run(tmp_path, TRAINING, drawn)
+    assert write_report(str(tmp_path)) == tmp_path / "report.html"
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_no_finished_runs(tmp_path, drawn, made):
+    if made:
+        folder = write_run(tmp_path, INITIAL, drawn)
+        (folder.path / "summary.json").unlink()
+    with pytest.raises(TheodoliteError) as caught:
+        write_report(tmp_path)
+    assert str(caught.value) == (
+        f"no finished runs in {tmp_path}: run `theodolite run all` first"
+    )
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_run_judged_last_wins(tmp_path, drawn):
+    for stamp, width in (("2026-05-01", 20), ("2026-04-01", 30)):
+        write_run(
+            tmp_path, {**TRAINING, "judged": f"{stamp}T00:00:00Z"}, drawn, w=width
+        )
+    (found,) = latest_summaries(tmp_path)
+    assert found.judged.startswith("2026-05-01")
+    assert found.info["config"]["w"] == 20
+
+
+def without(key):
+    return json.dumps({name: one for name, one in TRAINING.items() if name != key})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        without("claims"),
+        without("paper"),
+        json.dumps({**TRAINING, "claims": [{"claim": "a"}]}),
+        json.dumps({**TRAINING, "judged": 3}),
+        json.dumps({**TRAINING, "claims": [{**TRAINING["claims"][0], "verdict": "X"}]}),
+        json.dumps({**TRAINING, "figures": [{"name": "a"}]}),
+        json.dumps({**TRAINING, "comparison": [{"label": "a", "predicted": "b"}]}),
+    ],
+)
+def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text):
+    folder = write_run(tmp_path, TRAINING, drawn)
+    folder.write("summary.json", text)
+    with pytest.raises(RunError) as caught:
+        write_report(tmp_path)
+    message = str(caught.value)
+    assert message.startswith(
+        f"{folder.path / 'summary.json'} is not a readable summary"
+    )
+    assert "\n" not in message
+
+
+def test_a_corrupt_figure_is_an_error_of_its_run(tmp_path, drawn):
+    folder = write_run(tmp_path, TRAINING, drawn)
+    folder.write("figures/spectrum.svg", "<svg")
+    with pytest.raises(
+        RunError, match=r"spectrum of .*/training_error is not .*run the study"
+    ):
+        write_report(tmp_path)
+
+
+def test_a_destination_that_cannot_be_written(root, tmp_path):
+    with pytest.raises(RunError, match=r"cannot write .*another destination"):
+        write_report(root, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,63 @@
+"""Start the launcher as a process of its own, and watch processes end."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def environment():
+    path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+
+def launch(root, log, *, jobs, longest_s=0.05):
+    """Start the launcher in a process group of its own."""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tests.runs.launcher",
+            *map(str, (root, log, jobs, longest_s)),
+        ],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def python(code, *arguments):
+    """Run a snippet in a fresh interpreter and return what it did."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def running(pid):
+    """Say whether a process is alive; a zombie is not."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def until(condition, seconds=20.0):
+    """Wait for something to come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from theodolite.instruments.normalisation import apply_norm_mode
     from theodolite.instruments.objective import Batch, HalfSquareLoss, Loss
+    from theodolite.instruments.operator import MatrixOperator, Operator
     from theodolite.instruments.preservation import preserve
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "HalfSquareLoss",
     "Index",
     "Loss",
+    "MatrixOperator",
+    "Operator",
     "Spectrum",
     "apply_norm_mode",
     "condition",
@@ -42,6 +45,7 @@ __getattr__, __dir__, _ = attach(
         "dense_hessian": ["DenseHessian", "hessian"],
         "normalisation": ["apply_norm_mode"],
         "objective": ["Batch", "HalfSquareLoss", "Loss"],
+        "operator": ["MatrixOperator", "Operator"],
         "preservation": ["preserve"],
         "dense_spectrum": [
             "Condition",

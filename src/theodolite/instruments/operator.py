@@ -85,9 +85,10 @@ class Operator(ABC):
 
     def to_scipy(self) -> Any:
         """Return the operator as ``scipy.sparse.linalg.LinearOperator``."""
-        from scipy.sparse.linalg import LinearOperator
+        from scipy.sparse import linalg
 
-        return LinearOperator(
+        make: Any = linalg.LinearOperator  # its stub knows the base class only
+        return make(
             shape=self.shape,
             matvec=lambda v: self @ np.asarray(v).reshape(-1),
             rmatvec=lambda v: self.T @ np.asarray(v).reshape(-1),

@@ -11,8 +11,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from theodolite import figures
-from theodolite.core import Rows, from_lines, strict, to_lines
+from theodolite import data, figures
+from theodolite.core import ConfigError, Rows, from_lines, strict, to_lines
 from theodolite.runs import (
     Execution,
     Executor,
@@ -59,6 +59,10 @@ def run_study(
     """
     study = entry.study
     config = study.config(scale, n_seeds=n_seeds, device=device)
+    check_device(config.device)
+    for name in study.datasets(config):
+        # Missing data is said once, here, and decoded once, before any worker asks.
+        data.load(name)
     spec = RunSpec(
         paper=entry.paper.name,
         study=entry.name,
@@ -84,6 +88,22 @@ def run_study(
     command = _command(entry, scale, n_seeds, device)
     summary = judge(entry, folder, predicted, folder.rows(cells), command)
     return Finished(folder, execution, summary)
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that is not there."""
+    import torch
+
+    try:
+        kind = torch.device(name).type
+    except RuntimeError:
+        raise ConfigError(
+            f"device {name!r} is not one that torch knows: try 'cpu' or 'cuda'"
+        ) from None
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            f"device {name!r} was asked for, but no CUDA is here: try cpu"
+        )
 
 
 def measure_cell(name: str, config: Mapping[str, Any], cell: Mapping[str, Any]) -> Rows:

@@ -67,6 +67,7 @@ class Study:
             ``predicted``, ``measured`` and ``error``.
         drawings: Figures made from saved rows.
         claims: What is judged.
+        datasets: Named datasets that a config needs, loaded before anything is run.
         departures: Where the study departs from the paper, and why.
         revision: Raised when a change of code changes saved values.
     """
@@ -80,6 +81,7 @@ class Study:
     compare: Callable[[Rows, Rows], list[Row]]
     claims: tuple[Claim, ...]
     drawings: tuple[Drawing, ...] = ()
+    datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
     departures: tuple[str, ...] = field(default=())
     revision: int = 1
 

@@ -303,6 +303,7 @@ STUDY = Study(
     measure=measure,
     compare=compare,
     claims=initial_condition_claims.CLAIMS,
+    datasets=lambda config: (config.dataset,),
     drawings=(
         Drawing(
             "condition",

@@ -28,10 +28,18 @@ def draw(predicted: Rows, measured: Rows) -> "Figure":
         depths = ratios.where(kind=kind).levels("depth")
         points = [_point(ratios.where(kind=kind, depth=depth)) for depth in depths]
         mean, spread, bound = (list(column) for column in zip(*points, strict=True))
-        figures.band(
-            panel, depths, mean, spread, style=style, label=LABELS[kind], bound=bound
-        )
         theory = predicted.where(quantity="ratio", kind=kind)
+        figures.band(
+            panel,
+            depths,
+            mean,
+            spread,
+            style=style,
+            label=LABELS[kind],
+            bound=bound,
+            # Points that a prediction runs through need no line of their own.
+            line=not len(theory),
+        )
         if len(theory):
             figures.curve(
                 panel,

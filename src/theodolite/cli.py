@@ -1,0 +1,317 @@
+"""The command line: parses and dispatches; whatever is heavy loads when it is used."""
+
+import json
+import os
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from theodolite import __version__
+
+app = typer.Typer(
+    name="theodolite",
+    help="Survey the loss landscape of deep networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help keeps `theodolite --help` well under a fifth of a second.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder of results.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of datasets; THEODOLITE_DATA by default."),
+]
+RESULTS = Path("out")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"theodolite {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Survey the loss landscape of deep networks."""
+
+
+@app.command("list")
+def list_studies(
+    paper: Annotated[str | None, typer.Option(help="Only this paper.")] = None,
+    out: Out = RESULTS,
+    as_json: AsJson = False,
+) -> None:
+    """List papers, studies and claims with their last verdict."""
+    from theodolite.studies import catalogue, last_summary
+
+    rows: list[dict[str, Any]] = []
+    for entry in catalogue(paper):
+        found = last_summary(out, entry)
+        judged = {c["claim"]: c for c in found[1]["claims"]} if found else {}
+        for claim in entry.study.claims:
+            last = judged.get(claim.name, {})
+            rows.append(
+                {
+                    "paper": entry.paper.name,
+                    "study": entry.name,
+                    "claim": claim.name,
+                    "place": claim.place,
+                    "kind": str(claim.kind),
+                    "statement": claim.statement,
+                    "verdict": last.get("verdict"),
+                    "scale": found[1]["scale"] if found and last else None,
+                    "numbers": last.get("numbers", {}),
+                }
+            )
+    if as_json:
+        _print_json(rows)
+    else:
+        _print_claims(rows)
+
+
+@app.command()
+def run(
+    name: Annotated[
+        str, typer.Argument(metavar="STUDY|PAPER|all", help="What to run.")
+    ],
+    scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(help="Networks a point; the preset's by default.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Worker processes; one per core by default, 0 for none."),
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
+    data: DataFolder = None,
+    out: Out = RESULTS,
+    as_json: AsJson = False,
+) -> None:
+    """Run studies to their verdicts; finished work is kept and never redone."""
+    from theodolite.runs import InProcess, Pool, progress_for
+    from theodolite.studies import prepare_worker, run_study, select
+
+    entries = select(name)
+    _use_data(data)
+    rows: list[dict[str, Any]] = []
+    executor = (
+        nullcontext(InProcess(initialise=prepare_worker))
+        if jobs == 0
+        else Pool(jobs, initialise=prepare_worker)
+    )
+    with executor as pool, progress_for(sys.stderr) as progress:
+        for entry in entries:
+            finished = run_study(
+                entry,
+                scale=scale,
+                root=out,
+                pool=pool,
+                progress=progress,
+                n_seeds=seeds,
+                device=device,
+            )
+            rows += _claim_rows(finished.summary)
+    if as_json:
+        _print_json(rows)
+    else:
+        _print_claims(rows)
+
+
+@app.command()
+def show(
+    study: Annotated[str, typer.Argument(help="A study, as `theodolite list` says.")],
+    out: Out = RESULTS,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study's last numbers and where its figures are."""
+    from theodolite.core import RunError
+    from theodolite.studies import find, last_summary
+    from theodolite.studies import redraw as draw_again
+
+    entry = find(study)
+    found = last_summary(out, entry)
+    if found is None:
+        raise RunError(
+            f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
+            f"{entry.full_name} --out {out}` first"
+        )
+    folder, summary = found
+    if redraw:
+        draw_again(entry, folder)
+    paths = [
+        str(folder.path / file)
+        for figure in summary["figures"]
+        for file in figure["files"]
+    ]
+    if as_json:
+        _print_json({**summary, "folder": str(folder.path), "figure_paths": paths})
+        return
+    typer.echo(f"{entry.full_name}: {summary['study']['title']}")
+    typer.echo(
+        f"scale {summary['scale']}, judged {summary['judged']}, "
+        f"{summary['cost']['cpu_s']:.1f} s of processor time\n"
+    )
+    for claim in summary["claims"]:
+        typer.echo(f"{claim['verdict']:<9} {claim['claim']} ({claim['place']})")
+        typer.echo(f"          {claim['because']}")
+        for label, number in claim["numbers"].items():
+            typer.echo(f"          {label}: {_number(number)}")
+    for path in paths:
+        typer.echo(f"figure {path}")
+
+
+@app.command()
+def report(
+    out: Out = RESULTS,
+    to: Annotated[
+        Path | None, typer.Option(help="File to write; report.html in --out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one self-contained HTML page from all finished runs."""
+    from theodolite.report import write_report
+
+    path = write_report(out, to)
+    if as_json:
+        _print_json({"report": str(path)})
+    else:
+        typer.echo(f"wrote {path}")
+
+
+@app.command("data")
+def list_data(
+    data: DataFolder = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Load everything and check its digests.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List datasets: what is found where, verified or not."""
+    from theodolite.data import available
+
+    _use_data(data)
+    listings = available(verify=verify)
+    if as_json:
+        _print_json([listing.to_dict() for listing in listings])
+        return
+    for listing in listings:
+        state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
+        sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
+        typer.echo(f"{listing.name:<14} {state}")
+        typer.echo(f"{'':<14} {sizes or listing.advice or 'any size'}")
+    if not verify:
+        typer.echo("--verify loads each set and checks it against published digests")
+
+
+def main() -> None:
+    """Run the command line; known problems are one sentence and a non-zero code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("stopped; finished work is saved and a rerun resumes", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read the output has enough of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        from theodolite.core import TheodoliteError
+
+        if not isinstance(error, TheodoliteError):
+            raise
+        print(f"theodolite: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _use_data(folder: Path | None) -> None:
+    """Make a folder of datasets known here and to all workers."""
+    if folder is None:
+        return
+    if not folder.is_dir():
+        from theodolite.core import DataError
+
+        raise DataError(
+            f"--data {folder} is not a folder: pass one that holds datasets, such as "
+            "a folder with mnist/ in it"
+        )
+    os.environ["THEODOLITE_DATA"] = str(folder.absolute())
+
+
+def _claim_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    wanted = ("claim", "place", "kind", "statement", "verdict", "because", "numbers")
+    return [
+        {
+            "paper": summary["paper"]["name"],
+            "study": summary["study"]["name"],
+            "scale": summary["scale"],
+            **{key: claim[key] for key in wanted},
+        }
+        for claim in summary["claims"]
+    ]
+
+
+def _print_json(value: Any) -> None:
+    from theodolite.core import strict
+
+    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=False))
+
+
+def _print_claims(rows: list[dict[str, Any]]) -> None:
+    """Print claims by study, then how many hold."""
+    colours = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
+    width = max((len(row["claim"]) for row in rows), default=0)
+    last = None
+    for row in rows:
+        name = f"{row['paper']}/{row['study']}"
+        if name != last:
+            typer.echo(f"{name}{' (' + row['scale'] + ')' if row['scale'] else ''}")
+            last = name
+        verdict = row["verdict"] or "not run"
+        mark = typer.style(f"{verdict:<9}", fg=colours.get(verdict))
+        kind = "erratum" if row["kind"] == "erratum" else ""
+        typer.echo(f"  {mark} {row['claim']:<{width}}  {kind:<7}  {row['place']}")
+    if rows:
+        typer.echo(_tally(rows))
+
+
+def _tally(rows: list[dict[str, Any]]) -> str:
+    claims = [row["verdict"] for row in rows if row["kind"] == "claim"]
+    errata = [row["verdict"] for row in rows if row["kind"] == "erratum"]
+    parts = [
+        f"{claims.count('HOLDS')} hold",
+        f"{claims.count('FAILS')} fail",
+        f"{claims.count('UNDECIDED')} undecided",
+    ]
+    if None in claims:
+        parts.append(f"{claims.count(None)} not run")
+    return (
+        f"{len(claims)} claims: {', '.join(parts)}; "
+        f"{errata.count('HOLDS')} of {len(errata)} errata confirmed"
+    )
+
+
+def _number(number: dict[str, float | None]) -> str:
+    value, error = number["value"], number["error"]
+    if value is None:
+        return "not finite"
+    return f"{value:.6g}" if error is None else f"{value:.6g} ± {error:.2g}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""A study goes from cells to verdicts, figures and a summary, and resumes."""
+
+import json
+
+import pytest
+
+from theodolite.core import ConfigError, UnknownNameError
+from theodolite.studies import catalogue, find, last_summary, redraw, run_study
+
+ENTRIES = catalogue()
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
+def test_smoke_leaves_a_whole_summary(entry, smoke_root):
+    folder, summary = last_summary(smoke_root, entry)
+    assert [c["claim"] for c in summary["claims"]] == [
+        c.name for c in entry.study.claims
+    ]
+    for claim in summary["claims"]:
+        assert claim["verdict"] in ("HOLDS", "FAILS", "UNDECIDED")
+        assert claim["numbers"], claim["claim"]
+        assert claim["because"]
+    for figure in summary["figures"]:
+        for name in figure["files"]:
+            assert (folder.path / name).stat().st_size > 1000
+    for row in summary["comparison"]:
+        assert {"label", "predicted", "measured", "error"} <= set(row)
+    assert summary["cost"]["cpu_s"] > 0
+    assert json.loads((folder.path / "run.json").read_text())["seeds"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
+def test_a_second_run_computes_nothing_and_changes_nothing(entry, smoke_root):
+    before = last_summary(smoke_root, entry)[1]
+    again = run_study(entry, scale="smoke", root=smoke_root, jobs=0)
+    assert again.execution.n_computed == 0
+    after = again.summary
+    for name in ("claims", "comparison", "figures", "cost"):
+        assert after[name] == before[name]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
+def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
+    folder, _ = last_summary(smoke_root, entry)
+    before = {path: path.read_bytes() for path in folder.path.glob("figures/*")}
+    for path in before:
+        path.unlink()
+    redrawn = redraw(entry, folder)
+    assert {path: path.read_bytes() for path in redrawn} == before
+
+
+def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
+    entry = find("hessian_at_zero")
+    alone = last_summary(smoke_root, entry)[0]
+    pooled = run_study(entry, scale="smoke", root=tmp_path, jobs=2).folder
+    assert pooled.rows() == alone.rows()
+
+
+def test_overrides_make_another_run(tmp_path):
+    entry = find("hessian_at_zero")
+    first = run_study(entry, scale="smoke", root=tmp_path, jobs=0)
+    second = run_study(entry, scale="smoke", root=tmp_path, jobs=0, n_seeds=2)
+    assert first.folder.path != second.folder.path
+    assert second.summary["command"].endswith("--scale smoke --seeds 2")
+    assert len(second.folder.spec.seeds) == 2
+
+
+def test_bad_settings_are_refused(tmp_path):
+    entry = find("hessian_at_zero")
+    with pytest.raises(UnknownNameError, match="did you mean 'quick'"):
+        run_study(entry, scale="quik", root=tmp_path)
+    with pytest.raises(ConfigError, match="n_seeds is 0"):
+        run_study(entry, scale="smoke", root=tmp_path, n_seeds=0)
+    with pytest.raises(ConfigError, match="not one that torch knows"):
+        run_study(entry, scale="smoke", root=tmp_path, device="abacus")
+    assert not list(tmp_path.iterdir())

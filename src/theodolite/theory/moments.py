@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Samples, Square
+from theodolite.core import ConfigError, Square
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Moments:
         return 0.5 * float(np.trace(self.yy) - np.trace(explained))
 
 
-def moments(x: Samples, y: Samples) -> Moments:
+def moments(x: np.ndarray, y: np.ndarray) -> Moments:
     r"""Return the second moments of a dataset.
 
     Assumes: samples as rows; nothing is centred.

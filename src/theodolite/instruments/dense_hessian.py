@@ -103,7 +103,7 @@ def hessian(
         rows = _second_derivatives(gradient, leaves, chunk)
     matrix, gap = _symmetrise(rows)
     scale = np.abs(matrix).max(initial=0.0)
-    asymmetry = 2 * gap / scale if scale else 0.0
+    asymmetry = float(2 * gap / scale) if scale else 0.0
     _check_symmetry(asymmetry, gradient.dtype)
     return DenseHessian(
         matrix=matrix,

@@ -2,9 +2,9 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -41,14 +41,18 @@ def test_help_is_light():
         "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'rich', 'sklearn'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
-    start = time.process_time()
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime - before.ru_utime)
+        assert done.returncode == 0, done.stderr
     for command in ("list", "run", "show", "report", "data"):
         assert command in done.stdout
-    assert time.process_time() - start < 5
+    assert min(spent) < 0.2
 
 
 def test_version():
@@ -82,12 +86,13 @@ def test_quiet_when_not_a_terminal(results):
 def test_list_for_people(results):
     text = theodolite("list", "--paper", "li2016demystifying", "--out", results[0])
     assert "stationary-order" in text.stdout
+    assert "not run" not in text.stdout
     assert "errata confirmed" in text.stdout
 
 
 def test_show_and_redraw(results):
     text = theodolite("show", "hessian_at_zero", "--out", results[0]).stdout
-    assert "order at n = 3" in text
+    assert "deviation of any eigenvalue" in text
     shown = json.loads(
         theodolite(
             "show", "hessian_at_zero", "--out", results[0], "--json", "--redraw"
@@ -121,7 +126,7 @@ def test_data_lists_what_is_embedded():
         (["list", "--paper", "li2016"], "did you mean 'li2016demystifying'"),
         (["run", "all", "--scale", "smoke", "--seeds", "0"], "n_seeds is 0"),
         (["run", "all", "--scale", "smoke", "--jobs", "-2"], "-2"),
-        (["run", "all", "--scale", "smoke", "--device", "tpu9"], "not one that torch"),
+        (["run", "all", "--scale", "smoke", "--device", "tpu9"], "is not there"),
         (["run", "all", "--data", "/nowhere"], "not a folder"),
         (["run", "initial_condition", "--scale", "paper"], "THEODOLITE_DATA"),
         (["show", "hessian_at_zero", "--out", "/nowhere"], "run `theodolite run"),
@@ -139,6 +144,20 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path):
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
+    """A file where the first study wants its folder: the others still finish."""
+    spot = tmp_path / "runs" / "li2016demystifying" / "hessian_at_zero"
+    spot.parent.mkdir(parents=True)
+    spot.write_text("in the way")
+    done = theodolite(
+        "run", "li2016demystifying", "--scale", "smoke", "--out", tmp_path, "--json"
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    studies = {row["study"] for row in json.loads(done.stdout)}
+    assert studies == {"around_zero", "initial_condition"}
 
 
 @pytest.mark.parametrize("arguments", [["rnu"], ["run"], ["run", "all", "--sede", "1"]])

@@ -1,4 +1,4 @@
-"""Who may import whom: parses every import of the package and of its tests."""
+"""Who may import whom: parses every import of the package."""
 
 import ast
 from pathlib import Path

@@ -101,33 +101,38 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run studies to their verdicts; finished work is kept and never redone."""
+    from theodolite.core import RunError, TheodoliteError
     from theodolite.runs import InProcess, Pool, progress_for
-    from theodolite.studies import prepare_worker, run_study, select
+    from theodolite.studies import plan_study, prepare_worker, run_study, select
 
-    entries = select(name)
     _use_data(data)
+    # Whatever is missing for any study is said before the first of them starts.
+    plans = [
+        plan_study(entry, scale=scale, n_seeds=seeds, device=device)
+        for entry in select(name)
+    ]
     rows: list[dict[str, Any]] = []
+    problems: list[str] = []
     executor = (
         nullcontext(InProcess(initialise=prepare_worker))
         if jobs == 0
         else Pool(jobs, initialise=prepare_worker)
     )
     with executor as pool, progress_for(sys.stderr) as progress:
-        for entry in entries:
-            finished = run_study(
-                entry,
-                scale=scale,
-                root=out,
-                pool=pool,
-                progress=progress,
-                n_seeds=seeds,
-                device=device,
-            )
+        for plan in plans:
+            try:
+                finished = run_study(plan, root=out, pool=pool, progress=progress)
+            except TheodoliteError as error:
+                problems.append(str(error))
+                continue
             rows += _claim_rows(finished.summary)
     if as_json:
         _print_json(rows)
     else:
         _print_claims(rows)
+    if problems:
+        more = f" (and {len(problems) - 1} more studies)" if len(problems) > 1 else ""
+        raise RunError(f"{problems[0]}{more}")
 
 
 @app.command()

@@ -19,7 +19,10 @@ from theodolite.core import (
 def grows(predicted, measured):
     values = measured.values()
     return holds_if(
-        values[-1] > values[0], "the last is above the first", {"last": values[-1]}
+        values[-1] > values[0],
+        {"last": values[-1]},
+        holds="the last is above the first",
+        fails="the last is not above the first",
     )
 
 
@@ -36,10 +39,18 @@ def test_holds_if_follows_the_condition_and_keeps_the_numbers():
     numbers = {"slope": Number(1.0, 0.1)}
     for condition, outcome in ((True, Outcome.HOLDS), (False, Outcome.FAILS)):
         for kind in (bool, np.bool_):
-            verdict = holds_if(kind(condition), "the slope is 1", numbers)
+            verdict = holds_if(kind(condition), numbers, holds="is 1", fails="is not")
             assert verdict.outcome is outcome
-            assert verdict.because == "the slope is 1"
+            assert verdict.because == ("is 1" if condition else "is not")
             assert verdict.numbers == numbers
+
+
+def test_a_number_that_is_nan_decides_nothing():
+    for condition in (True, False):
+        numbers = {"slope": Number(float("nan")), "other": 1.0}
+        verdict = holds_if(condition, numbers, holds="yes", fails="no")
+        assert verdict.outcome is Outcome.UNDECIDED
+        assert verdict.because == "slope could not be computed"
 
 
 def test_a_verdict_is_json_with_value_and_error_of_every_number():
@@ -107,7 +118,7 @@ def test_a_check_judges_rows():
     [
         (CLAIM, "statement"),
         (Number(1.0), "value"),
-        (holds_if(True, "so", {}), "outcome"),
+        (holds_if(True, {}, holds="so", fails="no"), "outcome"),
     ],
 )
 def test_claims_numbers_and_verdicts_are_frozen(thing, name):

@@ -30,6 +30,9 @@ def portrait(model):
             list(m._forward_hooks),
             list(m._forward_pre_hooks),
             list(m._parameters),
+            list(m._modules),
+            list(m._state_dict_hooks),
+            m._is_full_backward_hook,
             {key: b is None for key, b in m._buffers.items()},
         )
         for name, m in model.named_modules()
@@ -101,6 +104,9 @@ def test_hostile_code_is_undone():
         model[1].register_buffer("running_mean", None)
         model[1].register_buffer("extra", torch.ones(1))
         model[1].running_var.mul_(2)
+        model[0].add_module("extra", nn.ReLU())
+        model[0].register_state_dict_post_hook(lambda *_: None)
+        model[0].register_full_backward_hook(lambda *_: None)
         model.double()
         model.eval()
     assert without_versions(portrait(model)) == without_versions(before)

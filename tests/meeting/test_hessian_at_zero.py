@@ -132,6 +132,21 @@ def test_two_shortcut_conditioning_is_the_same_at_every_depth(problem, units):
     assert many.small == one.small
 
 
+@pytest.mark.parametrize("units", [1, 2, 5])
+def test_degenerate_data_have_a_spectrum_too(units):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 9, 3))
+    flat = x * [1.0, 1.0, 0.0]
+    for inputs, targets in ((x, x), (flat, y * [1.0, 1.0, 0.0]), (0 * x, 0 * x)):
+        plan = Blueprint(width=3, depth=units, shortcut=1)
+        exact = np.linalg.eigvalsh(hessian_at_zero(plan, inputs, targets))
+        found = conditioning_at_zero(plan, inputs, targets, quantile=0.1)
+        scale = max(np.abs(exact).max(), 1e-300)
+        assert found.largest == pytest.approx(scale, rel=1e-9, abs=1e-290)
+        wanted = np.quantile(np.abs(exact), 0.1)
+        assert found.small == pytest.approx(wanted, rel=1e-9, abs=1e-13 * scale)
+
+
 def test_reference_values(tiny):
     x, y = tiny
     batch = (torch.as_tensor(x), torch.as_tensor(y))

@@ -200,8 +200,9 @@ def test_runs_are_found_newest_first(tmp_path):
     assert runs_in(tmp_path / "nowhere") == []
     names = {"paper": "paper2020word", "study": "figure"}
     assert latest(tmp_path, **names) is None
-    for run, seconds in ((first, 200), (second, 100)):
-        os.utime(run.write("summary.json", "{}"), (seconds, seconds))
+    for run, judged in ((second, "2026-01-01"), (first, "2026-01-02")):
+        run.write("summary.json", json.dumps({"judged": judged}))
+    (second.path / "summary.json").touch()
     found = latest(tmp_path, **names)
     assert found is not None
     assert found.path == first.path

@@ -2,7 +2,7 @@
 
 import pytest
 
-from theodolite.studies import catalogue, run_study
+from theodolite.studies import catalogue, plan_study, run_study
 
 
 @pytest.fixture(scope="session")
@@ -10,5 +10,5 @@ def smoke_root(tmp_path_factory):
     """Folder with all studies finished at SMOKE."""
     root = tmp_path_factory.mktemp("smoke")
     for entry in catalogue():
-        run_study(entry, scale="smoke", root=root, jobs=0)
+        run_study(plan_study(entry, scale="smoke"), root=root, jobs=0)
     return root

@@ -16,6 +16,7 @@ def test_the_first_paper_is_there():
     assert "li2016demystifying" in [paper.name for paper in papers()]
     assert [e.name for e in select("li2016demystifying")] == [
         "hessian_at_zero",
+        "around_zero",
         "initial_condition",
     ]
     assert select("all") == ENTRIES

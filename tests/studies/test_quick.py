@@ -2,7 +2,7 @@
 
 import pytest
 
-from theodolite.studies import catalogue, run_study
+from theodolite.studies import catalogue, plan_study, run_study
 
 FAILURES = {
     "biases-change-nothing",
@@ -15,7 +15,8 @@ FAILURES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda e: e.full_name)
 def test_verdicts_at_quick(entry, tmp_path):
-    claims = run_study(entry, scale="quick", root=tmp_path).summary["claims"]
+    plan = plan_study(entry, scale="quick")
+    claims = run_study(plan, root=tmp_path).summary["claims"]
     assert {c["claim"]: c["verdict"] for c in claims} == {
         c.name: "FAILS" if c.name in FAILURES else "HOLDS" for c in entry.study.claims
     }

@@ -4,8 +4,15 @@ import json
 
 import pytest
 
-from theodolite.core import ConfigError, UnknownNameError
-from theodolite.studies import catalogue, find, last_summary, redraw, run_study
+from theodolite.core import ConfigError, RunError, UnknownNameError
+from theodolite.studies import (
+    catalogue,
+    find,
+    last_summary,
+    plan_study,
+    redraw,
+    run_study,
+)
 
 ENTRIES = catalogue()
 
@@ -32,7 +39,7 @@ def test_smoke_leaves_a_whole_summary(entry, smoke_root):
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_a_second_run_computes_nothing_and_changes_nothing(entry, smoke_root):
     before = last_summary(smoke_root, entry)[1]
-    again = run_study(entry, scale="smoke", root=smoke_root, jobs=0)
+    again = run_study(plan_study(entry, scale="smoke"), root=smoke_root, jobs=0)
     assert again.execution.n_computed == 0
     after = again.summary
     for name in ("claims", "comparison", "figures", "cost"):
@@ -52,25 +59,59 @@ def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
 def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
     entry = find("hessian_at_zero")
     alone = last_summary(smoke_root, entry)[0]
-    pooled = run_study(entry, scale="smoke", root=tmp_path, jobs=2).folder
+    plan = plan_study(entry, scale="smoke")
+    pooled = run_study(plan, root=tmp_path, jobs=2).folder
     assert pooled.rows() == alone.rows()
 
 
 def test_overrides_make_another_run(tmp_path):
     entry = find("hessian_at_zero")
-    first = run_study(entry, scale="smoke", root=tmp_path, jobs=0)
-    second = run_study(entry, scale="smoke", root=tmp_path, jobs=0, n_seeds=2)
+    first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
+    plan = plan_study(entry, scale="smoke", n_seeds=2)
+    second = run_study(plan, root=tmp_path, jobs=0)
     assert first.folder.path != second.folder.path
     assert second.summary["command"].endswith("--scale smoke --seeds 2")
     assert len(second.folder.spec.seeds) == 2
 
 
-def test_bad_settings_are_refused(tmp_path):
+def test_data_are_part_of_what_a_run_is():
+    config = plan_study(find("initial_condition"), scale="smoke").spec.config
+    assert list(config["data"]) == ["digits"]
+    assert len(config["data"]["digits"]) == 64
+
+
+@pytest.mark.parametrize("device", ["abacus", "meta", "cuda:99"])
+def test_a_device_that_is_not_there_is_refused(device):
+    with pytest.raises(ConfigError, match="not there"):
+        plan_study(find("hessian_at_zero"), scale="smoke", device=device)
+
+
+def test_bad_settings_are_refused():
     entry = find("hessian_at_zero")
     with pytest.raises(UnknownNameError, match="did you mean 'quick'"):
-        run_study(entry, scale="quik", root=tmp_path)
+        plan_study(entry, scale="quik")
     with pytest.raises(ConfigError, match="n_seeds is 0"):
-        run_study(entry, scale="smoke", root=tmp_path, n_seeds=0)
-    with pytest.raises(ConfigError, match="not one that torch knows"):
-        run_study(entry, scale="smoke", root=tmp_path, device="abacus")
-    assert not list(tmp_path.iterdir())
+        plan_study(entry, scale="smoke", n_seeds=0)
+
+
+def test_damaged_files_are_said_or_made_again(tmp_path):
+    entry = find("around_zero")
+    plan = plan_study(entry, scale="smoke")
+    first = run_study(plan, root=tmp_path, jobs=0)
+    for text in ("{", "[]", '{"claims": []}'):
+        first.folder.write("summary.json", text)
+        with pytest.raises(RunError, match=r"summary\.json is damaged"):
+            last_summary(tmp_path, entry)
+    first.folder.write("predicted.jsonl", '{"quantity": "relu_sl')
+    again = run_study(plan, root=tmp_path, jobs=0)
+    assert again.execution.n_computed == 0
+    assert again.summary["claims"] == first.summary["claims"]
+
+
+def test_the_last_run_is_the_one_judged_last(tmp_path):
+    entry = find("around_zero")
+    old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
+    plan = plan_study(entry, scale="smoke", n_seeds=2)
+    new = run_study(plan, root=tmp_path, jobs=0)
+    (old.folder.path / "summary.json").touch()
+    assert last_summary(tmp_path, entry)[0].path == new.folder.path

@@ -15,6 +15,7 @@ from theodolite.core.claims import (
     Outcome,
     Verdict,
     holds_if,
+    undecided,
 )
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
@@ -92,5 +93,6 @@ __all__ = [
     "stream",
     "strict",
     "to_lines",
+    "undecided",
     "unknown_name",
 ]

@@ -104,18 +104,28 @@ class Claim:
 
 
 def holds_if(
-    condition: bool, because: str, numbers: Mapping[str, Number | float | int]
+    condition: bool,
+    numbers: Mapping[str, Number | float | int],
+    *,
+    holds: str,
+    fails: str,
 ) -> Verdict:
-    """HOLDS if the condition is met, else FAILS, with the same numbers.
+    """HOLDS if the condition is met, else FAILS, each with its own reason.
 
     A number that is NaN decides nothing: the verdict is then UNDECIDED.
     """
-    values = [n.value if isinstance(n, Number) else n for n in numbers.values()]
-    if any(math.isnan(value) for value in values):
-        lost = [
-            name for name, value in zip(numbers, values, strict=True) if value != value
-        ]
-        because = f"{', '.join(lost)} could not be computed"
-        return Verdict(outcome=Outcome.UNDECIDED, because=because, numbers=numbers)
+    values = {
+        name: n.value if isinstance(n, Number) else n for name, n in numbers.items()
+    }
+    lost = [name for name, value in values.items() if math.isnan(value)]
+    if lost:
+        return undecided(f"{', '.join(lost)} could not be computed", numbers)
     outcome = Outcome.HOLDS if condition else Outcome.FAILS
-    return Verdict(outcome=outcome, because=because, numbers=numbers)
+    return Verdict(
+        outcome=outcome, because=holds if condition else fails, numbers=numbers
+    )
+
+
+def undecided(because: str, numbers: Mapping[str, Number | float | int]) -> Verdict:
+    """The numbers cannot tell."""
+    return Verdict(outcome=Outcome.UNDECIDED, because=because, numbers=numbers)

@@ -6,7 +6,7 @@ from theodolite.core import attach
 from theodolite.data.cache import cache_folder, clear_cache
 from theodolite.data.dataset import Dataset
 from theodolite.data.listing import Listing, available
-from theodolite.data.loading import load
+from theodolite.data.loading import load, needs_folder
 from theodolite.data.targets import one_hot
 from theodolite.data.transforms import (
     ChannelStatistics,
@@ -32,6 +32,7 @@ __all__ = [
     "cache_folder",
     "clear_cache",
     "load",
+    "needs_folder",
     "one_hot",
     "standardise_channels",
     "two_classes",

@@ -89,6 +89,18 @@ def load(
     return source.read(split, path, verify, options)
 
 
+def needs_folder(name: str) -> bool:
+    """Say whether a dataset is read from the user's own files.
+
+    Example:
+        >>> needs_folder("mnist5k"), needs_folder("mnist")
+        (False, True)
+    """
+    if name not in SOURCES:
+        raise unknown_name("dataset", name, SOURCES)
+    return SOURCES[name].kind == "folder"
+
+
 def _published(entry: Published) -> Source:
     default = "fine" if "fine" in entry.kinds else "class"
 

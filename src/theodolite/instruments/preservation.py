@@ -17,16 +17,21 @@ _HOOKS = (
     "_forward_pre_hooks_with_kwargs",
     "_backward_hooks",
     "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
 )
 
 
 @contextmanager
 def preserve(model: nn.Module) -> Iterator[nn.Module]:
-    """Restore everything about a model on the way out, also after an exception.
+    """Restore a model on the way out, also after an exception.
 
     Parameters and buffers come back bit for bit and as the same tensors; gradients,
-    ``requires_grad``, train and eval modes, hooks and the random states of torch (CPU
-    and CUDA), NumPy and Python as they were.
+    ``requires_grad``, submodules, train and eval modes, hooks and the random states of
+    torch (CPU and CUDA), NumPy and Python as they were. Plain attributes that a
+    module's own code sets on itself are its own affair.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)
@@ -55,6 +60,8 @@ class _ModuleState:
         self._module = module
         self._training = module.training
         self._slots = dict(module._parameters)
+        self._children = dict(module._modules)
+        self._full_hook = module.__dict__.get("_is_full_backward_hook")
         self._buffers = {
             name: (buffer, None if buffer is None else buffer.detach().clone())
             for name, buffer in module._buffers.items()
@@ -67,6 +74,9 @@ class _ModuleState:
         module = self._module
         module.training = self._training
         _refill(module._parameters, self._slots)
+        _refill(module._modules, self._children)
+        if "_is_full_backward_hook" in vars(module):
+            module._is_full_backward_hook = self._full_hook
         _refill(module._buffers, {n: b for n, (b, _) in self._buffers.items()})
         for buffer, copy in self._buffers.values():
             if buffer is not None and copy is not None:
@@ -110,7 +120,12 @@ def _put_back(tensor: Tensor, copy: Tensor) -> None:
 
 def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
     with torch.no_grad():
-        equal = (tensor == copy) | ((tensor != tensor) & (copy != copy))
+        if tensor.is_floating_point():
+            # Zeros of both signs are equal, and NaN is not: compare those by hand.
+            alike = (tensor == copy) & (torch.signbit(tensor) == torch.signbit(copy))
+            equal = alike | ((tensor != tensor) & (copy != copy))
+        else:
+            equal = tensor == copy
         return bool(equal.all())
 
 

@@ -1,24 +1,32 @@
 """Replace operators whose second derivative torch gets wrong or lacks."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 
 @contextmanager
-def differentiable_twice() -> Iterator[None]:
+def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     """Make second derivatives right for all code that runs inside.
 
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes its plain backend, the only one with a second derivative.
+    If the model has recurrent layers, cuDNN is left out, which has none for them.
     """
-    with sdpa_kernel(SDPBackend.MATH), _Replace():
+    recurrent = model is not None and any(
+        isinstance(module, nn.RNNBase) for module in model.modules()
+    )
+    with ExitStack() as stack:
+        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        stack.enter_context(_Replace())
+        if recurrent:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         yield
 
 

@@ -1,5 +1,6 @@
 """Find the run folders under a root."""
 
+import json
 from pathlib import Path
 
 from theodolite.core import RunError
@@ -22,11 +23,26 @@ def runs_in(root: Path | str) -> list[RunFolder]:
 
 
 def latest(root: Path | str, *, paper: str, study: str) -> RunFolder | None:
-    """Return the run of a study that was summed up last, None if none was."""
+    """Return the run of a study that was judged last, None if none was.
+
+    The time is the one that its summary states, so that copies and touched files do
+    not change which run is the last.
+    """
     summed_up = [
-        (summary.stat().st_mtime_ns, folder)
+        (_judged(folder), folder)
         for folder in runs_in(root)
         if (folder.spec.paper, folder.spec.study) == (paper, study)
-        and (summary := folder.path / "summary.json").is_file()
+        and (folder.path / "summary.json").is_file()
     ]
     return max(summed_up, key=lambda pair: pair[0])[1] if summed_up else None
+
+
+def _judged(folder: RunFolder) -> str:
+    """Return the stated time of a summary; a damaged one counts as the newest.
+
+    Whoever reads it then says what is wrong with it.
+    """
+    try:
+        return str(json.loads(folder.read("summary.json") or "")["judged"])
+    except (ValueError, KeyError, TypeError):
+        return "~"

@@ -12,7 +12,14 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from theodolite import data, figures
-from theodolite.core import ConfigError, Rows, from_lines, strict, to_lines
+from theodolite.core import (
+    ConfigError,
+    Rows,
+    RunError,
+    from_lines,
+    strict,
+    to_lines,
+)
 from theodolite.runs import (
     Execution,
     Executor,
@@ -34,46 +41,77 @@ class Finished:
     summary: dict[str, Any]
 
 
-def run_study(
+@dataclass(frozen=True)
+class Plan:
+    """A study that has been found able to run: its config, device and data are there.
+
+    Attributes:
+        entry: Which study.
+        spec: What names its run folder; datasets count by their checksums.
+        config: The study's own config.
+        command: How to run it again.
+    """
+
+    entry: Entry
+    spec: RunSpec
+    config: Any
+    command: str
+
+
+def plan_study(
     entry: Entry,
     *,
     scale: str,
-    root: Path | str,
-    pool: Executor | None = None,
-    jobs: int | None = None,
-    progress: Progress | None = None,
     n_seeds: int | None = None,
     device: str | None = None,
-) -> Finished:
-    """Bring a study's run folder to its verdicts; finished cells are kept.
+) -> Plan:
+    """Check a study before anything is computed, and load its data once.
 
     Args:
         entry: Which study.
         scale: ``smoke``, ``quick`` or ``paper``.
-        root: Folder of all results.
-        pool: Workers to share with other studies.
-        jobs: Worker processes where no pool is given; 0 works in this process.
-        progress: Told of every finished cell.
         n_seeds: Trials a point in place of the preset's.
         device: Where networks live, in place of the preset's.
     """
     study = entry.study
     config = study.config(scale, n_seeds=n_seeds, device=device)
     check_device(config.device)
-    for name in study.datasets(config):
-        # Missing data is said once, here, and decoded once, before any worker asks.
-        data.load(name)
+    needed = {name: data.load(name) for name in study.datasets(config)}
+    sums = {name: found.checksum for name, found in needed.items()}
     spec = RunSpec(
         paper=entry.paper.name,
         study=entry.name,
         scale=scale,
-        config=config.to_dict(),
+        config={**config.to_dict(), "data": sums},
         revision=study.revision,
         device=config.device,
         seeds=config.seeds,
     )
-    folder = RunFolder.create(root, spec)
-    cells = study.cells(config)
+    from_folder = any(data.needs_folder(name) for name in needed)
+    command = _command(entry, scale, n_seeds, device, from_folder)
+    return Plan(entry, spec, config, command)
+
+
+def run_study(
+    plan: Plan,
+    *,
+    root: Path | str,
+    pool: Executor | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Finished:
+    """Bring a study's run folder to its verdicts; finished cells are kept.
+
+    Args:
+        plan: What :func:`plan_study` found able to run.
+        root: Folder of all results.
+        pool: Workers to share with other studies.
+        jobs: Worker processes where no pool is given; 0 works in this process.
+        progress: Told of every finished cell.
+    """
+    entry, config = plan.entry, plan.config
+    folder = RunFolder.create(root, plan.spec)
+    cells = entry.study.cells(config)
     execution = execute(
         folder,
         cells,
@@ -85,24 +123,24 @@ def run_study(
         label=entry.full_name,
     )
     predicted = _predicted(entry, config, folder)
-    command = _command(entry, scale, n_seeds, device)
-    summary = judge(entry, folder, predicted, folder.rows(cells), command)
+    measured = folder.rows(cells)
+    summary = judge(entry, folder, predicted, measured, plan)
     return Finished(folder, execution, summary)
 
 
 def check_device(name: str) -> None:
-    """Refuse a device that is not there."""
+    """Refuse a device that networks cannot live on here."""
     import torch
 
     try:
-        kind = torch.device(name).type
-    except RuntimeError:
+        usable = torch.device(name).type != "meta"
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        usable = False
+    if not usable:
         raise ConfigError(
-            f"device {name!r} is not one that torch knows: try 'cpu' or 'cuda'"
-        ) from None
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(
-            f"device {name!r} was asked for, but no CUDA is here: try cpu"
+            f"device {name!r} was asked for and is not there: try 'cpu'"
+            f"{', or cuda:0' if torch.cuda.is_available() else ''}"
         )
 
 
@@ -124,7 +162,7 @@ def prepare_worker() -> None:
 
 
 def judge(
-    entry: Entry, folder: RunFolder, predicted: Rows, measured: Rows, command: str
+    entry: Entry, folder: RunFolder, predicted: Rows, measured: Rows, plan: Plan
 ) -> dict[str, Any]:
     """Turn rows into verdicts, figures and the summary that reports read."""
     study = entry.study
@@ -142,9 +180,9 @@ def judge(
                 "summary": study.summary,
                 "departures": list(study.departures),
             },
-            "scale": folder.spec.scale,
-            "judged": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": command,
+            "scale": plan.spec.scale,
+            "judged": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "command": plan.command,
             "cost": folder.cost().to_dict(),
             "claims": claims,
             "comparison": study.compare(predicted, measured),
@@ -170,14 +208,27 @@ def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | Non
     text = None if folder is None else folder.read("summary.json")
     if folder is None or text is None:
         return None
-    return folder, json.loads(text)
+    try:
+        summary = json.loads(text)
+        complete = {"claims", "figures", "scale", "study", "cost"} <= set(summary)
+    except (ValueError, TypeError):
+        complete, summary = False, {}
+    if not complete:
+        raise RunError(
+            f"{folder.path / 'summary.json'} is damaged: run `theodolite run "
+            f"{entry.full_name}` again, which keeps all finished cells"
+        )
+    return folder, summary
 
 
 def _predicted(entry: Entry, config: Any, folder: RunFolder) -> Rows:
     """Return the theory's rows, computed once a folder."""
     saved = folder.read("predicted.jsonl")
     if saved is not None:
-        return from_lines(saved)
+        try:
+            return from_lines(saved)
+        except ValueError:
+            pass  # a damaged file: theory is computed again
     with threadpool_limits(1):
         rows = entry.study.predict(config)
     folder.write("predicted.jsonl", to_lines(rows))
@@ -199,10 +250,18 @@ def _draw(
     return drawn
 
 
-def _command(entry: Entry, scale: str, n_seeds: int | None, device: str | None) -> str:
+def _command(
+    entry: Entry,
+    scale: str,
+    n_seeds: int | None,
+    device: str | None,
+    from_folder: bool,
+) -> str:
     parts = ["theodolite", "run", entry.full_name, "--scale", scale]
     if n_seeds is not None:
         parts += ["--seeds", str(n_seeds)]
     if device is not None:
         parts += ["--device", device]
+    if from_folder:
+        parts += ["--data", "DIR"]
     return " ".join(parts)

@@ -11,7 +11,7 @@ from theodolite.theory.linear_network import (
     linear_hessian,
     linear_loss,
 )
-from theodolite.theory.moments import Moments, moments
+from theodolite.theory.moments import Moments, equivalent_samples, moments
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
@@ -33,6 +33,7 @@ __all__ = [
     "conditioning_at_zero",
     "data_matrix",
     "eigenvalues_at_zero",
+    "equivalent_samples",
     "hessian_at_zero",
     "linear_gradient",
     "linear_hessian",

@@ -89,15 +89,19 @@ def conditioning_at_zero(
         spectrum = ToeplitzSpectrum(a, b, blueprint.units)
         largest = spectrum.largest()
         small = spectrum.magnitude_quantile(quantile)
-        return Conditioning(largest, small, largest / small, spectrum.index())
+        return Conditioning(largest, small, _ratio(largest, small), spectrum.index())
     values = eigenvalues_at_zero(blueprint, x, y)
     size = np.abs(values)
     largest, small = float(size.max()), float(np.quantile(size, quantile))
+    return Conditioning(
+        largest, small, _ratio(largest, small), float(np.mean(values < 0))
+    )
+
+
+def _ratio(largest: float, small: float) -> float:
     if small > 0:
-        ratio = largest / small
-    else:
-        ratio = float("inf") if largest > 0 else float("nan")
-    return Conditioning(largest, small, ratio, float(np.mean(values < 0)))
+        return largest / small
+    return float("inf") if largest > 0 else float("nan")
 
 
 def parameter_count(blueprint: Blueprint) -> int:

@@ -52,19 +52,20 @@ class ToeplitzSpectrum:
         # above imaginary parts: conjugate blocks cancel what is imaginary in the sum.
         seen = np.conj(np.swapaxes(vectors, 1, 2)) @ basis[:, kept]
         parts = np.stack([np.real(seen), np.imag(seen)])
-        self._seen = parts.reshape(-1, int(kept.sum()))
+        self._seen = parts.reshape(2 * self._values.size, int(kept.sum()))
         self.size = units * len(even)
-        self.bound = 1.01 * float(
-            np.abs(self._values).max() + units * np.abs(values).max()
-        )
+        reach = np.abs(self._values).max() + units * np.abs(values).max()
+        self.bound = 1.01 * float(reach) + float(np.finfo(float).tiny)
 
     def below(self, level: float) -> int:
         """Number of eigenvalues below a level."""
-        inside = int(self._weights @ (self._values < level).sum(axis=1))
+        gaps = self._values - level
+        # A level that meets an eigenvalue of a block is taken as just below it.
+        floor = np.finfo(float).eps * self.bound
+        gaps = np.where(np.abs(gaps) < floor, floor, gaps)
+        inside = int(self._weights @ (gaps < 0).sum(axis=1))
         if self._inverse.size == 0:
             return inside
-        gaps = self._values - level
-        gaps = np.where(gaps == 0, np.finfo(float).tiny, gaps)
         scale = np.tile((self._reach[:, None] / gaps).ravel(), 2)
         resolvent = (self._seen * scale[:, None]).T @ self._seen
         capacitance = -np.diag(self._inverse) - (resolvent + resolvent.T) / 2
@@ -84,7 +85,10 @@ class ToeplitzSpectrum:
         if not 1 <= rank <= self.size:
             raise ConfigError(f"rank {rank} is not among 1 to {self.size}")
         low, high = 0.0, self.bound
+        least = 4 * np.finfo(float).eps * self.bound
         while high - low > 4 * np.finfo(float).eps * high:
+            if high < least:
+                return 0.0
             middle = (low + high) / 2
             if self.within(middle) >= rank:
                 high = middle

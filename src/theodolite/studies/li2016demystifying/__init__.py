@@ -7,5 +7,5 @@ PAPER = Paper(
     title="Demystifying ResNet",
     authors="Li, Jiao, Han & Weissman",
     year=2016,
-    studies=("hessian_at_zero", "initial_condition"),
+    studies=("hessian_at_zero", "around_zero", "initial_condition"),
 )

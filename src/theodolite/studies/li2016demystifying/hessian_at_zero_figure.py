@@ -32,7 +32,7 @@ def draw(predicted: Rows, measured: Rows) -> "Figure":
 
 
 def _matrix(rows: Rows, n: int) -> np.ndarray:
-    chosen = rows.where(n=n)
+    chosen = rows.where(shortcut=n)
     size = max(chosen.column("row")) + 1
     matrix = np.zeros((size, size))
     matrix[chosen.column("row"), chosen.column("column")] = chosen.values()

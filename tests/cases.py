@@ -86,6 +86,22 @@ def pre_activation_net():
     )
 
 
+def layer_norm_net():
+    return nn.Sequential(
+        nn.Linear(4, 5), nn.LayerNorm(5), nn.GELU(), nn.Linear(5, 3, bias=False)
+    )
+
+
+def in_place_net():
+    return nn.Sequential(
+        nn.Conv2d(1, 2, 3),
+        nn.BatchNorm2d(2),
+        nn.ReLU(inplace=True),
+        nn.Flatten(),
+        nn.Linear(8, 3),
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -124,6 +140,8 @@ CASES = [
     Case("conv_bn_resnet", lambda: conv_net(nn.BatchNorm2d), (1, 4, 4), norm="batch"),
     Case("pre_activation_resnet", pre_activation_net, (1, 4, 4), norm="batch"),
     Case("group_norm", lambda: conv_net(lambda c: nn.GroupNorm(1, c)), (1, 4, 4)),
+    Case("layer_norm", layer_norm_net, (4,)),
+    Case("in_place_relu", in_place_net, (1, 4, 4), norm="batch"),
     Case("attention", Attention, (3, 4)),
     Case(
         "weight_norm",

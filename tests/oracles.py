@@ -59,3 +59,34 @@ def looped_hessian(model, batch, loss):
         for entry in gradient
     ]
     return torch.stack(rows)
+
+
+def looped_jacobian(model, inputs):
+    """Return outputs by parameters, one backward pass a row."""
+    params = [p for p in model.parameters() if p.requires_grad]
+    rows = [
+        torch.cat(
+            [
+                (torch.zeros_like(p) if g is None else g).reshape(-1)
+                for p, g in zip(
+                    params,
+                    torch.autograd.grad(
+                        entry, params, retain_graph=True, allow_unused=True
+                    ),
+                    strict=True,
+                )
+            ]
+        )
+        for entry in model(inputs).reshape(-1)
+    ]
+    return torch.stack(rows)
+
+
+def looped_gauss_newton(model, batch, loss):
+    """Return J' H J from the dense Jacobian and the loss's Hessian by outputs."""
+    jacobian = looped_jacobian(model, batch[0])
+    outputs = model(batch[0]).detach()
+    curvature = torch.autograd.functional.hessian(
+        lambda flat: loss(flat.reshape(outputs.shape), batch[1]), outputs.reshape(-1)
+    )
+    return jacobian.T @ curvature @ jacobian

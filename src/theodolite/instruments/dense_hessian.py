@@ -10,15 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
-from theodolite.instruments.normalisation import apply_norm_mode
-from theodolite.instruments.objective import (
-    Batch,
-    Loss,
-    chosen_parameters,
-    evaluate,
-)
-from theodolite.instruments.preservation import preserve
-from theodolite.instruments.twice import differentiable_twice
+from theodolite.instruments.batches import Batches
+from theodolite.instruments.hessian_operator import Hessian
+from theodolite.instruments.objective import Loss, Reduction, chosen_parameters
+from theodolite.instruments.randomness import Randomness
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,6 +27,7 @@ class DenseHessian(Reading):
         loss: Value of the loss.
         gradient: Its gradient.
         layout: Names and shapes of the parameters along the axes.
+        partition: Samples of each batch, a part of the loss under norm mode ``batch``.
     """
 
     dims: ClassVar = {
@@ -49,17 +45,22 @@ class DenseHessian(Reading):
     loss: float
     gradient: np.ndarray
     layout: tuple[tuple[str, tuple[int, ...]], ...] = field(default=())
+    partition: tuple[int | None, ...] = field(default=())
 
 
 def hessian(
     model: nn.Module,
-    batch: Batch,
+    batches: Batches,
     *,
     loss: Loss,
     norm_mode: NormMode | str,
     params: Sequence[str] | None = None,
+    reduction: Reduction | None = None,
+    micro_batch: int | None = None,
     chunk: int = 64,
     max_bytes: int = 4 * 2**30,
+    seed: int = 0,
+    randomness: Randomness = "refuse",
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -68,12 +69,16 @@ def hessian(
 
     Args:
         model: Any module.
-        batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
         loss: A torch loss module, or ``loss(model, batch) -> scalar``.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
+        reduction: How a function combines samples, ``mean`` by default.
+        micro_batch: Samples a pass at most; saves memory, changes nothing else.
         chunk: Rows pulled back at a time; more is faster and takes more memory.
         max_bytes: Refuse to build a larger matrix.
+        seed: Seed of whatever the model draws.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
 
     Returns:
         The reading; ``status`` is EXACT, its error is the asymmetry found.
@@ -90,17 +95,24 @@ def hessian(
                [0. , 2. ]])
     """
     mode, watch = NormMode(norm_mode), Stopwatch()
-    chosen = chosen_parameters(model, params)
+    chosen = chosen_parameters(getattr(model, "_orig_mod", model), params)
     size = sum(p.numel() for p in chosen.values())
     _forecast(size, max_bytes)
-    with preserve(model), torch.enable_grad(), differentiable_twice():
-        for parameter in chosen.values():
-            parameter.requires_grad_(True)
-        apply_norm_mode(model, mode, lambda: evaluate(model, batch, loss))
-        value = evaluate(model, batch, loss)
-        leaves = list(chosen.values())
-        gradient = _flat(_gradients(value, leaves), leaves)
-        rows = _second_derivatives(gradient, leaves, chunk)
+    operator = Hessian(
+        model,
+        batches,
+        loss=loss,
+        norm_mode=mode,
+        params=params,
+        reduction=reduction,
+        micro_batch=micro_batch,
+        seed=seed,
+        randomness=randomness,
+    )
+    with operator:
+        value, gradient = operator.loss_and_gradient()
+        rows = _rows(operator, list(chosen.values()), chunk)
+    _check_finite(rows)
     matrix, gap = _symmetrise(rows)
     scale = np.abs(matrix).max(initial=0.0)
     asymmetry = float(2 * gap / scale) if scale else 0.0
@@ -109,23 +121,35 @@ def hessian(
         matrix=matrix,
         matrix_error=gap,
         asymmetry=asymmetry,
-        loss=float(value.detach()),
-        gradient=gradient.detach().cpu().double().numpy(),
-        layout=tuple((name, tuple(p.shape)) for name, p in chosen.items()),
+        loss=float(value),
+        gradient=gradient.cpu().double().numpy(),
+        layout=operator.layout,
+        partition=operator.partition,
         status=Status.EXACT,
         norm_mode=mode,
+        seed=seed if randomness == "fixed" else None,
         cost=watch.read(passes=size + 1),
         method="double backward",
     )
 
 
-def _gradients(value: Tensor, leaves: list[nn.Parameter]) -> Sequence[Tensor | None]:
-    if not value.requires_grad:
+def _rows(operator: Hessian, leaves: list[nn.Parameter], chunk: int) -> np.ndarray:
+    """Return all rows, summed over the batches."""
+    if operator.coupled:
+        return operator.dense()
+    total = np.zeros(operator.shape)
+    with operator.curves() as curves:
+        for curve in curves:
+            total += _second_derivatives(_flat(curve.gradient, leaves), leaves, chunk)
+    return total
+
+
+def _check_finite(rows: np.ndarray) -> None:
+    if not np.isfinite(rows).all():
         raise MeasurementError(
-            "the loss does not depend on the parameters chosen: choose others, or "
-            "look for detach() and no_grad() in the model"
+            "the Hessian holds NaN or infinity although the loss is finite: look for "
+            "square roots or divisions at 0 in the model"
         )
-    return torch.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
 
 
 def _flat(parts: Sequence[Tensor | None], leaves: list[nn.Parameter]) -> Tensor:
@@ -147,13 +171,7 @@ def _second_derivatives(
     if rows is None or not _confirmed(rows, gradient, leaves):
         basis = torch.eye(size, dtype=gradient.dtype, device=gradient.device)
         rows = torch.stack([_pull_back(gradient, leaves, row) for row in basis])
-    found = rows.cpu().double().numpy()
-    if not np.isfinite(found).all():
-        raise MeasurementError(
-            "the Hessian holds NaN or infinity although the loss is finite: look for "
-            "square roots or divisions at 0 in the model"
-        )
-    return found
+    return rows.cpu().double().numpy()
 
 
 def _pull_back(gradient: Tensor, leaves: list[nn.Parameter], vector: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_HOOKS = (
+HOOKS = (
     "_forward_hooks",
     "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called",
@@ -42,7 +42,7 @@ def preserve(model: nn.Module) -> Iterator[nn.Module]:
     """
     modules = [_ModuleState(module) for module in model.modules()]
     parameters = [_ParameterState(parameter) for parameter in model.parameters()]
-    randomness = _random_state()
+    randomness = random_state()
     try:
         yield model
     finally:
@@ -50,7 +50,7 @@ def preserve(model: nn.Module) -> Iterator[nn.Module]:
             state.restore()
         for state in parameters:
             state.restore()
-        _restore_random_state(randomness)
+        restore_random_state(randomness)
 
 
 class _ModuleState:
@@ -67,7 +67,7 @@ class _ModuleState:
             for name, buffer in module._buffers.items()
         }
         self._hooks = {
-            name: dict(getattr(module, name)) for name in _HOOKS if name in vars(module)
+            name: dict(getattr(module, name)) for name in HOOKS if name in vars(module)
         }
 
     def restore(self) -> None:
@@ -134,7 +134,8 @@ def _refill(mapping: Any, saved: dict[Any, Any]) -> None:
     mapping.update(saved)
 
 
-def _random_state() -> dict[str, Any]:
+def random_state() -> dict[str, Any]:
+    """Return the states of torch, NumPy and Python's generators."""
     cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {
         "torch": torch.get_rng_state(),
@@ -144,7 +145,8 @@ def _random_state() -> dict[str, Any]:
     }
 
 
-def _restore_random_state(state: dict[str, Any]) -> None:
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put back what :func:`random_state` returned."""
     torch.set_rng_state(state["torch"])
     if state["cuda"] is not None:
         torch.cuda.set_rng_state_all(state["cuda"])

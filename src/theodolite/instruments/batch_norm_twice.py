@@ -1,0 +1,114 @@
+r"""Batch norm in train mode with a cheap second derivative.
+
+torch's own double backward is right but takes some thirty passes over the activations,
+two fifths of a Hessian-vector product of a convolutional net. Here it takes ten.
+
+Notation: a channel's $N$ values $x$ have mean $\mu$ and inverse deviation $r$;
+$\hat x = r(x - \mu)$; $P(a) = a - \overline{a} - \hat x\,\overline{a \hat x}$.
+The gradient of $y = \gamma \hat x + \beta$ pulls $g$ back to $\gamma u$ with
+$u = r P(g)$, to $s = \sum g \hat x$ for $\gamma$ and to $\sum g$ for $\beta$. For
+cotangents $a, a_\gamma, a_\beta$ of these three, with $t = r P(a)$,
+
+- for $g$: $\gamma t + a_\gamma \hat x + a_\beta$;
+- for $\gamma$: $\sum a u$;
+- for $x$: $(a_\gamma - \gamma r \overline{a \hat x})\,u - \gamma (s/N)\,r\,t -
+  \gamma r\,\overline{a u}\,\hat x$.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
+    """Normalise by the input's own statistics, as batch norm in train mode does."""
+    channels = x.shape[1]
+    weight = x.new_ones(channels) if weight is None else weight
+    bias = x.new_zeros(channels) if bias is None else bias
+    return _Forward.apply(x, weight, bias, eps)  # pyright: ignore[reportReturnType]
+
+
+class _Forward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Any:
+        out, mean, scale = torch.native_batch_norm(
+            x, weight, bias, None, None, True, 0.0, eps
+        )
+        ctx.save_for_backward(x, weight, mean, scale)
+        ctx.eps = eps
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, weight, mean, scale = ctx.saved_tensors
+        return *_Backward.apply(grads[0], x, weight, mean, scale, ctx.eps), None
+
+
+class _Backward(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        g: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        mean: Tensor,
+        scale: Tensor,
+        eps: float,
+    ) -> Any:
+        u, s, total = _pull_back(g, x, mean, scale, eps)
+        ctx.save_for_backward(x, weight, mean, scale, u, s)
+        ctx.eps = eps
+        return u * _wide(weight, x), s, total
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *cotangents: Tensor
+    ) -> Any:
+        x, weight, mean, scale, u, s = ctx.saved_tensors
+        a, a_weight, a_bias = cotangents
+        t, across, _ = _pull_back(a, x, mean, scale, ctx.eps)
+        count = x.numel() // x.shape[1]
+        along = (a * u).sum([axis for axis in range(x.ndim) if axis != 1])
+
+        def of_x(factor: Tensor, constant: Tensor | float) -> tuple[Tensor, Tensor]:
+            # factor x̂ + constant, as a line in x
+            slope = factor * scale
+            return slope, constant - slope * mean
+
+        slope, level = of_x(a_weight, a_bias)
+        for_g = _combine(x, slope, level, (t, weight))
+        slope, level = of_x(-weight * scale * along / count, 0.0)
+        for_x = _combine(
+            x,
+            slope,
+            level,
+            (t, -weight * scale * s / count),
+            (u, a_weight - weight * scale * across / count),
+        )
+        return for_g, for_x, along, None, None, None
+
+
+def _pull_back(
+    g: Tensor, x: Tensor, mean: Tensor, scale: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return r P(g), the sum of g x̂ and the sum of g."""
+    return torch.ops.aten.native_batch_norm_backward(
+        g, x, None, None, None, mean, scale, True, eps, [True, True, True]
+    )
+
+
+def _combine(
+    x: Tensor, slope: Tensor, level: Tensor, *terms: tuple[Tensor, Tensor]
+) -> Tensor:
+    """Return slope x + level + the sum of term times factor, channel by channel."""
+    out = torch.addcmul(_wide(level, x), x, _wide(slope, x))
+    for term, factor in terms:
+        out = torch.addcmul(out, term, _wide(factor, x))
+    return out
+
+
+def _wide(channel: Tensor, x: Tensor) -> Tensor:
+    return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])

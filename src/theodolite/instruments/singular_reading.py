@@ -1,0 +1,80 @@
+"""What the singular values of a block come as, whichever way they were found."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from theodolite.core import Reading
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SingularValues(Reading):
+    r"""Distribution of the singular values of a block's Jacobian.
+
+    Attributes:
+        values: Singular values that are not zero, descending; by quadrature, its nodes.
+        value_error: Bound on the rounding of each; by quadrature, the distance within
+            which a true singular value lies.
+        weights: Fraction of all ``size`` values that each stands for.
+        points: Grid from 0 to the largest value.
+        cdf: Fraction of singular values, zeros included, up to each point.
+        cdf_error: Bound on the error of ``cdf``: 0 where every value is exact, the
+            rank bound for per-sample blocks, and by quadrature a band that holds at
+            all points at once with probability ``level``.
+        bound: Largest ``cdf_error``.
+        rank: Values above ``tolerance``; the rest are the zero atom.
+        rank_error: By how many the rank may be off.
+        tolerance: Size up to which a value counts as zero.
+        size: Number of singular values, zeros included.
+        coupling_rank: Rank by which batch statistics couple the samples at most.
+        level: Confidence of the errors; 1 for bounds without chance.
+    """
+
+    dims: ClassVar = {
+        "values": ("position",),
+        "value_error": ("position",),
+        "weights": ("position",),
+        "cdf": ("point",),
+        "cdf_error": ("point",),
+        "bound": (),
+        "rank": (),
+        "rank_error": (),
+        "tolerance": (),
+        "size": (),
+        "coupling_rank": (),
+    }
+    error_of: ClassVar = {
+        "values": "value_error",
+        "cdf": "cdf_error",
+        "rank": "rank_error",
+    }
+
+    values: np.ndarray
+    value_error: np.ndarray
+    weights: np.ndarray
+    points: np.ndarray
+    cdf: np.ndarray
+    cdf_error: np.ndarray
+    bound: float
+    rank: int
+    rank_error: int
+    tolerance: float
+    size: int
+    coupling_rank: int
+    level: float
+
+    def coordinates(self) -> dict[str, list]:
+        """Return positions from the top, and the grid."""
+        return {
+            "position": list(range(len(self.values))),
+            "point": self.points.tolist(),
+        }
+
+    def __str__(self) -> str:
+        top = self.values[0] if len(self.values) else 0.0
+        return (
+            f"{self.size:,} singular values up to {top:.4g}, rank {self.rank:,} ± "
+            f"{self.rank_error:,} (zero: below {self.tolerance:.1e}); distribution "
+            f"within {self.bound:.2g} by {self.method} ({self.status})"
+        )

@@ -1,0 +1,98 @@
+"""Memory is forecast before it is taken."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.cases import CASES
+from tests.instruments.test_operators import cut, near
+from theodolite.core import MeasurementError
+from theodolite.instruments import GaussNewton, Hessian, Jacobian
+from theodolite.instruments.derivatives import Curve
+from theodolite.instruments.forecast import (
+    available_bytes,
+    budget,
+    graph_bytes,
+    predict_bytes,
+)
+
+
+def tower():
+    return nn.Sequential(nn.Linear(10, 50), nn.Tanh(), nn.Linear(50, 2))
+
+
+def test_a_graph_is_counted_once_and_without_what_exists():
+    model, x = tower(), torch.randn(8, 10)
+    known = [*model.parameters(), x]
+    found = graph_bytes(lambda: model(x).square().sum(), known)
+    # The tanh's output and the last layer's, which the square keeps.
+    assert found == 4 * 8 * (50 + 2)
+
+
+def test_few_samples_tell_of_many():
+    model, leaves = tower(), list(tower().parameters())
+
+    def measure(samples):
+        x = torch.randn(samples, 10)
+        leaves[:] = model.parameters()
+        return graph_bytes(
+            lambda: Curve(model(x).square().mean(), leaves), [*model.parameters(), x]
+        )
+
+    assert predict_bytes(measure, 4096) == pytest.approx(2.7 * measure(4096), rel=0.05)
+
+
+def test_available_memory_is_a_share_of_the_machine():
+    device = torch.device("cpu")
+    assert 0 < available_bytes(device) < 2**50
+    assert budget(None, device) <= available_bytes(device)
+    assert budget(123, device) == 123
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton, Jacobian])
+def test_too_large_a_graph_is_refused_and_small_passes_are_not(kind):
+    model, batch, loss = next(c for c in CASES if c.name == "mlp").make(samples=64)
+    settings = {"norm_mode": "batch"} | ({} if kind is Jacobian else {"loss": loss})
+    whole = kind(model, batch, **settings)
+    allowed = whole.forecast_bytes // 3
+    with pytest.raises(
+        MeasurementError, match=r"64 samples takes about .* GiB"
+    ) as said:
+        kind(model, batch, max_bytes=allowed, **settings)
+    assert "micro_batch" in str(said.value)
+    vector = torch.randn(whole.shape[1], dtype=torch.float64)
+    lean = kind(model, batch, max_bytes=allowed, micro_batch=8, **settings)
+    near(lean @ vector, whole @ vector)
+
+
+def test_graphs_of_many_batches_are_kept_only_if_all_fit():
+    model, batch, loss = next(c for c in CASES if c.name == "mlp").make(samples=64)
+    passes = []
+    model.register_forward_hook(lambda *_: passes.append(1))
+    parts, products = cut(batch, 16, 32, 48), []
+    allowed = None
+    for extra in (0, 4):
+        operator = Hessian(
+            model, parts, loss=loss, norm_mode="batch", max_bytes=allowed
+        )
+        vector = torch.ones(operator.shape[0], dtype=torch.float64)
+        operator @ vector
+        count = len(passes)
+        products.append(operator @ vector)
+        assert len(passes) == count + extra
+        allowed = 2 * operator.forecast_bytes
+    near(*products)
+
+
+def test_a_model_that_takes_no_fewer_samples_is_not_forecast():
+    class Rigid(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.layer(x.reshape(8, 3))
+
+    batch = (torch.randn(8, 3), torch.randint(0, 3, (8,)))
+    operator = Hessian(Rigid(), batch, loss=nn.CrossEntropyLoss(), norm_mode="batch")
+    assert operator.dense().any()

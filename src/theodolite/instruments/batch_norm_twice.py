@@ -96,7 +96,7 @@ def _pull_back(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return r P(g), the sum of g x̂ and the sum of g."""
     return torch.ops.aten.native_batch_norm_backward(
-        g, x, None, None, None, mean, scale, True, eps, [True, True, True]
+        g, x, torch.ones_like(mean), None, None, mean, scale, True, eps, [True] * 3
     )
 
 

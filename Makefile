@@ -10,6 +10,12 @@ SCALE ?= quick
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
+# Peers live in an environment of their own, so that no test can lean on them.
+BENCH_VENV := .venv-bench
+BENCH_BIN := $(BENCH_VENV)/bin
+BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+PEERS := $(BENCH_VENV)/.peers
+SUITES ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev reproduce test check static format slow gpu browser bench clean
@@ -61,8 +67,23 @@ gpu: $(DEV) ## Run the tests that need a CUDA device
 browser: $(DEV) ## Open the report in headless Chromium, which must be installed
 	THEODOLITE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -q -m browser
 
-bench: $(DEV) ## Compare with the usual ways of computing the same, as ratios
-	$(BIN)/python -m bench
+$(PEERS): pyproject.toml constraints.txt bench/requirements.txt bench/requirements-nodeps.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_PIP) torch
+	$(BENCH_PIP) --editable .
+	# One at a time: a peer that does not install is a line in the table, not an end.
+	for need in $$(grep -v '^\#' bench/requirements.txt); do \
+	  $(BENCH_PIP) "$$need" || echo "$$need is not installed"; \
+	done
+	# Without dependencies, since some ask for torchvision and so for another torch.
+	for peer in $$(grep -v '^\#' bench/requirements-nodeps.txt); do \
+	  $(BENCH_PIP) --no-deps "$$peer" || echo "$$peer is not installed"; \
+	done
+	@touch $@
 
-clean: ## Remove .venv and caches; results in out/ stay
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+bench: $(PEERS) ## Compare with peers as ratios; SUITES="curvature …" for some of them
+	$(BENCH_BIN)/python -m bench $(SUITES)
+	$(BENCH_BIN)/python -m bench --docs
+
+clean: ## Remove the environments and caches; results in out/ stay
+	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,44 +1,62 @@
-"""Run every benchmark and print the table: ``make bench``."""
+"""Run the benchmarks and print their tables: ``make bench``.
+
+``python -m bench [suite …]`` runs some suites or all, and writes a file for each into
+``bench/results/``; ``python -m bench --docs`` writes ``docs/benchmarks.md`` from those.
+"""
 
 import json
 import os
-import platform
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+# Before torch or jax is imported: one thread each, and no accelerator.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
 
-SUITES = ("closed_forms",)
+from bench.pages import SUITES, plain, write_docs
+from bench.versions import versions
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
+    """Run what the command line names."""
+    wanted = sys.argv[1:]
+    if wanted == ["--docs"]:
+        print(write_docs(RESULTS))
+        return
+    unknown = [name for name in wanted if name not in SUITES]
+    if unknown:
+        raise SystemExit(f"no suite {unknown[0]!r}: choose from {', '.join(SUITES)}")
     import torch
 
     torch.set_num_threads(1)
-    wanted = sys.argv[1:] or SUITES
+    for name in wanted or SUITES:
+        rows = run(name)
+        record = {"suite": name, "versions": versions(), "rows": rows}
+        RESULTS.mkdir(exist_ok=True)
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        (RESULTS / f"{name}.json").write_text(text + "\n")
+
+
+def run(name: str) -> list[dict[str, Any]]:
+    """Run one suite, printing its rows, and return them as plain values."""
+    print(f"\n{SUITES[name].title}", flush=True)
     rows = []
-    for name in wanted:
-        for result in import_module(f"bench.{name}").run():
-            rows.append({"suite": name, **result.to_dict()})
-            print(line(rows[-1]), flush=True)
-    versions = {p: version(p) for p in ("theodolite", "torch", "numpy", "scipy")}
-    record = {"versions": versions, "python": platform.python_version(), "rows": rows}
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
-    for name in wanted:
-        part = {**record, "rows": [row for row in rows if row["suite"] == name]}
-        path = folder / f"{name}.json"
-        path.write_text(json.dumps(part, indent=2, ensure_ascii=False) + "\n")
+    for result in import_module(f"bench.{name}").run():
+        row = result if isinstance(result, dict) else result.to_dict()
+        rows.append({key: _rounded(value) for key, value in row.items()})
+        print(plain(rows[-1]), flush=True)
+    return rows
 
 
-def line(row: dict) -> str:
-    ratio = "   —  " if row["ratio"] is None else f"{row['ratio']:5.1f}×"
-    return (
-        f"{ratio}  {row['task']}  against {row['peer']} (agree {row['agree']})"
-        f"{'; ' + row['note'] if row['note'] else ''}"
-    )
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -1,0 +1,175 @@
+"""One Hessian-vector product, in gradients of the same loss: ours and other ways."""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, jvp
+
+from bench import curvature_peers as ask
+from bench.dense_truth import without_statistics
+from bench.high_water import rise_mib
+from bench.networks import Data, nine_convolutions
+from bench.peers import Missing, peer_name
+from bench.reference import DoubleBackward
+from bench.timing import in_turns
+from theodolite.instruments import Hessian
+
+MODES = {"eval": "running statistics", "batch": "batch statistics"}
+Product = Callable[[Tensor], Tensor]
+
+
+def run() -> list[dict[str, Any]]:
+    """Check every product against float64, then time them in turns."""
+    rows = []
+    for mode, words in MODES.items():
+        model, data = nine_convolutions()
+        model.train(mode == "batch")
+        v = torch.randn(19_034, generator=torch.Generator().manual_seed(0))
+        truth = torch.as_tensor(DoubleBackward(model, data).product(v.double().numpy()))
+        made = {name: _made(make, model, data, v) for name, make in WAYS.items()}
+        right = {n: p for n, (p, note) in made.items() if _gap(p, v, truth) < 1e-3}
+        timed = {name: partial(product, v) for name, product in right.items()}
+        times = in_turns({"gradient": partial(_gradient, model, data), **timed}, 10)
+        for name, (product, note) in made.items():
+            gap = _gap(product, v, truth)
+            rows.append(_row(name, words, mode, times, gap, note))
+    return rows
+
+
+def ours(model: nn.Module, data: Data) -> Product:
+    """Return our operator's product; its graph is built once."""
+    mode = "batch" if model.training else "eval"
+    return Hessian(model, data, loss=ask.LOSS, norm_mode=mode).matvec
+
+
+def double_backward(model: nn.Module, data: Data, retain: bool = False) -> Product:
+    """Return autograd twice, with or without keeping the gradient's graph."""
+    parameters = list(model.parameters())
+
+    def first() -> tuple[Tensor, ...]:
+        loss = ask.LOSS(model(data[0]), data[1])
+        return torch.autograd.grad(loss, parameters, create_graph=True)
+
+    kept = first() if retain else None
+
+    def product(v: Tensor) -> Tensor:
+        gradient = first() if kept is None else kept
+        parts = torch.autograd.grad(
+            gradient, parameters, _shaped(v, parameters), retain_graph=retain
+        )
+        return torch.cat([part.reshape(-1) for part in parts])
+
+    return product
+
+
+def forward_over_reverse(model: nn.Module, data: Data) -> Product:
+    """Return ``torch.func.jvp`` of ``grad``."""
+    if model.training:  # it cannot write to running statistics
+        model = without_statistics(model)
+    values = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(parameters: dict[str, Tensor]) -> Tensor:
+        return ask.LOSS(functional_call(model, parameters, (data[0],)), data[1])
+
+    def product(v: Tensor) -> Tensor:
+        tangents = dict(zip(values, _shaped(v, list(values.values())), strict=True))
+        moved = jvp(grad(loss), (values,), (tangents,))[1]
+        return torch.cat([part.reshape(-1) for part in moved.values()])
+
+    return product
+
+
+def curvlinops(model: nn.Module, data: Data) -> Product:
+    """Return the peer's product; batch statistics only work with no running ones."""
+    if model.training:
+        model = without_statistics(model)
+    operator = ask.curvlinops(model, [data], check_deterministic=False)
+    return lambda v: operator @ v
+
+
+def eigenthings(model: nn.Module, data: Data) -> Product:
+    """Return the peer's product."""
+    return ask.eigenthings(model, [data]).matvec
+
+
+WAYS: dict[str, Callable[[nn.Module, Data], Product]] = {
+    "theodolite": ours,
+    "double backward, graph kept": partial(double_backward, retain=True),
+    "double backward": double_backward,
+    "torch.func jvp of grad": forward_over_reverse,
+    peer_name("hessian_eigenthings"): eigenthings,
+    peer_name("curvlinops"): curvlinops,
+}
+
+
+def _made(
+    make: Callable[[nn.Module, Data], Product], model: nn.Module, data: Data, v: Tensor
+) -> tuple[Product | None, str]:
+    """Return the product after a first call, or why there is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            product = make(model, data)
+            product(v)
+    except Missing as missing:
+        return None, str(missing)
+    except Exception as error:
+        return None, type(error).__name__
+    return product, ""
+
+
+def _gap(product: Product | None, v: Tensor, truth: Tensor) -> float:
+    if product is None:
+        return float("inf")
+    return float((product(v).double() - truth).norm() / truth.norm())
+
+
+def _gradient(model: nn.Module, data: Data) -> None:
+    torch.autograd.grad(ask.LOSS(model(data[0]), data[1]), list(model.parameters()))
+
+
+def _shaped(v: Tensor, like: list[Tensor]) -> list[Tensor]:
+    parts = v.split([p.numel() for p in like])
+    return [part.reshape(p.shape) for part, p in zip(parts, like, strict=True)]
+
+
+def _row(
+    name: str, words: str, mode: str, times: dict[str, float], gap: float, note: str
+) -> dict[str, Any]:
+    mine = name == "theodolite"
+    if name in times:
+        note = "target at most 2.5" if mine else note
+    elif not note:
+        note = "wrong, so not timed"
+    peak = rise_mib("bench.hessian_products", f"{name}, {mode}")
+    return {
+        "task": f"one product, {words}",
+        "peer": name,
+        "gradients": times[name] / times["gradient"] if name in times else None,
+        "ratio": times[name] / times["theodolite"] if name in times else None,
+        "agree": "—" if gap == float("inf") else f"to {gap:.0e}",
+        "note": note,
+        "memory": "" if peak is None else f"{peak:.0f} MiB",
+    }
+
+
+def _case(make: Callable[[nn.Module, Data], Product], mode: str):
+    def prepare():
+        model, data = nine_convolutions(steps=0)
+        model.train(mode == "batch")
+        v = torch.ones(19_034)
+        _gradient(model, (data[0][:2], data[1][:2]))
+        return lambda: make(model, data)(v)
+
+    return prepare
+
+
+CASES = {
+    f"{name}, {mode}": _case(make, mode)
+    for name, make in WAYS.items()
+    for mode in MODES
+}

@@ -82,7 +82,7 @@ def plan_study(
         paper=entry.paper.name,
         study=entry.name,
         scale=scale,
-        config={**config.to_dict(), "data": sums},
+        config={**config.to_dict(), **({"data": sums} if sums else {})},
         revision=study.revision,
         device=config.device,
         seeds=config.seeds,

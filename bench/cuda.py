@@ -9,6 +9,7 @@ that took the same steps, not by this tidied form, which no device has run yet.
 import json
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,11 @@ def measure(name: str, batch: int, mode: str) -> dict[str, Any]:
 
 def main() -> None:
     """Measure with cuDNN's default algorithms, then with those it finds fastest."""
+    if not torch.cuda.is_available() or find_spec("torchvision") is None:
+        raise SystemExit(
+            "bench.cuda wants a CUDA device and torchvision, and one of them is not "
+            "here: run it where both are"
+        )
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     rows = []

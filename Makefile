@@ -16,6 +16,8 @@ BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
+# A process a core, each with one thread; the tests of a file stay together.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev reproduce test check static format slow gpu browser bench clean
@@ -28,7 +30,7 @@ $(CORE): pyproject.toml constraints.txt
 	# torch first and alone, at the pinned version: what is asked for later is then
 	# satisfied already and never draws another build of it.
 	$(PIP) torch
-	$(PIP) --editable .
+	$(PIP) --editable '.[fast]'
 	@touch $@
 
 $(DEV): $(CORE)
@@ -44,10 +46,10 @@ reproduce: $(CORE) ## Run every study on embedded data and write out/report.html
 	$(BIN)/theodolite report --out $(OUT)
 
 test: $(DEV) ## Run the tests, doctests and import rules
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 check: static ## Format, lint, types and the fast tests
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 static: $(DEV) ## Format, lint and types, nothing executed
 	$(BIN)/ruff format --check .
@@ -70,7 +72,7 @@ browser: $(DEV) ## Open the report in headless Chromium, which must be installed
 $(PEERS): pyproject.toml constraints.txt bench/requirements.txt bench/requirements-nodeps.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_PIP) torch
-	$(BENCH_PIP) --editable .
+	$(BENCH_PIP) --editable '.[fast]'
 	# One at a time: a peer that does not install is a line in the table, not an end.
 	for need in $$(grep -v '^\#' bench/requirements.txt); do \
 	  $(BENCH_PIP) "$$need" || echo "$$need is not installed"; \

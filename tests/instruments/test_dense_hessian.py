@@ -37,7 +37,9 @@ def test_agrees_with_oracles(case, mode):
     assert reading.cost.passes == len(differences) + 1
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.norm == "batch"], ids=str)
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if c.norm == "batch"], ids=lambda c: c.name
+)
 def test_train_and_eval_are_different_operators(case):
     model, batch, loss = case.make()
     train = hessian(model, batch, loss=loss, norm_mode="batch").matrix

@@ -6,6 +6,13 @@ from theodolite.theory.hessian_at_zero import (
     hessian_at_zero,
     unit_blocks,
 )
+from theodolite.theory.interpolation import (
+    InterpolatingNetwork,
+    interpolating_network,
+    residual_unit,
+    step_unit,
+    weight_norm_bound,
+)
 from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
@@ -13,6 +20,13 @@ from theodolite.theory.linear_network import (
 )
 from theodolite.theory.moments import Moments, equivalent_samples, moments
 from theodolite.theory.ordering import column_major, commutation
+from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
+from theodolite.theory.relu_gradient import relu_gradient
+from theodolite.theory.relu_hessian import (
+    HessianParts,
+    relu_hessian,
+    relu_hessian_parts,
+)
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
@@ -20,12 +34,18 @@ from theodolite.theory.spectrum_at_zero import (
     parameter_count,
     relu_spectrum_near_zero,
 )
+from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.toeplitz import ToeplitzSpectrum
+from theodolite.theory.unit_points import minimum_distance, separated_labels
 
 __all__ = [
     "Activation",
     "Conditioning",
+    "GradientSpectrum",
+    "HessianParts",
+    "InterpolatingNetwork",
     "Moments",
+    "SpherePath",
     "ToeplitzSpectrum",
     "activation",
     "column_major",
@@ -34,12 +54,23 @@ __all__ = [
     "data_matrix",
     "eigenvalues_at_zero",
     "equivalent_samples",
+    "gradient_spectrum",
     "hessian_at_zero",
+    "interpolating_network",
     "linear_gradient",
     "linear_hessian",
     "linear_loss",
+    "minimum_distance",
     "moments",
     "parameter_count",
+    "relu_gradient",
+    "relu_hessian",
+    "relu_hessian_parts",
     "relu_spectrum_near_zero",
+    "residual_unit",
+    "separated_labels",
+    "sphere_path",
+    "step_unit",
     "unit_blocks",
+    "weight_norm_bound",
 ]

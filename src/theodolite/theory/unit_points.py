@@ -1,0 +1,90 @@
+"""Points on the unit sphere: how far apart they are, and how to set them apart."""
+
+import numpy as np
+
+from theodolite.core import ConfigError, Samples, stream
+from theodolite.theory.moments import check_samples
+
+# Unit norms are asked for, and points are told apart, to this accuracy.
+_UNIT = 1e-9
+# Candidates tried for a label that has to move.
+_CANDIDATES = 64
+
+
+def minimum_distance(points: Samples) -> float:
+    r"""Least distance between two rows; infinite for one row.
+
+    Assumes: nothing.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, definition 3.
+
+    Example:
+        >>> minimum_distance(np.eye(3)).__round__(6)
+        1.414214
+    """
+    least = np.inf
+    for place in range(1, len(points)):
+        gaps = np.linalg.norm(points[:place] - points[place], axis=1)
+        least = min(least, float(gaps.min()))
+    return float(least)
+
+
+def separated_labels(
+    x: Samples, y: Samples, distance: float, *, seed: int = 0
+) -> np.ndarray:
+    r"""Labels of unit norm, moved where they coincide with another point.
+
+    A label that equals a sample or an earlier label goes ``distance`` away on the
+    sphere, in that one of 64 random directions which ends furthest from all others.
+
+    Assumes: unit-norm rows.
+
+    Args:
+        x: Inputs, shape (m, d).
+        y: Labels, shape (m, d).
+        distance: Chord between a label and where it is moved to, in (0, 1).
+        seed: Of the directions.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, after assumption 2.
+
+    Example:
+        >>> x, y = np.eye(3)[:2], np.eye(3)[[2, 2]]
+        >>> minimum_distance(separated_labels(x, y, 0.2)).__round__(10)
+        0.2
+    """
+    if not 0 < distance < 1:
+        raise ConfigError(f"perturb is {distance}: pass a distance in (0, 1), or None")
+    rng, moved = stream(seed, "perturb"), y.copy()
+    for place in range(len(y)):
+        known = np.concatenate([x, moved[:place]])
+        if np.linalg.norm(known - y[place], axis=1).min() > _UNIT:
+            continue
+        everyone = np.concatenate([known, y[place:]])
+        side = rng.normal(size=(_CANDIDATES, y.shape[1]))
+        side -= (side @ y[place])[:, None] * y[place]
+        side /= np.linalg.norm(side, axis=1, keepdims=True)
+        angle = 2 * np.arcsin(distance / 2)
+        tried = np.cos(angle) * y[place] + np.sin(angle) * side
+        tried /= np.linalg.norm(tried, axis=1, keepdims=True)
+        gaps = np.linalg.norm(tried[:, None] - everyone, axis=2).min(axis=1)
+        moved[place] = tried[np.argmax(gaps)]
+    return moved
+
+
+def check_unit_points(x: np.ndarray, y: np.ndarray) -> None:
+    """Refuse what cannot be walked on a sphere."""
+    check_samples(x, y)
+    if x.shape[1] < 3:
+        raise ConfigError(
+            f"data of width {x.shape[1]}: on a circle no sample can pass another; "
+            "append zeros to reach at least 3 dimensions"
+        )
+    for name, points in (("inputs", x), ("labels", y)):
+        norms = np.linalg.norm(points, axis=1)
+        if np.abs(norms - 1).max() > _UNIT:
+            raise ConfigError(
+                f"{name} have norms from {norms.min():.4g} to {norms.max():.4g}, and "
+                "the construction wants 1: divide each row by its norm"
+            )

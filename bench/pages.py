@@ -55,6 +55,25 @@ SUITES = {
         "What the theory computes without differentiating, beside automatic "
         "differentiation and dense matrices.",
     ),
+    "training_cpu": Suite(
+        "Training small networks",
+        "2-shortcut networks of width 10 on 5,000 whitened digits, full-batch gradient "
+        "descent from small weights in float32, on one core, beside the loop that one "
+        "writes in PyTorch: forward, backward, SGD step. All losses along the way are "
+        "compared first. Ours moves a stack, and its time is that of one cell; the "
+        "loop takes fewer steps than ours and is scaled to as many. Compiling is not "
+        "counted: compiled kernels are kept on disk.",
+    ),
+    "training_gpu": Suite(
+        "A grid on one GPU",
+        "10 seeds × 9 rates of 2-shortcut networks of width 10 on 60,000 samples in "
+        "float32, all cells at once, beside the PyTorch loop that trains one after the "
+        "other (wall time, the device waited for; the loop is timed on one cell and "
+        "scaled). Losses along the way are compared first. The share counts three "
+        "products a layer, sample and step, against the card's rate for large float32 "
+        "matrix products in the same process. Made by `python -m bench.training_gpu`, "
+        "which `make bench` leaves out.",
+    ),
 }
 
 _HEADS = {

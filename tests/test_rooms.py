@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "networks": {"core"},
     "instruments": {"core"},
     "surgery": {"core"},
-    "training": {"core", "instruments"},
+    "training": {"core", "networks", "instruments", "runs"},
     "runs": {"core"},
     "figures": {"core"},
     "studies": BELOW_STUDIES,

@@ -260,7 +260,8 @@ def test_to_xarray_has_coordinates_and_attributes():
 
 
 def test_status_says_whether_to_trust_and_what_to_try():
-    assert {status for status in Status if status.trusted} == {"exact", "converged"}
+    trusted = {status for status in Status if status.trusted}
+    assert trusted == {"exact", "converged", "finished"}
     assert len({status.advice for status in Status}) == len(Status)
     assert "max_matvecs" in Status.MAX_MATVECS.advice
     assert str(NormMode("frozen")) == "frozen"

@@ -17,6 +17,9 @@ from theodolite.core.errors import TheodoliteError
 
 Row = Mapping[str, Any]
 
+_ATOMS = frozenset({type(None), str, float, int, bool})
+_LINE = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+
 
 class Rows(Sequence[Row]):
     """An immutable table of rows with just the verbs that studies need.
@@ -43,6 +46,16 @@ class Rows(Sequence[Row]):
         found._rows = tuple(rows)
         return found
 
+    @classmethod
+    def of_plain(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
+        """Take over rows that are plain already and nobody else's, as JSON gives."""
+        return cls._of(rows)
+
+    @classmethod
+    def joined(cls, tables: "Iterable[Rows]") -> "Rows":
+        """Return one table of the rows of several."""
+        return cls._of(row for table in tables for row in table._rows)
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -67,13 +80,12 @@ class Rows(Sequence[Row]):
 
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
-        wanted = plain(labels)
-        return Rows._of(
-            row
-            for row in self._rows
-            if all(row.get(key) == want for key, want in wanted.items())
-            and (test is None or test(dict(row)))
-        )
+        found: Iterable[dict[str, Any]] = self._rows
+        for key, want in plain(labels).items():
+            found = [row for row in found if row.get(key) == want]
+        if test is not None:
+            found = [row for row in found if test(dict(row))]
+        return Rows._of(found)
 
     def column(self, name: str) -> list[Any]:
         """Return one column, None where a row lacks it."""
@@ -127,8 +139,14 @@ def plain(value: Any) -> Any:
         >>> plain({"a": np.float64(1.5), "b": (1, 2)})
         {'a': 1.5, 'b': [1, 2]}
     """
-    if value is None or type(value) in (str, float, int, bool):
+    kind = type(value)
+    if kind in _ATOMS:
         return value
+    if kind is dict:  # most values are rows, and most of their items plain
+        return {
+            str(key): item if type(item) in _ATOMS else plain(item)
+            for key, item in value.items()
+        }
     if isinstance(value, Enum):
         return plain(value.value)
     if isinstance(value, Mapping):
@@ -165,10 +183,7 @@ def strict(value: Any) -> Any:
 
 def to_lines(rows: Iterable[Row]) -> str:
     """Write rows as JSON lines; floats come back bit for bit."""
-    return "".join(
-        json.dumps(plain(row), ensure_ascii=False, sort_keys=True) + "\n"
-        for row in rows
-    )
+    return "".join(_LINE.encode(plain(row)) + "\n" for row in rows)
 
 
 def from_lines(text: str) -> Rows:

@@ -8,14 +8,16 @@ class Status(StrEnum):
 
     EXACT = "exact"
     CONVERGED = "converged"
+    FINISHED = "finished"
     ROUNDING = "rounding"
     MAX_MATVECS = "max_matvecs"
     NONFINITE = "nonfinite"
+    DIVERGED = "diverged"
 
     @property
     def trusted(self) -> bool:
         """Whether the value is right within its stated error."""
-        return self in (Status.EXACT, Status.CONVERGED)
+        return self in (Status.EXACT, Status.CONVERGED, Status.FINISHED)
 
     @property
     def advice(self) -> str:
@@ -26,9 +28,11 @@ class Status(StrEnum):
 _ADVICE = {
     Status.EXACT: "computed without iteration; the error is rounding",
     Status.CONVERGED: "the residual is below the tolerance",
+    Status.FINISHED: "all steps of the training were made; the error is rounding",
     Status.ROUNDING: "below the rounding error of its matrix: read it as a bound",
     Status.MAX_MATVECS: "stopped by the budget: raise max_matvecs or loosen tol",
     Status.NONFINITE: "NaN or infinity met: check the data, the loss and the dtype",
+    Status.DIVERGED: "the loss passed its ceiling: lower the learning rate",
 }
 
 

@@ -7,6 +7,7 @@ from theodolite.data.cache import cache_folder, clear_cache
 from theodolite.data.dataset import Dataset
 from theodolite.data.listing import Listing, available
 from theodolite.data.loading import load, needs_folder
+from theodolite.data.provided import packed, provide, unpacked, withdraw
 from theodolite.data.targets import one_hot
 from theodolite.data.transforms import (
     ChannelStatistics,
@@ -34,8 +35,12 @@ __all__ = [
     "load",
     "needs_folder",
     "one_hot",
+    "packed",
+    "provide",
     "standardise_channels",
     "two_classes",
     "unit_norm",
+    "unpacked",
     "whiten",
+    "withdraw",
 ]

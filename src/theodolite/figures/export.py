@@ -1,5 +1,6 @@
 """A figure as files: the same figure gives the same bytes."""
 
+import logging
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -8,6 +9,9 @@ from matplotlib.figure import Figure
 
 from theodolite.core import ConfigError, unknown_name
 from theodolite.figures.style import house_style
+
+# Subsetting a font for PDF remarks on the dates in it, which are left out below.
+logging.getLogger("fontTools").setLevel(logging.ERROR)
 
 # Whatever would differ between two days or two releases is left out.
 _METADATA: dict[str, dict[str, Any]] = {

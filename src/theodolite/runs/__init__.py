@@ -18,8 +18,14 @@ from theodolite.runs.progress import (
     progress_for,
 )
 from theodolite.runs.provenance import provenance, usable_cores
+from theodolite.runs.ray_cluster import RayCluster
+from theodolite.runs.ray_worker import Travelling
 from theodolite.runs.spec import RunSpec
 from theodolite.runs.task import Computed, Executor, Report, State, Task, Work
+from theodolite.runs.tracking import Tracker, Tracking, tracker_for
+from theodolite.runs.tracking_mlflow import MLflowTracker
+from theodolite.runs.tracking_tensorboard import TensorBoardTracker
+from theodolite.runs.tracking_wandb import WandbTracker
 
 __all__ = [
     "Cell",
@@ -29,14 +35,21 @@ __all__ = [
     "InProcess",
     "Launch",
     "LiveProgress",
+    "MLflowTracker",
     "Pool",
     "Progress",
     "QuietProgress",
+    "RayCluster",
     "Report",
     "RunFolder",
     "RunSpec",
     "State",
     "Task",
+    "TensorBoardTracker",
+    "Tracker",
+    "Tracking",
+    "Travelling",
+    "WandbTracker",
     "Work",
     "cell_key",
     "cell_name",
@@ -46,5 +59,6 @@ __all__ = [
     "progress_for",
     "provenance",
     "runs_in",
+    "tracker_for",
     "usable_cores",
 ]

@@ -105,12 +105,12 @@ def decode(content: bytes) -> SavedCell | None:
         end = json.loads(tail)
         if end["sha256"] != hashlib.sha256(body).hexdigest():
             return None
-        # Split at line feeds only: text in a row may hold other separators.
-        head, *rows = (json.loads(line) for line in body.split(b"\n")[:-1])
+        # JSON writes line feeds in text as escapes, so each one here ends a line.
+        head, *rows = json.loads(b"[%s]" % body[:-1].replace(b"\n", b","))
         if head["format"] != _FORMAT or not len(rows) == end["end"] == head["n_rows"]:
             return None
         mine = head["cell"]
-        merged = Rows({**mine, **row} for row in rows)
+        merged = Rows.of_plain({**mine, **row} for row in rows)
         return SavedCell(mine, Cost(**head["cost"]), merged)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 
 from theodolite.core import ConfigError, RunError
-from theodolite.runs.cells import Cell, describe, unique
+from theodolite.runs.cells import Cell, cell_key, describe, unique
 from theodolite.runs.folder import RunFolder
 from theodolite.runs.inprocess import InProcess
 from theodolite.runs.launch import Launch
 from theodolite.runs.pool import Pool
 from theodolite.runs.progress import Progress, QuietProgress
 from theodolite.runs.task import Executor, Report, State, Task, Work
+from theodolite.runs.tracking import Tracker, Tracking
 
 # How long to wait before asking again after a cell that another process is at.
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.02, 1.0
@@ -47,6 +48,7 @@ class _Tally:
 
     launch: Launch
     progress: Progress
+    told: Callable[[Cell], None] = lambda cell: None
     n_computed: int = 0
     n_elsewhere: int = 0
     cpu_s: float = 0.0
@@ -63,6 +65,7 @@ class _Tally:
             self.n_computed += 1
             self.cpu_s += report.cost.cpu_s
             self.launch.count(report.cost)
+            self.told(cell)
         else:
             self.n_elsewhere += 1
         self.progress.advance(cell, report.cost)
@@ -79,6 +82,7 @@ def execute(
     pool: Executor | None = None,
     label: str | None = None,
     strict: bool = True,
+    trackers: Iterable[Tracker] | Tracking = (),
 ) -> Execution:
     """Compute the cells that are not finished, and save each as it finishes.
 
@@ -94,6 +98,8 @@ def execute(
         pool: An executor to use in place of ``jobs`` and ``initialise``.
         label: Name in the progress display; paper and study by default.
         strict: Raise if a cell failed, once all others are finished.
+        trackers: Told the rows of each cell that is computed, at the cell's place in
+            ``cells``; one that fails is dropped.
 
     Raises:
         RunError: Cells failed, or the folder cannot be written.
@@ -104,11 +110,13 @@ def execute(
     todo = folder.pending(cells)
     n_before = len(cells) - len(todo)
     label = label or f"{folder.spec.paper}/{folder.spec.study}"
+    spec = {"digest": folder.spec.digest, **folder.spec.to_dict()}
     with (
         _executor(jobs, initialise, pool) as executor,
         folder.launch(jobs=executor.jobs) as launch,
+        Tracking.of(trackers).during(spec) as tracking,
     ):
-        tally = _Tally(launch, progress)
+        tally = _Tally(launch, progress, _teller(folder, cells, tracking))
         progress.start(len(cells), n_before, label)
         try:
             _drain(executor, Task(folder, work), todo, tally)
@@ -125,6 +133,16 @@ def execute(
         wall_s=time.perf_counter() - clock,
         cpu_s=tally.cpu_s,
     )
+
+
+def _teller(
+    folder: RunFolder, cells: list[Cell], tracking: Tracking
+) -> Callable[[Cell], None]:
+    """Return what tells the trackers, if there are any, of a saved cell."""
+    if not tracking:
+        return lambda cell: None
+    place = {cell_key(cell): step for step, cell in enumerate(cells)}
+    return lambda cell: tracking.log(folder.rows([cell]), place[cell_key(cell)])
 
 
 def _executor(

@@ -41,11 +41,11 @@ class InProcess:
         if self._initialise is not None:
             self._initialise()
             self._initialise = None
-        for cell in cells:
-            # The environment is for libraries that the cell is the first to load.
-            with one_thread_environment(), threadpool_limits(limits=1):
-                report = task(cell)
-            yield cell, report
+        # The environment is for libraries that a cell is the first to load. Once for
+        # all cells: finding the libraries of a process takes milliseconds.
+        with one_thread_environment(), threadpool_limits(limits=1):
+            for cell in cells:
+                yield cell, task(cell)
 
 
 @contextmanager

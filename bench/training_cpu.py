@@ -1,0 +1,90 @@
+"""Full-batch training of small n-shortcut networks against the loop in PyTorch."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from bench.timing import Result, in_turns
+from theodolite.core import Blueprint
+from theodolite.data import load, whiten
+from theodolite.networks import build, draw_weights
+from theodolite.training.fused_engine import FusedEngine
+from theodolite.training.moments_engine import MomentsEngine
+
+RATE = 0.1
+# Steps of the loop, and of ours where more are needed to be measured at all.
+LOOP, STEPS = 60, {"moments": 1000, "fused": 60}
+CELLS = {"moments (numba)": 4, "moments (torch)": 32}
+
+
+def run() -> Iterator[Result]:
+    """Compare at two depths, linear and with ReLU, compiled and not."""
+    digits = load("mnist5k")
+    x = whiten(digits.flat(), k=10).apply(digits.flat())
+    y = digits.one_hot()
+    for engine, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu")):
+        for depth in (16, 64):
+            plan = Blueprint(width=10, depth=depth, mid=mid, init="small")
+            yield from both(engine, plan, x, y)
+
+
+def both(make: type, plan: Blueprint, x: np.ndarray, y: np.ndarray) -> list[Result]:
+    """Return a row for the compiled and one for the torch path of an engine."""
+    theirs = lambda: loop(plan, x, y)  # noqa: E731
+    truth = theirs()
+    steps, ways, rows = STEPS[make.kind], {"loop": theirs}, []
+    for compiled in (True, False):
+        engine = make(plan, x, y, dtype="float32", compiled=compiled)
+        ways[engine.name] = descent(engine, plan, steps)
+    gaps = {name: gap(way(), truth) for name, way in ways.items()}
+    best = in_turns(ways, rounds=3, warm=False)
+    for name in list(ways)[1:]:
+        task = f"{plan.depth} layers, {'ReLU' if plan.mid == 'relu' else 'linear'}"
+        peer = f"PyTorch loop; ours {name}"
+        if not gaps[name] <= 1e-4:
+            rows.append(Result(task, peer, None, f"no: {gaps[name]:.1e}"))
+            continue
+        per_step = best[name] / (steps * CELLS.get(name, 1))
+        ratio = best["loop"] / LOOP / per_step
+        rows.append(Result(task, peer, ratio, f"to {gaps[name]:.0e}"))
+    return rows
+
+
+def loop(plan: Blueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the losses of the loop that a user of PyTorch writes."""
+    network = build(plan, seed=0, dtype=torch.float32)
+    inputs, targets = torch.as_tensor(x).float(), torch.as_tensor(y).float()
+    optimiser = torch.optim.SGD(network.parameters(), lr=RATE)
+    losses = []
+    for _ in range(LOOP):
+        optimiser.zero_grad()
+        loss = 0.5 * (network(inputs) - targets).square().sum() / len(x)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return np.array(losses)
+
+
+def descent(engine, plan: Blueprint, steps: int) -> Callable[[], np.ndarray]:
+    """Return a function that trains a stack and returns its first cell's losses."""
+    cells = CELLS.get(engine.name, 1)
+    start = np.stack([draw_weights(plan, seed=seed) for seed in range(cells)])
+    rule = {
+        "momentum": np.zeros(cells),
+        "weight_decay": np.zeros(cells),
+        "floor": np.full(cells, -np.inf),
+        "ceiling": np.full(cells, np.inf),
+    }
+    rates = np.full((cells, steps), RATE)
+
+    def way() -> np.ndarray:
+        weights = engine.place(start)
+        return engine.advance(weights, np.zeros_like(weights), rates, **rule).losses[0]
+
+    return way
+
+
+def gap(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest relative difference of losses along the way."""
+    return float(np.abs(ours[:LOOP] / theirs - 1).max())

@@ -1,0 +1,141 @@
+"""When a probe measures: every n steps, at given steps, log-spaced, or at losses."""
+
+import math
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from theodolite.core import ConfigError
+
+
+@runtime_checkable
+class When(Protocol):
+    """A schedule. It keeps no state, so one object serves thousands of runs.
+
+    Attributes:
+        levels: Losses, largest first, at whose first crossing from above to measure.
+    """
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Losses at whose first crossing to measure."""
+        ...
+
+    def due(self, step: int) -> bool:
+        """Say whether to measure before the update of this step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Every:
+    """Every ``n`` steps, from step 0 on.
+
+    Example:
+        >>> [step for step in range(10) if Every(4).due(step)]
+        [0, 4, 8]
+    """
+
+    n: int
+    levels: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise ConfigError(f"every {self.n!r} steps: pass a whole number from 1 up")
+        _refuse_levels(self.levels)
+
+    def due(self, step: int) -> bool:
+        """Say whether the step is a multiple of n."""
+        return step % self.n == 0
+
+
+@dataclass(frozen=True)
+class AtSteps:
+    """At these steps.
+
+    Example:
+        >>> [step for step in range(10) if AtSteps([0, 3]).due(step)]
+        [0, 3]
+    """
+
+    steps: Iterable[int]
+    levels: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            steps = frozenset(operator.index(step) for step in self.steps)
+        except TypeError:
+            steps = frozenset({-1})
+        if min(steps, default=0) < 0:
+            raise ConfigError(f"steps {self.steps!r}: pass whole numbers from 0 up")
+        object.__setattr__(self, "steps", steps)
+        _refuse_levels(self.levels)
+
+    def due(self, step: int) -> bool:
+        """Say whether the step is one of them."""
+        return step in self.steps  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class LogSpaced:
+    """At step 0 and then ``per_decade`` times as the step grows tenfold.
+
+    Example:
+        >>> [step for step in range(101) if LogSpaced(3).due(step)]
+        [0, 1, 2, 5, 10, 22, 46, 100]
+    """
+
+    per_decade: int = 10
+    levels: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = self.per_decade
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConfigError(f"{n!r} a decade: pass a whole number from 1 up")
+        _refuse_levels(self.levels)
+
+    def due(self, step: int) -> bool:
+        """Say whether the step is nearest to a power of the common ratio."""
+        if step < 1:
+            return step == 0
+        power = round(self.per_decade * math.log10(step))
+        return any(
+            round(10 ** (near / self.per_decade)) == step
+            for near in (power - 1, power, power + 1)
+        )
+
+
+@dataclass(frozen=True)
+class AtLosses:
+    """At the first step whose loss is at or below each level.
+
+    A run that starts below a level measures it at step 0; one that never gets there
+    does not measure it.
+    """
+
+    losses: Iterable[float]
+
+    def __post_init__(self) -> None:
+        try:
+            levels = tuple(sorted({float(x) for x in self.losses}, reverse=True))
+        except (TypeError, ValueError):
+            levels = ()
+        if not levels or not all(map(math.isfinite, levels)):
+            raise ConfigError(
+                f"loss levels {self.losses!r}: pass at least one, and finite numbers"
+            )
+        object.__setattr__(self, "losses", levels)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels, largest first."""
+        return self.losses  # type: ignore[return-value]
+
+    def due(self, step: int) -> bool:
+        """No step is due by its number."""
+        return False
+
+
+def _refuse_levels(levels: tuple[float, ...]) -> None:
+    if levels:
+        raise ConfigError("levels belong to AtLosses: give a probe of its own to them")

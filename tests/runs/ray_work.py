@@ -1,0 +1,127 @@
+"""Work for cells on a Ray cluster, and a driver that is a process of its own."""
+
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+from tests.runs.work import CELLS, Logged, initialise, spec
+from theodolite.core import derive
+from theodolite.runs import RayCluster, RunFolder, execute
+
+prepared = []
+
+
+def prepare():
+    """Count how often this process was prepared."""
+    prepared.append(1)
+    initialise()
+
+
+class OnNode:
+    """Sleep, long on one node, then draw numbers; log where the cell was begun."""
+
+    def __init__(self, log, seconds, slow_node=None):
+        self.log = str(log)
+        self.seconds = seconds
+        self.slow_node = slow_node
+
+    def __call__(self, cell):
+        node = "home"
+        if "ray" in sys.modules:
+            import ray
+
+            node = ray.get_runtime_context().get_node_id()
+        with open(self.log, "a") as file:
+            file.write(json.dumps({**cell, "node": node}) + "\n")
+        time.sleep(20 if node == self.slow_node else self.seconds)
+        generator = np.random.default_rng(derive(0, cell["kind"], cell["trial"]))
+        yield {"quantity": "x", "value": generator.normal()}
+
+
+def begun(log):
+    """Return what was begun where, in order."""
+    try:
+        with open(log) as file:
+            return [json.loads(line) for line in file]
+    except FileNotFoundError:
+        return []
+
+
+def circumstances(cell):
+    """Where and how this cell is computed."""
+    from threadpoolctl import threadpool_info
+
+    time.sleep(0.05)
+    threads = max(library["num_threads"] for library in threadpool_info())
+    found = {
+        "prepared": len(prepared),
+        "omp": int(os.environ["OMP_NUM_THREADS"]),
+        "blas": threads,
+        "initialised": float("initialised" in sys.modules),
+        "pid": os.getpid(),
+    }
+    for name, value in found.items():
+        yield {"quantity": name, "value": value}
+
+
+def visible(cell):
+    """The GPUs that Ray shows to this process, and the node."""
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    yield {"quantity": "gpus", "value": 1.0, "node": node, "seen": seen}
+
+
+def version(cell):
+    """The version of the package that computes."""
+    import theodolite
+
+    yield {"quantity": "version", "value": 0.0, "text": theodolite.__version__}
+
+
+class Shared:
+    """Work that packs an array and says where it got it from."""
+
+    def __init__(self, n):
+        self.n = n
+        self.received = None
+
+    def pack(self):
+        return {"array": np.arange(self.n, dtype=np.float64)}
+
+    def unpack(self, fetch):
+        self.received = fetch("array")
+        self.again = fetch("array")
+
+    def __call__(self, cell):
+        array = self.received
+        same = array.ctypes.data == self.again.ctypes.data
+        yield {"quantity": "sum", "value": float(array.sum())}
+        yield {"quantity": "shared", "value": float(same and not array.flags.writeable)}
+        yield {"quantity": "pid", "value": os.getpid()}
+
+
+class Stumbling:
+    """Work that cannot get ready in a worker."""
+
+    def pack(self):
+        return {}
+
+    def unpack(self, fetch):
+        raise OSError("no such disk")
+
+    def __call__(self, cell):
+        return []
+
+
+if __name__ == "__main__":
+    root, log, address, longest = sys.argv[1:]
+    folder = RunFolder.create(root, spec(width=8))
+    with RayCluster(address) as cluster:
+        print("ready", flush=True)
+        done = execute(folder, CELLS, Logged(log, float(longest)), pool=cluster)
+    print(done.n_done_before, done.n_computed, done.n_elsewhere)

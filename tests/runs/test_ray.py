@@ -1,0 +1,431 @@
+"""The same cells on a real Ray cluster of several nodes, some of which die."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from tests.data.writers import random_images, random_labels, write_idx
+from tests.runs import ray_work
+from tests.runs.processes import ROOT, environment, python, until
+from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
+from theodolite.core import ConfigError, DataError, RunError
+from theodolite.data import load, packed, unpacked
+from theodolite.runs import (
+    QuietProgress,
+    RayCluster,
+    RunFolder,
+    Task,
+    execute,
+    ray_connection,
+)
+from theodolite.runs.ray_connection import checked_address
+from theodolite.studies import find, plan_study, prepare_worker, run_study
+from theodolite.studies.travelling import StudyWork
+
+pytest.importorskip("ray.cluster_utils")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills nodes"),
+    # Sockets and processes that Ray leaves to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """A head and one more node, none of which knows a data folder."""
+    from ray.cluster_utils import Cluster
+
+    given = os.environ.pop("THEODOLITE_DATA", None)
+    cluster = Cluster(
+        initialize_head=True, head_node_args={**NODE, "include_dashboard": False}
+    )
+    cluster.add_node(**NODE)
+    yield cluster
+    cluster.shutdown()
+    if given is not None:
+        os.environ["THEODOLITE_DATA"] = given
+
+
+@pytest.fixture(scope="module")
+def cluster(nodes):
+    with RayCluster(nodes.address, initialise=ray_work.prepare) as executor:
+        yield executor
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path / "out", spec(width=8))
+
+
+def driver(root, log, address, longest=0.05):
+    arguments = map(str, (root, log, address, longest))
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.runs.ray_work", *arguments],
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def cell_files(folder):
+    return list((folder.path / "cells").glob("*.jsonl"))
+
+
+def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
+    plan = plan_study(find("initial_condition"), scale="smoke")
+    guest = RayCluster(initialise=prepare_worker)
+    there = run_study(plan, root=tmp_path / "there", pool=guest)
+    here = run_study(plan, root=tmp_path / "here", jobs=0)
+    assert there.execution.n_computed == len(cell_files(there.folder)) == 25
+    assert there.folder.rows() == here.folder.rows()
+    assert there.summary["claims"] == here.summary["claims"]
+    assert there.folder.launches()[0]["jobs"] == 2
+
+
+def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
+    arguments = ["hessian_at_zero", "--scale", "smoke", "--out", tmp_path, "--json"]
+    ray = ["--engine", "ray", "--address", nodes.address]
+    done = subprocess.run(
+        [sys.executable, "-m", "theodolite", "run", *map(str, arguments), *ray],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    plan = plan_study(find("hessian_at_zero"), scale="smoke")
+    here = run_study(plan, root=tmp_path / "here", jobs=0)
+    assert RunFolder.create(tmp_path, plan.spec).rows() == here.folder.rows()
+    shown = [(c["claim"], c["verdict"]) for c in json.loads(done.stdout)]
+    assert shown == [(c["claim"], c["verdict"]) for c in here.summary["claims"]]
+
+
+def test_workers_have_one_thread_and_are_prepared_once(cluster, folder):
+    execute(folder, CELLS, ray_work.circumstances, pool=cluster)
+    rows = folder.rows()
+    for name in ("prepared", "initialised", "omp", "blas"):
+        assert set(rows.where(quantity=name).values()) == {1}, name
+    pids = set(rows.where(quantity="pid").values())
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+
+
+def test_a_node_lost_in_mid_run_costs_nothing(tmp_path, nodes, cluster, folder):
+    doomed = nodes.add_node(**NODE)
+    log = tmp_path / "log"
+
+    def kill():
+        until(lambda: any(b["node"] == doomed.node_id for b in ray_work.begun(log)))
+        nodes.remove_node(doomed, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    work = ray_work.OnNode(log, 0.1, slow_node=doomed.node_id)
+    done = execute(folder, CELLS, work, pool=cluster)
+    killer.join()
+    assert (done.n_computed, done.n_elsewhere, done.n_failed) == (30, 0, 0)
+    assert len(cell_files(folder)) == 30
+    assert len(ray_work.begun(log)) > 30, "the node was not at work when it died"
+    assert folder.launches()[0]["n_computed"] == 30
+    assert not list((folder.path / "locks").iterdir())
+    alone = RunFolder.create(tmp_path / "alone", spec(width=8))
+    execute(alone, CELLS, ray_work.OnNode(tmp_path / "other", 0), jobs=0)
+    assert folder.rows() == alone.rows()
+
+
+def test_a_killed_driver_resumes_and_redoes_nothing(tmp_path, nodes, folder):
+    root, log = tmp_path / "out", tmp_path / "log"
+    process = driver(root, log, nodes.address, longest=0.3)
+    until(lambda: len(cell_files(folder)) >= 4, seconds=60)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    left = folder.pending(CELLS)
+    assert 0 < len(left) <= 26
+    n_started = len(started(log))
+    out, err = driver(root, log, nodes.address).communicate(timeout=100)
+    counts = [str(30 - len(left)), str(len(left)), "0"]
+    assert out.split() == ["ready", *counts], err
+    again = Counter(started(log)[n_started:])
+    # A worker of the dead driver may begin one more cell before it is ended.
+    assert not again.keys() - {(c["kind"], c["trial"]) for c in left}
+    assert not folder.pending(CELLS)
+    assert len(cell_files(folder)) == 30
+    assert folder.launches()[0]["outcome"] is None
+
+
+def test_a_cell_that_another_driver_is_at_is_left_alone(cluster, folder):
+    with folder.lock(CELLS[1]) as mine:
+        assert mine
+        reports = list(cluster.run(Task(folder, Failing("none")), CELLS[:3]))
+    states = {cell["trial"]: str(report.state) for cell, report in reports}
+    assert states == {0: "computed", 1: "busy", 2: "computed"}
+    again = dict(
+        (cell["trial"], str(report.state))
+        for cell, report in cluster.run(Task(folder, Failing("none")), CELLS[:3])
+    )
+    assert again == {0: "found", 1: "computed", 2: "found"}
+
+
+@pytest.mark.slow
+def test_two_drivers_share_a_folder(tmp_path, nodes, cluster, folder):
+    root, log = tmp_path / "out", tmp_path / "log"
+    other = driver(root, log, nodes.address, longest=0.2)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    mine = execute(folder, CELLS, Logged(log, 0.2), pool=cluster)
+    out, err = other.communicate(timeout=100)
+    before, computed, elsewhere = map(int, out.split())
+    assert before + computed + elsewhere == 30, err
+    assert mine.n_computed + computed == 30
+    assert computed > 0
+    assert sorted(started(log)) == sorted((c["kind"], c["trial"]) for c in CELLS)
+
+
+def test_a_worker_that_dies_once_is_forgiven_and_twice_is_not(
+    tmp_path, cluster, folder
+):
+    once = Dying(tmp_path / "once", always=False)
+    assert execute(folder, CELLS[:6], once, pool=cluster).n_computed == 6
+    assert (tmp_path / "once").read_text() == "killed\n"
+    cells = CELLS[10:16]
+    with pytest.raises(RunError) as caught:
+        execute(folder, cells, Dying(tmp_path / "twice", always=True), pool=cluster)
+    assert "1 of 6 cells failed" in str(caught.value)
+    assert "its worker process died 2 times" in str(caught.value)
+    assert folder.pending(cells) == [CELLS[13]]
+    assert (tmp_path / "twice").read_text() == "killed\n" * 2
+
+
+def test_a_cell_that_raises_does_not_stop_the_others(cluster, folder):
+    with pytest.raises(RunError, match=r"10 of 30 .*ValueError: kind b is not"):
+        execute(folder, CELLS, Failing("b"), pool=cluster)
+    assert len(cell_files(folder)) == 20
+
+
+def test_few_cells_are_in_flight_however_many_there_are(tmp_path, cluster):
+    folder = RunFolder.create(tmp_path, spec(width=9))
+    most = []
+
+    class Watch(QuietProgress):
+        def advance(self, cell, cost):
+            most.append(len(list((folder.path / "locks").iterdir())))
+
+    cells = [{"trial": trial} for trial in range(400)]
+    done = execute(folder, cells, one_row, pool=cluster, progress=Watch())
+    assert done.n_computed == 400
+    assert 1 <= max(most) <= 2 * cluster.jobs
+
+
+def one_row(cell):
+    return [{"quantity": "x", "value": float(cell["trial"])}]
+
+
+def test_what_is_abandoned_can_be_taken_up(tmp_path, cluster, folder):
+    task = Task(folder, Logged(tmp_path / "log", 0.2))
+    with closing(cluster.run(task, CELLS)) as reports:
+        for _ in range(3):
+            next(reports)
+        with pytest.raises(RunError, match="at work already"):
+            next(cluster.run(task, CELLS))
+        assert list((folder.path / "locks").iterdir())
+    assert not list((folder.path / "locks").iterdir())
+    done = execute(folder, CELLS[:8], Logged(tmp_path / "log", 0), pool=cluster)
+    assert done.n_done_before + done.n_computed == 8
+
+
+def test_what_is_packed_reaches_every_worker(cluster, folder):
+    execute(folder, CELLS, ray_work.Shared(1_000_000), pool=cluster)
+    rows = folder.rows()
+    assert set(rows.where(quantity="sum").values()) == {999_999 * 500_000.0}
+    assert set(rows.where(quantity="shared").values()) == {1.0}
+    assert len(set(rows.where(quantity="pid").values())) == 2
+
+
+def test_workers_that_cannot_get_ready_say_why(cluster, folder):
+    with pytest.raises(RunError, match=r"cannot work \(OSError: no such disk\)"):
+        execute(folder, CELLS, ray_work.Stumbling(), pool=cluster)
+    assert not list((folder.path / "locks").iterdir())
+
+
+def test_data_is_broadcast_to_nodes_that_lack_it(tmp_path, cluster, monkeypatch):
+    """The nodes were started without THEODOLITE_DATA; only the driver has files."""
+    images, labels = random_images(60, 28, 28), random_labels(60)
+    write_idx(tmp_path / "data/mnist", images, labels)
+    monkeypatch.setenv("THEODOLITE_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
+    checksum = load("mnist", verify=False).checksum
+    work = DataSum("mnist", checksum)
+    folder = RunFolder.create(tmp_path, spec(width=8))
+    execute(folder, CELLS[:4], work, pool=cluster)
+    assert set(folder.rows().values()) == {float(images.sum())}
+    lost = RunFolder.create(tmp_path, spec(width=9))
+    with pytest.raises(RunError, match="THEODOLITE_DATA"):
+        execute(lost, CELLS[:2], total_of_cifar, pool=cluster)
+
+
+def test_changed_data_are_refused():
+    parcel = packed(load("digits"))
+    assert unpacked(parcel).checksum == load("digits").checksum
+    pixels = parcel["inputs"].copy()
+    pixels[0, 0, 0] += 1
+    with pytest.raises(DataError, match="it was changed on its way"):
+        unpacked({**parcel, "inputs": pixels})
+    with pytest.raises(DataError, match="wanted 0123"):
+        unpacked(parcel, "0123")
+    assert StudyWork("x/y", {}).pack() == {}
+
+
+def test_parts_of_gpus_are_asked_for(nodes, cluster, folder):
+    with pytest.raises(RunError, match=r"no node .* 1 CPUs and 0.25 GPUs"):
+        RayCluster(gpus=0.25).__enter__()
+    node = nodes.add_node(**NODE, num_gpus=1)
+    try:
+        quarter = RayCluster(gpus=0.25, cpus=0.25)
+        until(lambda: _jobs(quarter) == 4)
+        execute(folder, CELLS[:4], ray_work.visible, pool=quarter)
+        rows = folder.rows()
+        assert set(rows.column("node")) == {node.node_id}
+        assert set(rows.column("seen")) == {"0"}
+    finally:
+        nodes.remove_node(node)
+
+
+def _jobs(executor):
+    try:
+        return executor.jobs
+    except RunError:
+        return 0
+
+
+def test_code_that_nodes_do_not_have_travels(tmp_path, nodes):
+    """The driver's package differs from the one installed on the nodes."""
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", str(ROOT / "src"), str(copy)], check=True)
+    init = copy / "theodolite/__init__.py"
+    text = init.read_text()
+    init.write_text(text + '\n__version__ = "0.0.0+travelled"\n')
+    code = (
+        "import sys\n"
+        "from tests.runs.ray_work import version\n"
+        "from tests.runs.work import CELLS, spec\n"
+        "from theodolite.runs import RayCluster, RunFolder, execute\n"
+        "folder = RunFolder.create(sys.argv[1], spec(width=8))\n"
+        "with RayCluster(sys.argv[2]) as cluster:\n"
+        "    execute(folder, CELLS[:4], version, pool=cluster)\n"
+        "print({row['text'] for row in folder.rows()})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(tmp_path), nodes.address],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(copy), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.stdout == "{'0.0.0+travelled'}\n", done.stderr
+    assert done.stderr == ""
+
+
+def test_an_address_that_does_not_answer_is_told_in_seconds(monkeypatch):
+    assert ray_connection._KNOCK_S + ray_connection._ANSWER_S < 15
+    monkeypatch.setattr(ray_connection, "_ANSWER_S", 3.0)
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{stranger.getsockname()[1]}"
+        with pytest.raises(RunError, match=r"no Ray cluster answers at .* refused"):
+            checked_address(place)
+        stranger.listen()
+        with pytest.raises(RunError, match=r"answers at .*listens, but not as Ray"):
+            checked_address(place)
+    with pytest.raises(RunError, match="no Ray cluster answers at 'ray://nowhere"):
+        checked_address("ray://nowhere.invalid")
+
+
+def test_auto_is_the_cluster_that_runs_here(nodes, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+    assert checked_address("auto") == nodes.address
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    with pytest.raises(RunError, match=r"answers at '127\.0\.0\.1:9'"):
+        checked_address("auto")
+
+
+@pytest.mark.parametrize("address", ["", "host", "host:port", ":6379", "host:99999"])
+def test_an_address_that_is_none(address):
+    with pytest.raises(ConfigError, match="is not understood: use HOST:PORT"):
+        checked_address(address)
+
+
+def test_a_second_cluster_in_one_process_is_refused(nodes, cluster):
+    with pytest.raises(RunError, match="connected to a Ray cluster already"):
+        RayCluster(nodes.address).__enter__()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"cpus": 0}, {"gpus": -1}, {"gpus": 1.5}, {"gpus": float("nan")}, {"jobs": 0}],
+    ids=str,
+)
+def test_amounts_that_no_cluster_can_give(request_):
+    with pytest.raises(ConfigError, match=r"pass a number|try 1 or more"):
+        RayCluster(**request_)
+
+
+def test_a_task_is_wanted(cluster):
+    with pytest.raises(RunError, match="pass a Task"):
+        next(cluster.run(one_row, CELLS))
+
+
+def test_ray_is_loaded_only_when_used():
+    code = (
+        "import sys, theodolite.runs, theodolite.studies\n"
+        "theodolite.runs.RayCluster('1.2.3.4:5')\n"
+        "heavy = {'ray', 'tensorboard', 'mlflow', 'wandb', 'torch'}\n"
+        "print(heavy & set(sys.modules))"
+    )
+    assert python(code).stdout == "set()\n"
+
+
+def test_without_ray_one_sentence_says_how_to_get_it():
+    code = (
+        "import sys; sys.modules['ray'] = None\n"
+        "from theodolite.runs import RayCluster\n"
+        "RayCluster().__enter__()"
+    )
+    assert "pip install 'theodolite[ray]'" in python(code).stderr.splitlines()[-1]
+
+
+class DataSum:
+    """The sum of a dataset's pixels, wherever the data come from."""
+
+    def __init__(self, name, checksum):
+        self.travelling = StudyWork("none/none", {}, {name: checksum})
+        self.name = name
+
+    def pack(self):
+        return {self.name: packed(load(self.name, verify=False))}
+
+    def unpack(self, fetch):
+        self.travelling.unpack(fetch)
+
+    def __call__(self, cell):
+        total = np.asarray(load(self.name).inputs).sum()
+        return [{"quantity": "sum", "value": float(total)}]
+
+
+def total_of_cifar(cell):
+    return [{"quantity": "sum", "value": float(load("cifar10").inputs.sum())}]

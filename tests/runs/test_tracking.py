@@ -1,0 +1,305 @@
+"""Trackers are told what the run folder holds, and cannot harm the run."""
+
+import json
+import logging
+import math
+import sys
+
+import pytest
+
+from tests.runs.processes import python
+from tests.runs.work import spec
+from theodolite.core import ConfigError, Rows, UnknownNameError
+from theodolite.runs import (
+    MLflowTracker,
+    RunFolder,
+    TensorBoardTracker,
+    Tracker,
+    Tracking,
+    execute,
+    tracker_for,
+)
+from theodolite.runs.tracking_metrics import metrics, tag_of, texts
+from theodolite.studies import find, plan_study, run_study
+
+CELLS = [{"kind": kind, "trial": trial} for kind in ("a", "b") for trial in range(2)]
+SPEC = {
+    "paper": "paper2020word",
+    "study": "figure",
+    "digest": "0123456789ab",
+    "scale": "smoke",
+    "config": {"width": 8, "rates": [0.1, 0.2]},
+}
+ROWS = [
+    {"quantity": "loss", "lr": 0.5, "step": 7, "value": 2.5, "error": 0.125},
+    {"quantity": "loss", "lr": 2.0, "step": 7, "value": float("nan"), "error": None},
+    {"quantity": "loss", "lr": 4.0, "step": 7, "value": None},
+    {"quantity": "index", "status": "exact", "cpu_s": 1.5, "value": 3},
+    {"quantity": "verdict", "claim": "it-grows", "value": "HOLDS"},
+]
+# What any tracker must hold after the rows were logged at step 4.
+NUMBERS = {
+    "figure/loss/lr=0.5": (7, 2.5),
+    "figure/loss.error/lr=0.5": (7, 0.125),
+    "figure/index": (4, 3.0),
+    "figure/not_finite": (4, 2.0),
+}
+VERDICT = "figure/verdict/claim=it-grows"
+
+
+class Remember:
+    """Keep what was told."""
+
+    def __init__(self):
+        self.told = []
+
+    def start(self, spec):
+        self.told.append(("start", spec["study"], len(spec["digest"])))
+
+    def log(self, rows, step):
+        self.told.append((step, Rows(rows)))
+
+    def finish(self):
+        self.told.append(("finish",))
+
+
+class Failing(Remember):
+    """Raise at one of the calls."""
+
+    def __init__(self, at):
+        super().__init__()
+        self.at = at
+        self.n = 0
+
+    def start(self, spec):
+        self._maybe("start")
+
+    def log(self, rows, step):
+        self._maybe("log")
+
+    def finish(self):
+        self._maybe("finish")
+
+    def _maybe(self, call):
+        self.n += 1
+        if call == self.at:
+            raise RuntimeError("the server\nhas gone")
+
+
+def work(cell):
+    yield {"quantity": "x", "value": float(cell["trial"])}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path / "out", spec(width=8))
+
+
+def test_numbers_and_texts_of_rows():
+    found = {m.tag: (m.step, m.value) for m in metrics(ROWS, 4, "figure")}
+    assert found == NUMBERS
+    assert dict(texts(ROWS, "figure")) == {VERDICT: "HOLDS"}
+    assert tag_of({"value": 1.0}, "s") == "s/value"
+    odd = [{"quantity": "x", "step": "?", "value": v} for v in (math.inf, [1], True)]
+    assert [(m.step, m.value) for m in metrics(odd, 2, "s")] == [(2, 1.0), (2, 2.0)]
+
+
+def test_each_computed_cell_is_told_at_its_place(folder):
+    first = Remember()
+    execute(folder, CELLS[1:2], work, jobs=0, trackers=[first])
+    again = Remember()
+    execute(folder, CELLS, work, jobs=0, trackers=[again])
+    assert isinstance(again, Tracker)
+    assert [told[0] for told in first.told] == ["start", 0, "finish"]
+    assert again.told[0] == ("start", "figure", 12)
+    assert [told[0] for told in again.told[1:]] == [0, 2, 3, "finish"]
+    assert again.told[2][1] == folder.rows([CELLS[2]])
+
+
+@pytest.mark.parametrize(("at", "calls"), [("start", 1), ("log", 2), ("finish", 6)])
+def test_a_failing_tracker_is_named_once_and_dropped(folder, caplog, at, calls):
+    bad, good = Failing(at), Remember()
+    with caplog.at_level(logging.WARNING):
+        done = execute(folder, CELLS, work, jobs=0, trackers=[bad, good])
+    assert done.n_computed == 4
+    assert bad.n == calls
+    assert len(good.told) == 6
+    (record,) = caplog.records
+    words = "Failing failed (RuntimeError: the server has gone) and is told nothing"
+    assert words in record.getMessage()
+
+
+def test_a_dropped_tracker_stays_dropped(tmp_path, caplog):
+    bad = Failing("start")
+    tracking = Tracking([bad])
+    assert tracking
+    for name in "ab":
+        folder = RunFolder.create(tmp_path / name, spec(width=8))
+        execute(folder, CELLS, work, jobs=0, trackers=tracking)
+    assert not tracking
+    assert bad.n == len(caplog.records) == 1
+
+
+def test_trackers_finish_when_the_run_fails(folder):
+    def broken(cell):
+        raise ValueError("no")
+
+    told = Remember()
+    with pytest.raises(Exception, match="4 of 4 cells failed"):
+        execute(folder, CELLS, broken, jobs=0, trackers=[told])
+    assert told.told[-1] == ("finish",)
+
+
+def test_a_study_tells_its_verdicts(tmp_path):
+    told = Remember()
+    plan = plan_study(find("hessian_at_zero"), scale="smoke")
+    done = run_study(plan, root=tmp_path, jobs=0, trackers=[told])
+    assert [len(t) for t in told.told].count(3) == 1, "started more than once"
+    step, rows = told.told[-2]
+    assert step == done.execution.n_computed
+    assert {row["claim"]: row["value"] for row in rows} == {
+        claim["claim"]: claim["verdict"] for claim in done.summary["claims"]
+    }
+    assert told.told[-1] == ("finish",)
+
+
+def log_to(tracker):
+    tracker.start(SPEC)
+    tracker.log(ROWS, 4)
+    tracker.finish()
+    tracker.finish()  # a second time does nothing
+
+
+def test_tensorboard_reads_back(tmp_path):
+    module = "tensorboard.backend.event_processing.event_accumulator"
+    reader = pytest.importorskip(module)
+    log_to(TensorBoardTracker(tmp_path))
+    (place,) = tmp_path.glob("*/*/*")
+    assert place.parts[-3:] == ("paper2020word", "figure", "0123456789ab")
+    found = reader.EventAccumulator(str(place)).Reload()
+    scalars = {
+        tag: [(e.step, e.value) for e in found.Scalars(tag)]
+        for tag in found.Tags()["scalars"]
+    }
+    assert scalars == {tag: [pair] for tag, pair in NUMBERS.items()}
+    assert found.Tensors(VERDICT)[0].tensor_proto.string_val == [b"HOLDS"]
+    (config,) = found.Tensors("figure/spec")[0].tensor_proto.string_val
+    assert json.loads(config.decode().strip("`json\n")) == SPEC
+
+
+def test_mlflow_reads_back_and_resumes(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    for name in (
+        "ALLOW_FILE_STORE",
+        "HTTP_REQUEST_TIMEOUT",
+        "HTTP_REQUEST_MAX_RETRIES",
+    ):
+        monkeypatch.setenv(f"MLFLOW_{name}", "5" if "HTTP" in name else "true")
+    uri = f"file:{tmp_path}/store"
+    log_to(MLflowTracker(uri))
+    second = MLflowTracker(uri)
+    second.start(SPEC)
+    second.log([{"quantity": "index", "value": 5.0}], 9)
+    second.finish()
+    client = mlflow.MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("theodolite")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "figure smoke"
+    assert run.data.params["config.width"] == "8"
+    assert run.data.tags["figure/verdict/claim-it-grows"] == "HOLDS"
+    for tag, (step, value) in NUMBERS.items():
+        history = client.get_metric_history(run.info.run_id, tag.replace("=", "-"))
+        assert (history[0].step, history[0].value) == (step, value)
+    index = client.get_metric_history(run.info.run_id, "figure/index")
+    assert [(m.step, m.value) for m in index] == [(4, 3.0), (9, 5.0)]
+
+
+def test_a_server_that_does_not_answer_stops_nothing(folder, caplog):
+    pytest.importorskip("mlflow")
+    tracker = MLflowTracker("http://127.0.0.1:9")
+    done = execute(folder, CELLS, work, jobs=0, trackers=[tracker])
+    assert done.n_computed == 4
+    assert "MLflowTracker failed" in caplog.text
+
+
+def test_wandb_reads_back(tmp_path, monkeypatch):
+    """In a process of its own: the library starts a service and threads."""
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
+    code = (
+        "import sys, warnings; warnings.simplefilter('default')\n"
+        "from tests.runs.test_tracking import log_to\n"
+        "from theodolite.runs import WandbTracker\n"
+        "log_to(WandbTracker('project', 'offline', folder=sys.argv[1]))"
+    )
+    done = python(code, tmp_path / "files")
+    assert done.returncode == 0, done.stderr
+    (file,) = (tmp_path / "files").rglob("*.wandb")
+    history, summary, run = wandb_records(file)
+    assert {k: v for row in history for k, v in row.items() if k in NUMBERS} == {
+        tag: value for tag, (_, value) in NUMBERS.items()
+    }
+    for row in history:
+        for tag in row.keys() & NUMBERS.keys():
+            assert row["step"] == NUMBERS[tag][0]
+    assert summary[VERDICT] == "HOLDS"
+    assert run.project == "project"
+    assert run.display_name == "figure smoke"
+
+
+def wandb_records(path):
+    """Read a W&B transaction log with its own reader."""
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    store = DataStore()
+    store.open_for_scan(str(path))
+    history, summary, run = [], {}, None
+    while (content := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(content)
+        kind = record.WhichOneof("record_type")
+        if kind == "history":
+            history.append(dict(map(pair, record.history.item)))
+        elif kind == "summary":
+            summary |= dict(map(pair, record.summary.update))
+        elif kind == "run":
+            run = record.run
+    store._fp.close()
+    return history, summary, run
+
+
+def pair(item):
+    return item.key or "/".join(item.nested_key), json.loads(item.value_json)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("tensorbord:x", UnknownNameError, "did you mean 'tensorboard'"),
+        ("nothing", UnknownNameError, "known: mlflow, tensorboard, wandb"),
+        ("wandb", ConfigError, "names no project: use wandb:PROJECT"),
+        ("mlflow: ", ConfigError, "names no uri: use mlflow:URI"),
+    ],
+)
+def test_bad_names_are_one_sentence(text, error, words):
+    with pytest.raises(error, match=words) as caught:
+        tracker_for(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_good_names_make_trackers(tmp_path):
+    pytest.importorskip("tensorboard")
+    assert isinstance(tracker_for(f"tensorboard:{tmp_path}"), TensorBoardTracker)
+    pytest.importorskip("mlflow")
+    assert isinstance(tracker_for("mlflow:http://host:5000"), MLflowTracker)
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
+def test_a_missing_library_is_one_sentence(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=rf"pip install 'theodolite\[{name}\]'"):
+        tracker_for(f"{name}:x")

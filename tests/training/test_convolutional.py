@@ -1,0 +1,209 @@
+"""Many classifiers at once: each as a plain loop alone would have trained it."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from theodolite.core import ConfigError, derive
+from theodolite.networks import PreactivationBlueprint, build_preactivation
+from theodolite.training import Images, Recipe, train_many
+
+RECIPE = Recipe(epochs=3, batch_size=8, rate=0.05, milestones=(0.4, 0.7))
+
+
+def some_images(device="cpu"):
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(256, (44, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    labels = torch.randint(4, (44,), generator=generator)
+    return Images(
+        pixels[:36],
+        labels[:36],
+        pixels[36:],
+        labels[36:],
+        torch.tensor([127.0]),
+        torch.tensor([74.0]),
+    ).to(device)
+
+
+def network(seed, shortcut=2, dtype=torch.float64):
+    plan = PreactivationBlueprint(
+        depth=14, shortcut=shortcut, width=3, stages=1, channels=1, classes=4
+    )
+    return build_preactivation(plan, seed=seed, dtype=dtype)
+
+
+def roll(images, generator):
+    """A visible augmentation that draws from the run's generator."""
+    amount = int(torch.randint(4, (), generator=generator))
+    return images.roll(amount, dims=3)
+
+
+def plain_loop(model, images, recipe, seed, augment=None):
+    """One network by torch's own optimiser, with nothing shared or fast."""
+    generator = torch.Generator().manual_seed(derive(seed, "images"))
+    optimiser = torch.optim.SGD(
+        model.parameters(),
+        lr=recipe.rate,
+        momentum=recipe.momentum,
+        weight_decay=recipe.weight_decay,
+        nesterov=recipe.nesterov,
+        foreach=False,
+    )
+    steps = len(images.labels) // recipe.batch_size
+    done, total = 0, steps * recipe.epochs
+    found = []
+    for _ in range(recipe.epochs):
+        order = torch.randperm(len(images.labels), generator=generator)
+        order = order[: steps * recipe.batch_size]
+        inputs, labels = images.inputs[order], images.labels[order]
+        inputs = inputs if augment is None else augment(inputs, generator)
+        losses = []
+        for batch, answers in zip(
+            inputs.split(recipe.batch_size),
+            labels.split(recipe.batch_size),
+            strict=True,
+        ):
+            passed = sum(done / total >= m for m in recipe.milestones)
+            optimiser.param_groups[0]["lr"] = recipe.rate * recipe.factor**passed
+            loss = functional.cross_entropy(model((batch.double() - 127) / 74), answers)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            losses.append(loss.item())
+            done += 1
+        model.eval()
+        with torch.no_grad():
+            scores = model((images.test_inputs.double() - 127) / 74)
+        model.train()
+        error = (scores.argmax(1) != images.test_labels).double().mean().item()
+        found.append((sum(losses) / steps, error))
+    return found
+
+
+@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize("augment", [None, roll])
+def test_several_at_once_equal_a_plain_loop(augment, nesterov):
+    recipe = Recipe(**{**vars(RECIPE), "nesterov": nesterov})
+    images = some_images()
+    jobs = [(0, 1), (1, 2), (2, 4)]
+    fast = [network(seed, n) for seed, n in jobs]
+    done = train_many(fast, images, recipe=recipe, seeds=[s for s, _ in jobs],
+                      augment=augment, at_once=2)  # fmt: skip
+    for (seed, n), trained, result in zip(jobs, fast, done, strict=True):
+        slow = network(seed, n)
+        losses = plain_loop(slow, images, recipe, seed, augment)
+        assert result.status == "finished"
+        for reading, (loss, error) in zip(result.history[1:], losses, strict=True):
+            assert reading["train_loss"] == pytest.approx(loss, rel=1e-9)
+            assert reading["test_error"] == error
+        for a, b in zip(trained.parameters(), slow.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-13)
+        for a, b in zip(trained.buffers(), slow.buffers(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-13)
+
+
+class Explosive(nn.Module):
+    """A network that breaks at its seventh training step, by NaN or by an error."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.inner, self.how, self.calls = network(0), how, 0
+
+    def forward(self, x):
+        self.calls += self.training
+        if self.calls > 6 and self.how == "raise":
+            raise ValueError("broken on purpose")
+        factor = math.nan if self.calls > 6 else 1.0
+        return self.inner(x) * factor
+
+
+def test_one_bad_run_does_not_poison_the_others():
+    images, seen = some_images(), []
+    models = [Explosive("nan"), lambda: network(1), Explosive("raise")]
+    done = train_many(models, images, recipe=RECIPE, seeds=[0, 1, 2],
+                      report=lambda place, reading: seen.append(place))  # fmt: skip
+    assert [r.status for r in done] == ["diverged", "finished", "failed"]
+    assert done[2].error == "ValueError: broken on purpose"
+    assert [len(r.history) for r in done] == [3, 4, 2]
+    alone = train_many([network(1)], images, recipe=RECIPE, seeds=[1])[0]
+    for a, b in zip(done[1].history, alone.history, strict=True):
+        assert {**a, "seconds": 0} == {**b, "seconds": 0}
+    assert [seen.count(place) for place in range(3)] == [3, 4, 2]
+
+
+def test_the_time_limit_stops_what_still_runs():
+    calls = []
+
+    def probe(model):
+        calls.append(model)
+        return {"first": float(model.stem.weight.detach().sum())}
+
+    done = train_many([network(0), network(1)], some_images(), recipe=RECIPE,
+                      seeds=[0, 1], probe=probe, at_once=1, limit_s=0.0)  # fmt: skip
+    assert [r.status for r in done] == ["stopped", "stopped"]
+    done = train_many([network(0)], some_images(), recipe=RECIPE, seeds=[0],
+                      probe=probe)[0]  # fmt: skip
+    assert [reading["epoch"] for reading in done.history] == [0, 1, 2, 3]
+    assert len(calls) == 4
+    assert done.history[0]["first"] != done.history[1]["first"]
+    assert "train_loss" not in done.history[0]
+
+
+def test_the_rate_falls_at_the_paper_s_epochs():
+    recipe = Recipe(epochs=200)
+    rates = [recipe.rate_at(epoch / 200) for epoch in range(200)]
+    assert rates[:80] == [0.1] * 80
+    assert rates[80:121] == pytest.approx([0.01] * 41)
+    assert rates[121:] == pytest.approx([0.001] * 79)
+
+
+@pytest.mark.parametrize(
+    ("change", "seeds", "match"),
+    [
+        ({"batch_size": 64}, [0], "smaller batch_size"),
+        ({"precision": "bf16"}, [0], "wants CUDA"),
+        ({}, [0, 1], "one seed a model"),
+    ],
+)
+def test_what_cannot_run_is_refused(change, seeds, match):
+    recipe = Recipe(**{**vars(RECIPE), **change})
+    with pytest.raises(ConfigError, match=match):
+        train_many([network(0)], some_images(), recipe=recipe, seeds=seeds)
+
+
+def test_recipes_are_checked():
+    with pytest.raises(ConfigError, match="epochs is 0"):
+        Recipe(epochs=0)
+    with pytest.raises(LookupError, match="did you mean 'bf16'"):
+        Recipe(epochs=1, precision="bf61")
+
+
+@pytest.mark.gpu
+def test_graphs_on_cuda_equal_the_plain_loop():
+    images = some_images("cuda")
+    models = [network(seed, n) for seed, n in ((0, 1), (1, 2), (2, 3))]
+    done = train_many(models, images, recipe=RECIPE, seeds=[0, 1, 2], augment=roll)
+    for seed, (result, model) in enumerate(zip(done, models, strict=True)):
+        assert result.graphed, result.error
+        slow = network(seed, seed + 1)
+        losses = plain_loop(slow, some_images(), RECIPE, seed, roll)
+        for reading, (loss, _) in zip(result.history[1:], losses, strict=True):
+            assert reading["train_loss"] == pytest.approx(loss, rel=1e-7)
+        for a, b in zip(model.parameters(), slow.parameters(), strict=True):
+            torch.testing.assert_close(a.cpu(), b, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_low_precision_on_cuda_learns_and_stays_near(precision):
+    images = some_images("cuda")
+    recipe = Recipe(**{**vars(RECIPE), "precision": precision})
+    models = [network(0, dtype=torch.float32) for _ in range(3)]
+    done = train_many(models, images, recipe=recipe, seeds=[0, 0, 0], at_once=3)
+    exact = plain_loop(network(0), some_images(), RECIPE, 0)
+    for result in done:
+        assert result.graphed, result.error
+        assert result.history[1]["train_loss"] == pytest.approx(exact[0][0], rel=0.05)

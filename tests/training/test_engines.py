@@ -1,0 +1,312 @@
+"""The engines of one core against autograd and torch's SGD, step by step."""
+
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theodolite.core import Blueprint, ConfigError
+from theodolite.networks import build, draw_weights, get_weights
+from theodolite.training.fused_engine import FusedEngine
+from theodolite.training.moments_engine import MomentsEngine
+
+WIDTH = 5
+ENGINES = [
+    pytest.param(engine, compiled, id=f"{engine.kind}-{path}")
+    for engine in (MomentsEngine, FusedEngine)
+    for compiled, path in ((True, "numba"), (False, "torch"))
+]
+FUSED = ENGINES[2:]
+
+
+def samples(count=300, width=WIDTH, rank=None):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(count, width))
+    if rank:
+        x = x[:, :rank] @ rng.normal(size=(rank, width))
+    y = x @ rng.normal(size=(width, width)) / 3 + 0.3 * rng.normal(size=x.shape)
+    return x, y
+
+
+def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, decay=0.0):
+    """What a user of torch writes; returns losses before updates, and weights."""
+    kind = getattr(torch, dtype)
+    network = build(plan, seed=seed, dtype=kind)
+    x, y = torch.as_tensor(x, dtype=kind), torch.as_tensor(y, dtype=kind)
+    optimiser = torch.optim.SGD(
+        network.parameters(), lr=0.1, momentum=momentum, weight_decay=decay
+    )
+    losses = []
+    for rate in rates:
+        optimiser.param_groups[0]["lr"] = float(rate)
+        optimiser.zero_grad()
+        loss = 0.5 * (network(x) - y).square().sum() / len(x)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return np.array(losses), get_weights(network)
+
+
+def advance(engine, plan, rates, *, seeds=(0,), **rule):
+    """Run cells of some seeds; return what was done and the placed weights."""
+    weights = engine.place(np.stack([draw_weights(plan, seed=s) for s in seeds]))
+    velocity = engine.place(np.zeros_like(weights))
+    cells = len(seeds)
+    rates = np.broadcast_to(rates, (cells, np.shape(rates)[-1]))
+    full = {"momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf}
+    each = {k: np.broadcast_to(v, cells) for k, v in (full | rule).items()}
+    return engine.advance(weights, velocity, rates, **each), weights
+
+
+def compare(make, compiled, plan, x, y, rates, *, dtype="float64", **rule):
+    engine = make(plan, x, y, dtype=dtype, compiled=compiled)
+    done, weights = advance(
+        engine,
+        plan,
+        rates,
+        momentum=rule.get("momentum", 0.0),
+        weight_decay=rule.get("decay", 0.0),
+    )
+    # A last step at rate 0 only tells the loss at the end.
+    seen, final = plain_loop(plan, x, y, [*rates, 0.0], dtype=dtype, **rule)
+    losses, after = seen[:-1], seen[-1]
+    rtol = 1e-9 if dtype == "float64" else 1e-5
+    assert losses[-1] < losses[0]
+    assert_allclose(done.losses[0], losses, rtol=rtol)
+    assert done.taken[0] == len(rates)
+    assert np.isnan(done.stopped[0])
+    atol = rtol * np.abs(final).max() * 10
+    assert_allclose(engine.fetch(weights, 0), final, rtol=rtol * 10, atol=atol)
+    assert_allclose(engine.losses(weights), [after], rtol=rtol)
+
+
+PLANS = [
+    pytest.param({"shortcut": 1, "depth": 3}, id="1-shortcut"),
+    pytest.param({"shortcut": 2, "depth": 6}, id="2-shortcut"),
+    pytest.param({"shortcut": 3, "depth": 6, "init": "xavier"}, id="3-shortcut"),
+    pytest.param({"depth": 4, "skip": False, "init": "orthogonal"}, id="no-skip"),
+    pytest.param(
+        {"shortcut": 1, "depth": 3, "skip": False, "init": "xavier"}, id="chain"
+    ),
+]
+
+
+@pytest.mark.parametrize("settings", PLANS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_every_loss_is_that_of_the_plain_loop(make, compiled, dtype, settings):
+    mid = "relu" if make is FusedEngine else "identity"
+    plan = Blueprint(width=WIDTH, mid=mid, **settings)
+    x, y = samples()
+    rates = 0.05 / (1 + np.arange(40) / 20)
+    compare(make, compiled, plan, x, y, rates, dtype=dtype)
+    compare(make, compiled, plan, x, y, rates, dtype=dtype, momentum=0.8, decay=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_a_thousand_steps_stay_with_the_plain_loop(make, compiled, dtype):
+    mid = "relu" if make is FusedEngine else "identity"
+    # Gently for ReLU: a kink passed a step earlier parts float32 runs for good.
+    rate = 0.01 if make is FusedEngine else 0.05
+    plan = Blueprint(width=WIDTH, depth=8, mid=mid, init="xavier", shortcut=2)
+    if make is MomentsEngine:
+        plan = plan.with_(init="small")
+    compare(make, compiled, plan, *samples(), np.full(1000, rate), dtype=dtype)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_tiny_loss_keeps_its_digits(compiled):
+    # Targets that a linear map reaches: tr Σ_YY is 1e20 times the last loss.
+    plan = Blueprint(width=WIDTH, depth=2, shortcut=1)
+    x, _ = samples()
+    y = x @ (np.eye(WIDTH) + 0.3 * np.ones((WIDTH, WIDTH)))
+    engine = MomentsEngine(plan, x, y, compiled=compiled)
+    done, _ = advance(engine, plan, np.full(400, 0.2))
+    losses, _ = plain_loop(plan, x, y, np.full(400, 0.2))
+    # The gap to the targets is exact to 1e-16 of them, so the loss to 1e-16 / gap.
+    seen = losses > 1e-20 * losses[0]
+    assert losses.min() < 1e-18 * losses[0]
+    assert_allclose(done.losses[0][seen], losses[seen], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+@pytest.mark.parametrize(("count", "rank"), [(300, 2), (3, None)])
+def test_singular_moments_train_like_any(make, compiled, count, rank):
+    plan = Blueprint(width=WIDTH, depth=6)
+    x, y = samples(count, rank=rank)
+    assert np.linalg.matrix_rank(x) < WIDTH
+    compare(make, compiled, plan, x, y, np.full(100, 0.02))
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_widths_beyond_one_vector(make, compiled):
+    width = 19
+    mid = "relu" if make is FusedEngine else "identity"
+    plan = Blueprint(width=width, depth=4, mid=mid)
+    compare(make, compiled, plan, *samples(700, width), np.full(30, 0.02))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_moments_and_tiles_agree_on_linear_networks(dtype):
+    plan = Blueprint(width=WIDTH, depth=6, init="xavier")
+    x, y = samples(2000)
+    runs = [
+        advance(make(plan, x, y, dtype=dtype), plan, np.full(50, 0.02))[0].losses
+        for make in (MomentsEngine, FusedEngine)
+    ]
+    assert_allclose(*runs, rtol=1e-11 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_a_diverging_cell_leaves_the_others_alone(make, compiled):
+    plan = Blueprint(width=WIDTH, depth=4, init="xavier")
+    engine = make(plan, *samples(), compiled=compiled)
+    rates = np.repeat([[0.02], [50.0], [0.05]], 80, axis=1)
+    seeds = (3, 4, 5)
+    with np.errstate(all="ignore"):
+        done, weights = advance(engine, plan, rates, seeds=seeds, ceiling=1e6)
+    assert 0 < done.taken[1] < 80
+    assert not done.stopped[1] <= 1e6
+    assert_allclose(engine.losses(weights)[1], done.stopped[1], rtol=1e-9)
+    assert np.isnan(done.losses[1, done.taken[1] :]).all()
+    assert (done.losses[1, : done.taken[1]] <= 1e6).all()
+    for cell in (0, 2):
+        alone, own = advance(engine, plan, rates[cell], seeds=seeds[cell : cell + 1])
+        assert_array_equal(alone.losses[0], done.losses[cell])
+        assert_array_equal(own[0], weights[cell])
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_nan_stops_a_cell_under_any_ceiling(make, compiled):
+    plan = Blueprint(width=WIDTH, depth=4, init="xavier")
+    engine = make(plan, *samples(), compiled=compiled)
+    with np.errstate(all="ignore"):
+        done, _ = advance(engine, plan, np.full(300, 1e3))
+    assert done.taken[0] < 300
+    assert np.isnan(done.losses[0, done.taken[0]])
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_floor_stops_before_the_update(make, compiled):
+    plan = Blueprint(width=WIDTH, depth=4)
+    engine = make(plan, *samples(), compiled=compiled)
+    whole, _ = advance(engine, plan, np.full(40, 0.05))
+    floor = whole.losses[0, 25]
+    done, weights = advance(engine, plan, np.full(40, 0.05), floor=floor)
+    assert done.taken[0] == 25
+    assert done.stopped[0] == floor
+    assert_array_equal(done.losses[0, :25], whole.losses[0, :25])
+    first, _ = advance(engine, plan, np.full(25, 0.05))
+    assert np.isnan(first.stopped[0])
+    assert_allclose(engine.losses(weights)[0], floor, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("make", "compiled"), ENGINES)
+def test_two_calls_are_one(make, compiled):
+    plan = Blueprint(width=WIDTH, depth=4)
+    engine = make(plan, *samples(), compiled=compiled)
+    start = np.stack([draw_weights(plan, seed=s) for s in range(3)])
+    rule = {
+        "momentum": np.array([0.5, 0.0, 0.9]),
+        "weight_decay": np.array([0.0, 0.1, 0.01]),
+        "floor": np.full(3, -np.inf),
+        "ceiling": np.full(3, np.inf),
+    }
+    rates = np.array([[0.02], [0.05], [0.01]]) * np.ones(20)
+    ends = []
+    for cuts in ((0, 20), (0, 7, 20)):
+        w, v = engine.place(start), engine.place(0 * start)
+        for a, b in pairwise(cuts):
+            engine.advance(w, v, rates[:, a:b], **rule)
+        ends.append((w, v))
+    assert_array_equal(ends[0], ends[1])
+    assert_array_equal(engine.keep(ends[0][0], np.array([2, 0])), ends[0][0][[2, 0]])
+    for cell in range(3):
+        _, final = plain_loop(
+            plan,
+            *samples(),
+            rates[cell],
+            seed=cell,
+            momentum=rule["momentum"][cell],
+            decay=rule["weight_decay"][cell],
+        )
+        assert_allclose(ends[0][0][cell], final, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("make", "compiled"), FUSED)
+def test_relu_is_flat_at_zero(make, compiled):
+    # All inputs of the ReLU are 0: torch says that nothing passes back.
+    plan = Blueprint(width=WIDTH, depth=2, mid="relu")
+    engine = make(plan, *samples(), compiled=compiled)
+    start = np.zeros((1, 2, WIDTH, WIDTH))
+    start[0, 1] = 1.0
+    weights = engine.place(start)
+    each = {k: np.zeros(1) for k in ("momentum", "weight_decay", "floor")}
+    rates = np.ones((1, 1))
+    engine.advance(weights, 0 * weights, rates, ceiling=np.array([np.inf]), **each)
+    assert_array_equal(weights, start)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_cost_of_moments_does_not_depend_on_samples(compiled):
+    plan = Blueprint(width=WIDTH, depth=8)
+    x, y = samples(100)
+    few = MomentsEngine(plan, x, y, compiled=compiled)
+    many = MomentsEngine(
+        plan, np.tile(x, (2000, 1)), np.tile(y, (2000, 1)), compiled=compiled
+    )
+    rates, best, losses = np.full(100, 0.05), {}, {}
+    for name, engine in [("few", few), ("many", many)] * 4:
+        start = time.process_time()
+        done, _ = advance(engine, plan, rates)
+        spent = time.process_time() - start
+        best[name] = min(best.get(name, np.inf), spent)
+        losses[name] = done.losses
+    assert_allclose(losses["few"], losses["many"], rtol=1e-10)
+    assert best["many"] < 5 * best["few"]
+
+
+@pytest.mark.parametrize("make", [MomentsEngine, FusedEngine])
+def test_misuse_is_told_in_a_sentence(make):
+    plan, (x, y) = Blueprint(width=WIDTH, depth=2), samples(20)
+    bad = x.copy()
+    bad[3, 1] = np.nan
+    for change in ({"mid": "tanh"}, {"pre": "relu"}, {"bias": True}):
+        with pytest.raises(ConfigError, match="plain loop"):
+            make(plan.with_(**change), x, y)
+    with pytest.raises(ConfigError, match="not finite"):
+        make(plan, bad, y)
+    with pytest.raises(ConfigError, match="not finite in float32"):
+        make(plan, 1e39 * x, y, dtype="float32")
+    with pytest.raises(ConfigError, match=r"x of shape \(20, 4\)"):
+        make(plan, x[:, :4], y)
+    with pytest.raises(ConfigError, match="20 inputs and 19 targets"):
+        make(plan, x, y[:19])
+    with pytest.raises(ConfigError, match="'float16'"):
+        make(plan, x, y, dtype="float16")
+    engine = make(plan, x, y, compiled=False)
+    with pytest.raises(ConfigError, match="through place"):
+        engine.losses(np.zeros((1, 3, WIDTH, WIDTH)))
+    with pytest.raises(ConfigError, match="one number a cell"):
+        advance_with_short_floor(engine)
+
+
+def advance_with_short_floor(engine):
+    weights = engine.place(np.zeros((2, 2, WIDTH, WIDTH)))
+    each = {k: np.zeros(2) for k in ("momentum", "weight_decay", "ceiling")}
+    engine.advance(weights, 0 * weights, np.ones((2, 1)), floor=np.zeros(1), **each)
+
+
+def test_numba_is_asked_for_or_done_without(monkeypatch):
+    plan, (x, y) = Blueprint(width=WIDTH, depth=2), samples(20)
+    assert MomentsEngine(plan, x, y).name == "moments (numba)"
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert MomentsEngine(plan, x, y).name == "moments (torch)"
+    assert FusedEngine(plan, x, y).name == "fused (torch)"
+    with pytest.raises(ConfigError, match=r"pip install 'theodolite\[fast\]'"):
+        FusedEngine(plan, x, y, compiled=True)

@@ -1,0 +1,68 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from theodolite.core import ConfigError
+from theodolite.training.schedules import AtLosses, AtSteps, Every, LogSpaced, When
+
+
+def due(when, stop):
+    return [step for step in range(stop) if when.due(step)]
+
+
+def test_every():
+    assert due(Every(1), 4) == [0, 1, 2, 3]
+    assert due(Every(7), 30) == [0, 7, 14, 21, 28]
+
+
+def test_at_steps_takes_numpy_integers_in_any_order():
+    assert due(AtSteps([9, 2, 2]), 20) == [2, 9]
+    assert due(AtSteps(np.arange(0, 20, 5)), 20) == [0, 5, 10, 15]
+    assert due(AtSteps([]), 20) == []
+
+
+@pytest.mark.parametrize("per_decade", [1, 2, 3, 5, 10, 25])
+def test_log_spaced_is_the_rounded_powers(per_decade):
+    top = 10_000
+    powers = {round(10 ** (i / per_decade)) for i in range(4 * per_decade + 1)}
+    assert due(LogSpaced(per_decade), top + 1) == [0, *sorted(powers)]
+
+
+def test_levels_come_largest_first_and_once():
+    assert AtLosses([0.1, 1, 0.5, 0.1]).levels == (1.0, 0.5, 0.1)
+    assert due(AtLosses([0.1]), 50) == []
+    assert Every(3).levels == ()
+
+
+@pytest.mark.parametrize(
+    "when", [Every(3), AtSteps([1, 4]), LogSpaced(), AtLosses([1])]
+)
+def test_schedules_are_values(when):
+    again = pickle.loads(pickle.dumps(when))
+    assert isinstance(when, When)
+    assert again == when
+    assert hash(again) == hash(when)
+    assert due(again, 40) == due(when, 40)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Every(0), "every 0 steps"),
+        (lambda: Every(2.0), "every 2.0 steps"),
+        (lambda: Every(True), "every True steps"),
+        (lambda: Every(2, (0.1,)), "levels belong to AtLosses"),
+        (lambda: AtSteps([3, -1]), "steps .3, -1.: pass whole numbers"),
+        (lambda: AtSteps([1.5]), "pass whole numbers"),
+        (lambda: AtSteps(4), "steps 4: pass whole numbers"),
+        (lambda: LogSpaced(0), "0 a decade"),
+        (lambda: AtLosses([]), "pass at least one"),
+        (lambda: AtLosses([float("nan")]), "finite"),
+        (lambda: AtLosses(0.1), "loss levels 0.1: pass at least one"),
+        (lambda: AtLosses(["low"]), "finite"),
+    ],
+)
+def test_what_means_nothing_is_refused(make, says):
+    with pytest.raises(ConfigError, match=says):
+        make()

@@ -1,0 +1,196 @@
+"""The stacked engine descends as the plain loop does, in both precisions."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.stacked_truth import CASES, descend, make, rates_of, settings_of
+from theodolite.core import Blueprint, ConfigError, UnknownNameError
+from theodolite.training.stacked_engine import StackedEngine
+from theodolite.training.stacked_updates import full_precision
+
+TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
+RELU = Blueprint(width=5, depth=4, mid="relu", init="xavier")
+
+
+def engine(blueprint, data, dtype="float64", **changes):
+    given = {"dtype": dtype, "device": "cpu", "method": "torch"} | changes
+    return StackedEngine(blueprint, *data, **given)
+
+
+def advance(engine, weights, rates, settings):
+    placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
+    return engine.advance(placed, velocity, rates, **settings), placed
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("blueprint", CASES, ids=str)
+def test_trajectories_are_those_of_the_plain_loop(blueprint, dtype):
+    data, weights = make(blueprint)
+    rates, settings = rates_of(blueprint, 60), settings_of(3)
+    stacked = engine(blueprint, data, dtype)
+    done, placed = advance(stacked, weights, rates, settings)
+    for cell in range(3):
+        losses, after = descend(blueprint, data, weights, rates, settings, cell, dtype)
+        np.testing.assert_allclose(done.losses[cell], losses, rtol=TOLERANCE[dtype])
+        scale = np.abs(after).max()
+        np.testing.assert_allclose(
+            stacked.fetch(placed, cell), after, atol=TOLERANCE[dtype] * scale
+        )
+    assert done.losses[0, -1] < done.losses[0, 0]
+    np.testing.assert_array_equal(done.taken, 60)
+    assert np.isnan(done.stopped).all()
+
+
+def test_a_call_after_another_goes_on_where_the_first_stopped():
+    data, weights = make(RELU)
+    rates, settings = rates_of(RELU, 70), settings_of(3)
+    once, at_once = advance(engine(RELU, data), weights, rates, settings)
+    stacked = engine(RELU, data)
+    placed, velocity = stacked.place(weights), stacked.place(np.zeros_like(weights))
+    parts = [
+        stacked.advance(placed, velocity, some, **settings)
+        for some in np.split(rates, [13], axis=1)
+    ]
+    together = np.concatenate([part.losses for part in parts], axis=1)
+    np.testing.assert_array_equal(together, once.losses)
+    np.testing.assert_array_equal(placed, at_once)
+
+
+def test_cells_stop_at_their_limits_and_leave_the_others_alone():
+    data, weights = make(RELU)
+    rates, settings = rates_of(RELU, 60), settings_of(3)
+    free, _ = advance(engine(RELU, data), weights, rates, settings)
+    floor, ceiling = free.losses[0, 20], free.losses[2, 0] * 0.999
+    limits = settings | {
+        "floor": np.array([floor, -np.inf, -np.inf]),
+        "ceiling": np.array([np.inf, np.inf, ceiling]),
+    }
+    stacked = engine(RELU, data)
+    done, placed = advance(stacked, weights, rates, limits)
+    np.testing.assert_array_equal(done.taken, [20, 60, 0])
+    np.testing.assert_array_equal(done.stopped, [floor, np.nan, free.losses[2, 0]])
+    np.testing.assert_array_equal(done.losses[1], free.losses[1])
+    np.testing.assert_array_equal(done.losses[0, :20], free.losses[0, :20])
+    assert np.isnan(done.losses[0, 20:]).all()
+    assert np.isnan(done.losses[2]).all()
+    np.testing.assert_array_equal(stacked.fetch(placed, 2), weights[2])
+    np.testing.assert_array_equal(stacked.losses(placed)[[0, 2]], done.stopped[[0, 2]])
+
+
+def test_a_cell_that_overflows_stops_and_does_not_spread():
+    data, weights = make(RELU)
+    rates, settings = rates_of(RELU, 80), settings_of(3)
+    free, _ = advance(engine(RELU, data), weights, rates, settings)
+    rates[1] = 1e3
+    done, placed = advance(engine(RELU, data), weights, rates, settings)
+    assert done.taken[1] < 80
+    assert np.isnan(done.stopped[1])
+    np.testing.assert_array_equal(done.losses[[0, 2]], free.losses[[0, 2]])
+    assert torch.isfinite(placed[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("memory", [1, 20_000, 60_000])
+def test_little_memory_changes_nothing(memory):
+    data, weights = make(RELU)
+    rates, settings = rates_of(RELU, 4), settings_of(3)
+    whole, _ = advance(engine(RELU, data), weights, rates, settings)
+    small = engine(RELU, data, memory=memory)
+    parts, placed = advance(small, weights, rates, settings)
+    np.testing.assert_allclose(parts.losses, whole.losses, rtol=1e-12)
+    np.testing.assert_allclose(
+        small.losses(placed), engine(RELU, data).losses(placed), rtol=1e-12
+    )
+
+
+def test_memory_is_flat_in_the_number_of_cells():
+    data, weights = make(RELU)
+    stacked = engine(RELU, data, memory=100_000)
+    sizes = []
+    for cells in (3, 30, 300):
+        stacked.losses(stacked.place(weights[np.arange(cells) % 3]))
+        space = stacked._updates.workspace
+        sizes.append(space.acts.numel() * space.acts.element_size())
+    assert max(sizes) <= 100_000
+
+
+def test_cells_that_are_kept_go_on_alone():
+    data, weights = make(RELU)
+    stacked = engine(RELU, data)
+    placed = stacked.place(weights)
+    kept = stacked.keep(placed, np.array([2, 0]))
+    np.testing.assert_array_equal(stacked.fetch(kept, 0), weights[2])
+    np.testing.assert_array_equal(stacked.losses(kept), stacked.losses(placed)[[2, 0]])
+    placed.zero_()
+    np.testing.assert_array_equal(stacked.fetch(kept, 1), weights[0])
+
+
+def test_moments_keep_their_digits_where_the_loss_is_small():
+    blueprint = Blueprint(width=4, depth=4, init="xavier")
+    (x, _), weights = make(blueprint)
+    data = x, x @ (np.eye(4) + 0.1)
+    rates, settings = np.full((1, 300), 0.3), settings_of(1)
+    settings["weight_decay"][:] = 0
+    stacked = engine(blueprint, data, "float32")
+    assert stacked.name == "stacked moments (torch)"
+    done, _ = advance(stacked, 0.1 * weights[:1], rates, settings)
+    losses, _ = descend(blueprint, data, 0.1 * weights, rates, settings, 0, "float64")
+    assert losses[-1] < 1e-4 * losses[0]
+    np.testing.assert_allclose(done.losses[0], losses, rtol=1e-3)
+
+
+def test_tf32_is_off_inside_and_as_before_outside():
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+            assert not torch.backends.cuda.matmul.allow_tf32
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_what_it_cannot_train_is_said_in_a_sentence():
+    data, _ = make(RELU)
+    with pytest.raises(ConfigError, match="only activation is ReLU at mid"):
+        engine(RELU.with_(mid="tanh"), data)
+    with pytest.raises(ConfigError, match="pass both as"):
+        engine(RELU, (data[0], data[1][:-1]))
+    with pytest.raises(UnknownNameError, match="unknown method"):
+        engine(RELU, data, method="cuda")
+    with pytest.raises(UnknownNameError, match="unknown dtype"):
+        engine(RELU, data, dtype="bfloat16")
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+def test_fused_kernel_interpreted_on_a_cpu():
+    """What Triton interprets, it reads from the environment when it is loaded."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.training.stacked_interpreted"],
+        env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["relu", "plain", "linear"]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+def test_what_the_kernel_cannot_take_is_said_in_a_sentence():
+    data, _ = make(RELU)
+    with pytest.raises(ConfigError, match="cannot take float64"):
+        engine(RELU, data, method="triton")
+    wide = np.zeros((3, 40))
+    with pytest.raises(ConfigError, match="width 40, only up to 32"):
+        engine(RELU.with_(width=40), (wide, wide), "float32", method="triton")
+    with pytest.raises(ConfigError, match="shortcut 4, only up to 3"):
+        engine(RELU.with_(shortcut=4), data, "float32", method="triton")

@@ -23,11 +23,15 @@ def theodolite(*arguments, **environment):
     )
 
 
+# Studies that take a second or two; all of them run at SMOKE in tests/studies.
+SOME = ("definitions", "hessian_at_zero", "initial_condition")
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Folder after `theodolite run all --scale smoke`."""
+    """Folder after some studies have run at SMOKE."""
     root = tmp_path_factory.mktemp("results")
-    done = theodolite("run", "all", "--scale", "smoke", "--out", root, "--json")
+    done = theodolite("run", *SOME, "--scale", "smoke", "--out", root, "--json")
     assert done.returncode == 0, done.stderr
     return root, json.loads(done.stdout), done.stderr
 
@@ -38,7 +42,7 @@ def test_help_is_light():
         "sys.argv = ['theodolite', '--help']\n"
         "from theodolite.cli import main\n"
         "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
-        "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'rich', 'sklearn'}\n"
+        "heavy = {'torch', 'numpy', 'scipy', 'matplotlib', 'rich', 'sklearn', 'ray'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     spent = []
@@ -73,9 +77,10 @@ def test_list_as_json_before_and_after_a_run(results, tmp_path):
     after = json.loads(theodolite("list", "--json", "--out", root).stdout)
     assert [r["claim"] for r in after] == [r["claim"] for r in fresh]
     verdicts = {(r["study"], r["claim"]): r["verdict"] for r in rows}
+    assert len(verdicts) == len(rows)
     for row in after:
-        assert row["verdict"] == verdicts[row["study"], row["claim"]]
-        assert row["scale"] == "smoke"
+        assert row["verdict"] == verdicts.get((row["study"], row["claim"]))
+        assert row["scale"] == ("smoke" if row["study"] in SOME else None)
         assert all(set(n) == {"value", "error"} for n in row["numbers"].values())
 
 
@@ -86,8 +91,12 @@ def test_quiet_when_not_a_terminal(results):
 def test_list_for_people(results):
     text = theodolite("list", "--paper", "li2016demystifying", "--out", results[0])
     assert "stationary-order" in text.stdout
-    assert "not run" not in text.stdout
     assert "errata confirmed" in text.stdout
+    for line in text.stdout.splitlines():
+        if "positions" in line or "hessian-vanishes" in line:
+            assert line.strip().startswith("HOLDS")
+        if "stationary-order" in line:
+            assert line.strip().startswith("not run")
 
 
 def test_show_and_redraw(results):
@@ -133,6 +142,46 @@ def test_data_lists_what_is_embedded():
         (["show", "hessian_at_zer"], "did you mean"),
         (["report", "--out", "/nowhere"], "no finished runs"),
         (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
+        (["run", "all", "--engine", "rey"], "did you mean 'ray'"),
+        (["run", "all", "--address", "auto"], "add --engine ray"),
+        (["run", "all", "--gpus", "0.5"], "add --engine ray"),
+        (["run", "all", "--engine", "ray", "--jobs", "0"], "leave out --jobs"),
+        (
+            [
+                "run",
+                "hessian_at_zero",
+                "--scale",
+                "smoke",
+                "--engine",
+                "ray",
+                "--gpus",
+                "-1",
+                "--address",
+                "127.0.0.1:9",
+            ],
+            "gpus is -1",
+        ),
+        (
+            [
+                "run",
+                "hessian_at_zero",
+                "--scale",
+                "smoke",
+                "--engine",
+                "ray",
+                "--address",
+                "127.0.0.1:9",
+            ],
+            "no Ray cluster answers at '127.0.0.1:9'",
+        ),
+        (["run", "all", "--cell", "depth=4"], "--cell chooses cells of one study"),
+        (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
+        (
+            ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
+            "its cells have kind trained, committed; network xavier, orthogonal, ",
+        ),
+        (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
+        (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -147,17 +196,87 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path):
 
 
 def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
-    """A file where the first study wants its folder: the others still finish."""
+    """A file where the second study wants its folder: the others still finish."""
     spot = tmp_path / "runs" / "li2016demystifying" / "hessian_at_zero"
     spot.parent.mkdir(parents=True)
     spot.write_text("in the way")
-    done = theodolite(
-        "run", "li2016demystifying", "--scale", "smoke", "--out", tmp_path, "--json"
-    )
+    done = theodolite("run", *SOME, "--scale", "smoke", "--out", tmp_path, "--json")
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1
     studies = {row["study"] for row in json.loads(done.stdout)}
-    assert studies == {"around_zero", "initial_condition"}
+    assert studies == {*SOME} - {"hessian_at_zero"}
+
+
+def test_a_run_is_tracked_where_asked(tmp_path):
+    events = "tensorboard.backend.event_processing.event_accumulator"
+    reader = pytest.importorskip(events)
+    run = ["run", "hessian_at_zero", "--scale", "smoke", "--jobs", 0, "--json"]
+    track = ["--track", f"tensorboard:{tmp_path / 'events'}"]
+    done = theodolite(*run, *track, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    (place,) = (tmp_path / "events").glob("li2016demystifying/hessian_at_zero/*")
+    found = reader.EventAccumulator(str(place)).Reload()
+    assert any(tag.startswith("hessian_at_zero/") for tag in found.Tags()["scalars"])
+    for row in json.loads(done.stdout):
+        tag = f"hessian_at_zero/verdict/claim={row['claim']}"
+        (text,) = found.Tensors(tag)[0].tensor_proto.string_val
+        assert text.decode() == row["verdict"]
+
+
+CELL = ["--cell", "network=xavier", "--cell", "depth=6"]
+
+
+def test_chosen_cells_count_towards_the_full_run(tmp_path):
+    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
+    run += ["--out", tmp_path, "--json"]
+    first = json.loads(theodolite(*run, *CELL).stdout)
+    assert first["cells"] == [{"kind": "trained", "network": "xavier", "depth": 6}]
+    assert first["computed"] == 1
+    assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
+    # The committed rows were made with other settings: nothing to set beside.
+    assert first["largest_relative_difference"] is None
+    assert not any("committed" in row for row in first["rows"])
+    (folder,) = (tmp_path / "runs").glob("*/final_losses_linear/*")
+    assert str(folder) == first["folder"]
+    (file,) = (folder / "cells").iterdir()
+    before = file.stat().st_mtime_ns
+    assert theodolite(*run).returncode == 0
+    assert len(list((folder / "cells").iterdir())) > 1
+    assert file.stat().st_mtime_ns == before
+    again = json.loads(theodolite(*run, *CELL).stdout)
+    assert again["computed"] == 0
+    assert again["rows"] == first["rows"]
+
+
+def test_a_label_may_have_several_values(tmp_path):
+    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
+    done = theodolite(*run, *CELL, "--cell", "depth=12.0", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    head, *lines = done.stdout.splitlines()
+    assert head.split()[0] == "quantity"
+    assert any(line.startswith("log10_rate") for line in lines)
+    assert "2 cells (0 known before)" in done.stdout
+    assert "no committed rows" in done.stdout
+
+
+@pytest.mark.skipif(
+    not os.path.isdir(os.path.join(os.environ.get("THEODOLITE_DATA", ""), "mnist")),
+    reason="THEODOLITE_DATA names no folder with mnist in it",
+)
+def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
+    run = ["run", "final_losses_linear", "--scale", "paper", "--jobs", 0]
+    cell = ["--cell", "network=two_shortcut", "--cell", "depth=4"]
+    data = ["--data", os.environ["THEODOLITE_DATA"]]
+    done = theodolite(*run, *cell, *data, "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert all(row["committed"] is not None for row in found["rows"])
+    # Committed values have six digits, and excesses near rounding fewer true ones.
+    assert found["largest_relative_difference"] < 1e-3
+    text = theodolite(*run, *cell, *data, "--out", tmp_path).stdout
+    assert "1 cell (1 known before)" in text
+    assert "have a committed value; the largest relative difference is" in text
 
 
 @pytest.mark.parametrize("arguments", [["rnu"], ["run"], ["run", "all", "--sede", "1"]])

@@ -3,13 +3,16 @@
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from theodolite import __version__
+
+if TYPE_CHECKING:
+    from theodolite.runs import Executor
 
 app = typer.Typer(
     name="theodolite",
@@ -84,8 +87,9 @@ def list_studies(
 
 @app.command()
 def run(
-    name: Annotated[
-        str, typer.Argument(metavar="STUDY|PAPER|all", help="What to run.")
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="STUDY|PAPER|all …", help="What to run, one or more."),
     ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     seeds: Annotated[
@@ -96,32 +100,81 @@ def run(
         typer.Option(help="Worker processes; one per core by default, 0 for none."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
+    engine: Annotated[
+        str, typer.Option(help="pool for this machine, ray for a cluster.")
+    ] = "pool",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="Ray cluster, HOST:PORT or auto; one is started here by default."
+        ),
+    ] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs a cell on Ray, such as 0.25.")
+    ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(help="Also tell tensorboard:FOLDER, mlflow:URI or wandb:PROJECT."),
+    ] = None,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL=VALUE", help="Only such cells of one study, without verdict."
+        ),
+    ] = None,
     data: DataFolder = None,
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
     """Run studies to their verdicts; finished work is kept and never redone."""
-    from theodolite.core import RunError, TheodoliteError
-    from theodolite.runs import InProcess, Pool, progress_for
-    from theodolite.studies import plan_study, prepare_worker, run_study, select
+    from theodolite.core import ConfigError, RunError, TheodoliteError
+    from theodolite.runs import Tracking, progress_for, tracker_for
+    from theodolite.studies import plan_study, run_study, select
 
+    if gpus and device is None:
+        device = "cuda"
+    _check_engine(engine, address, gpus, jobs)
     _use_data(data)
+    tracking = Tracking([tracker_for(text) for text in track or ()])
+    entries = list(dict.fromkeys(e for name in names for e in select(name)))
+    if cell and len(entries) > 1:
+        raise ConfigError(
+            f"--cell chooses cells of one study and {' '.join(names)!r} is "
+            f"{len(entries)} studies: name one, such as {entries[0].full_name}"
+        )
     # Whatever is missing for any study is said before the first of them starts.
     plans = [
-        plan_study(entry, scale=scale, n_seeds=seeds, device=device)
-        for entry in select(name)
+        plan_study(
+            entry,
+            scale=scale,
+            n_seeds=seeds,
+            device=device,
+            elsewhere=address is not None,
+        )
+        for entry in entries
     ]
     rows: list[dict[str, Any]] = []
     problems: list[str] = []
-    executor = (
-        nullcontext(InProcess(initialise=prepare_worker))
-        if jobs == 0
-        else Pool(jobs, initialise=prepare_worker)
-    )
+    if cell and jobs is None and engine == "pool":
+        # No more processes than there are cells.
+        jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
+    executor = _executor(engine, jobs, address, gpus, device)
+    if cell:
+        with executor as pool, progress_for(sys.stderr) as progress:
+            chosen = plans[0].run_cells(
+                cell, root=out, pool=pool, progress=progress, trackers=tracking
+            )
+        if as_json:
+            _print_json(chosen.to_dict())
+        else:
+            typer.echo(chosen.to_text())
+        return
     with executor as pool, progress_for(sys.stderr) as progress:
         for plan in plans:
             try:
-                finished = run_study(plan, root=out, pool=pool, progress=progress)
+                finished = run_study(
+                    plan, root=out, pool=pool, progress=progress, trackers=tracking
+                )
             except TheodoliteError as error:
                 problems.append(str(error))
                 continue
@@ -256,6 +309,51 @@ def _use_data(folder: Path | None) -> None:
             "a folder with mnist/ in it"
         )
     os.environ["THEODOLITE_DATA"] = str(folder.absolute())
+
+
+def _check_engine(
+    engine: str, address: str | None, gpus: float | None, jobs: int | None
+) -> None:
+    from theodolite.core import ConfigError, unknown_name
+
+    if engine not in ("pool", "ray"):
+        raise unknown_name("engine", engine, ["pool", "ray"])
+    if engine == "pool" and (address is not None or gpus is not None):
+        given = "--address" if address is not None else "--gpus"
+        raise ConfigError(
+            f"{given} was given and the engine is the local pool: add --engine ray, or "
+            "leave it out"
+        )
+    if engine == "ray" and jobs == 0:
+        raise ConfigError(
+            "--jobs 0 works in this process, which Ray cannot: leave out --jobs or "
+            "--engine ray"
+        )
+
+
+def _executor(
+    engine: str,
+    jobs: int | None,
+    address: str | None,
+    gpus: float | None,
+    device: str | None,
+) -> AbstractContextManager["Executor"]:
+    """Return what carries cells to processes."""
+    from theodolite.runs import InProcess, Pool, RayCluster
+    from theodolite.studies import prepare_worker
+
+    if engine == "ray":
+        # Ray hides the GPUs that a task does not ask for.
+        wanted = 1.0 if (device or "").startswith("cuda") else 0.0
+        return RayCluster(
+            address,
+            gpus=wanted if gpus is None else gpus,
+            initialise=prepare_worker,
+            jobs=jobs,
+        )
+    if jobs == 0:
+        return nullcontext(InProcess(initialise=prepare_worker))
+    return Pool(jobs, initialise=prepare_worker)
 
 
 def _claim_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -61,6 +61,29 @@ LI = {
     "title": "Demystifying ResNet",
     "authors": "Li, Jiao, Han & Weissman",
     "year": 2016,
+    "studies": ["training_error", "initial_condition", "final_losses"],
+    "story": [
+        {
+            "title": "The point at zero",
+            "text": "What does the Hessian at $W = 0$ look like?",
+            "findings": [
+                {
+                    "claim": "initial_condition/two_shortcut_constant",
+                    "numbers": ["slope"],
+                },
+                {"claim": "initial_condition/three_shortcut_zero"},
+                {"claim": "initial_condition/transposed_block"},
+            ],
+        },
+        {
+            "title": "What is reached",
+            "text": "Which networks end lower?",
+            "findings": [
+                {"claim": "training_error/two_beats_three"},
+                {"claim": "final_losses/lowest"},
+            ],
+        },
+    ],
 }
 ORHAN = {
     "name": "orhan2018skip",

@@ -18,6 +18,7 @@ from theodolite.report.collect import latest
 from theodolite.report.drawings import inline_svg
 from theodolite.report.numbers import format_number, format_seconds
 from theodolite.report.prose import to_html, to_plain
+from theodolite.report.story import arrange, balance, capital, sentence, story
 from theodolite.report.summary import Judged, Summary
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
@@ -63,6 +64,8 @@ def _environment() -> Environment:
         "number": format_number,
         "seconds": format_seconds,
         "setting": setting,
+        "sentence": sentence,
+        "capital": capital,
         "day": lambda stamp: stamp[:10],
     }
     return environment
@@ -78,14 +81,18 @@ def _papers(summaries: list[Summary]) -> list[dict[str, Any]]:
     names = _Names()
     papers = []
     for _, group in groupby(summaries, key=lambda one: (one.year, one.paper)):
-        runs = list(group)
+        runs = arrange(group)
+        studies = [_study(one, names) for one in runs]
         papers.append(
             {
                 "id": names.new(runs[0].paper),
+                "name": runs[0].paper,
                 "title": runs[0].paper_title,
                 "authors": runs[0].authors,
                 "year": runs[0].year,
-                "studies": [_study(one, names) for one in runs],
+                "studies": studies,
+                "balance": balance(studies),
+                "story": story(studies),
             }
         )
     return papers

@@ -46,6 +46,23 @@ class Drawing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A claim that a chapter tells, and how the names of its key numbers begin."""
+
+    claim: str
+    numbers: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chapter:
+    """A step of the paper's argument, with the claims that answer it."""
+
+    title: str
+    text: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """A finished run: the paper, the study, what was found and how it was run."""
 
@@ -65,6 +82,8 @@ class Summary:
     comparison: tuple[Compared, ...]
     drawings: tuple[Drawing, ...]
     info: Mapping[str, Any] = field(default_factory=dict)
+    studies: tuple[str, ...] = ()
+    story: tuple[Chapter, ...] = ()
 
 
 def parse_summary(
@@ -128,6 +147,22 @@ def _read(
         comparison=tuple(_compared(one) for one in data.get("comparison") or ()),
         drawings=tuple(_drawing(one, svg) for one in data.get("figures") or ()),
         info=info,
+        studies=tuple(str(name) for name in paper.get("studies") or ()),
+        story=tuple(_chapter(one) for one in paper.get("story") or ()),
+    )
+
+
+def _chapter(data: Mapping[str, Any]) -> Chapter:
+    return Chapter(
+        title=_text(data, "title"),
+        text=_text(data, "text"),
+        findings=tuple(
+            Finding(
+                claim=_text(one, "claim"),
+                numbers=tuple(str(name) for name in one.get("numbers") or ()),
+            )
+            for one in data["findings"]
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from theodolite.studies.catalogue import (
     papers,
     select,
 )
+from theodolite.studies.chosen_cells import ChosenCells
 from theodolite.studies.running import (
     Finished,
     Plan,
@@ -17,12 +18,17 @@ from theodolite.studies.running import (
     redraw,
     run_study,
 )
-from theodolite.studies.study import SCALES, Drawing, Study, StudyConfig
+from theodolite.studies.story import Chapter, Finding
+from theodolite.studies.study import SCALES, Committed, Drawing, Study, StudyConfig
 
 __all__ = [
     "SCALES",
+    "Chapter",
+    "ChosenCells",
+    "Committed",
     "Drawing",
     "Entry",
+    "Finding",
     "Finished",
     "Paper",
     "Plan",

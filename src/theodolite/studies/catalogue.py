@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from theodolite.core import unknown_name
+from theodolite.studies.story import Chapter
 from theodolite.studies.study import Study
 
 _ROOT = __package__ or "theodolite.studies"
@@ -23,6 +25,12 @@ class Paper:
     year: int
     studies: tuple[str, ...]
 
+    @property
+    def story(self) -> tuple[Chapter, ...]:
+        """The chapters of the package's module ``story``; none without one."""
+        module = f"{_ROOT}.{self.name}.story"
+        return import_module(module).STORY if find_spec(module) else ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return what a report prints of the paper."""
         return {
@@ -30,6 +38,8 @@ class Paper:
             "title": self.title,
             "authors": self.authors,
             "year": self.year,
+            "studies": list(self.studies),
+            "story": [chapter.to_dict() for chapter in self.story],
         }
 
 

@@ -2,10 +2,9 @@
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,20 @@ from theodolite.runs import (
     Progress,
     RunFolder,
     RunSpec,
+    Tracker,
+    Tracking,
     execute,
     latest,
 )
-from theodolite.studies.catalogue import Entry, find
+from theodolite.studies.catalogue import Entry
+from theodolite.studies.chosen_cells import (
+    ChosenCells,
+    beside,
+    choose,
+    largest_difference,
+    parse_filters,
+)
+from theodolite.studies.travelling import StudyWork
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,60 @@ class Plan:
         spec: What names its run folder; datasets count by their checksums.
         config: The study's own config.
         command: How to run it again.
+        checksums: Of the datasets that are read from the user's files.
     """
 
     entry: Entry
     spec: RunSpec
     config: Any
     command: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def work(self) -> StudyWork:
+        """What a process does with a cell."""
+        return StudyWork(self.entry.full_name, self.config.to_dict(), self.checksums)
+
+    def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
+        """Return the cells with these labels, given as ``LABEL=VALUE``."""
+        cells = self.entry.study.cells(self.config)
+        return choose(cells, parse_filters(filters), self.entry.full_name)
+
+    def run_cells(
+        self,
+        filters: Iterable[str],
+        *,
+        root: Path | str,
+        pool: Executor | None = None,
+        progress: Progress | None = None,
+        trackers: Iterable[Tracker] | Tracking = (),
+    ) -> ChosenCells:
+        """Run some cells into the study's run folder; nothing is judged.
+
+        Args:
+            filters: ``LABEL=VALUE`` texts that choose the cells.
+            root: Folder of all results.
+            pool: Workers; this process by default.
+            progress: Told of every finished cell.
+            trackers: Told the rows of each computed cell.
+        """
+        cells = self.choose(filters)
+        folder = RunFolder.create(root, self.spec)
+        execution = execute(
+            folder,
+            cells,
+            self.work,
+            pool=pool,
+            jobs=None if pool is not None else 0,
+            initialise=None if pool is not None else prepare_worker,
+            progress=progress,
+            label=self.entry.full_name,
+            trackers=trackers,
+        )
+        committed = self.entry.study.committed
+        rows = beside(folder.rows(cells), cells, committed, self.config)
+        apart = largest_difference(rows)
+        return ChosenCells(folder, execution, tuple(cells), rows, apart)
 
 
 def plan_study(
@@ -64,6 +121,7 @@ def plan_study(
     scale: str,
     n_seeds: int | None = None,
     device: str | None = None,
+    elsewhere: bool = False,
 ) -> Plan:
     """Check a study before anything is computed, and load its data once.
 
@@ -72,10 +130,12 @@ def plan_study(
         scale: ``smoke``, ``quick`` or ``paper``.
         n_seeds: Trials a point in place of the preset's.
         device: Where networks live, in place of the preset's.
+        elsewhere: Other machines will compute: the device need not be here.
     """
     study = entry.study
     config = study.config(scale, n_seeds=n_seeds, device=device)
-    check_device(config.device)
+    if not elsewhere:
+        check_device(config.device)
     needed = {name: data.load(name) for name in study.datasets(config)}
     sums = {name: found.checksum for name, found in needed.items()}
     spec = RunSpec(
@@ -87,9 +147,9 @@ def plan_study(
         device=config.device,
         seeds=config.seeds,
     )
-    from_folder = any(data.needs_folder(name) for name in needed)
-    command = _command(entry, scale, n_seeds, device, from_folder)
-    return Plan(entry, spec, config, command)
+    from_folder = {name: sums[name] for name in needed if data.needs_folder(name)}
+    command = _command(entry, scale, n_seeds, device, bool(from_folder))
+    return Plan(entry, spec, config, command, from_folder)
 
 
 def run_study(
@@ -99,6 +159,7 @@ def run_study(
     pool: Executor | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    trackers: Iterable[Tracker] | Tracking = (),
 ) -> Finished:
     """Bring a study's run folder to its verdicts; finished cells are kept.
 
@@ -108,24 +169,37 @@ def run_study(
         pool: Workers to share with other studies.
         jobs: Worker processes where no pool is given; 0 works in this process.
         progress: Told of every finished cell.
+        trackers: Told the rows of each computed cell, then the verdicts.
     """
     entry, config = plan.entry, plan.config
     folder = RunFolder.create(root, plan.spec)
     cells = entry.study.cells(config)
-    execution = execute(
-        folder,
-        cells,
-        partial(measure_cell, entry.full_name, config.to_dict()),
-        pool=pool,
-        jobs=None if pool is not None else jobs,
-        initialise=None if pool is not None else prepare_worker,
-        progress=progress,
-        label=entry.full_name,
-    )
-    predicted = _predicted(entry, config, folder)
-    measured = folder.rows(cells)
-    summary = judge(entry, folder, predicted, measured, plan)
+    tracking = Tracking.of(trackers)
+    with tracking.during({"digest": plan.spec.digest, **plan.spec.to_dict()}):
+        execution = execute(
+            folder,
+            cells,
+            plan.work,
+            pool=pool,
+            jobs=None if pool is not None else jobs,
+            initialise=None if pool is not None else prepare_worker,
+            progress=progress,
+            label=entry.full_name,
+            trackers=tracking,
+        )
+        predicted = _predicted(entry, config, folder)
+        measured = folder.rows(cells)
+        summary = judge(entry, folder, predicted, measured, plan)
+        tracking.log(_verdicts(summary), len(cells))
     return Finished(folder, execution, summary)
+
+
+def _verdicts(summary: Mapping[str, Any]) -> Rows:
+    """Return the verdicts as rows, for trackers."""
+    return Rows(
+        {"quantity": "verdict", "claim": claim["claim"], "value": claim["verdict"]}
+        for claim in summary["claims"]
+    )
 
 
 def check_device(name: str) -> None:
@@ -142,12 +216,6 @@ def check_device(name: str) -> None:
             f"device {name!r} was asked for and is not there: try 'cpu'"
             f"{', or cuda:0' if torch.cuda.is_available() else ''}"
         )
-
-
-def measure_cell(name: str, config: Mapping[str, Any], cell: Mapping[str, Any]) -> Rows:
-    """Measure one cell of a study; what a worker is sent."""
-    study = find(name).study
-    return study.measure(study.config_from(config), cell)
 
 
 def prepare_worker() -> None:

@@ -52,6 +52,19 @@ class Drawing:
     draw: Callable[[Rows, Rows], "Figure"]
 
 
+@dataclass(frozen=True)
+class Committed:
+    """Rows of long runs that travel with the package, to set beside new ones.
+
+    Attributes:
+        rows: Those of a config and cell; none where that config made none.
+        labels: Columns that tell the rows of one cell apart.
+    """
+
+    rows: Callable[[Any, Mapping[str, Any]], Rows]
+    labels: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """One executable figure, table or theorem.
@@ -70,6 +83,7 @@ class Study:
         datasets: Named datasets that a config needs, loaded before anything is run.
         departures: Where the study departs from the paper, and why.
         revision: Raised when a change of code changes saved values.
+        committed: Rows of long runs that a recomputed cell is set beside.
     """
 
     title: str
@@ -84,6 +98,7 @@ class Study:
     datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
     departures: tuple[str, ...] = field(default=())
     revision: int = 1
+    committed: Committed | None = None
 
     def config(self, scale: str, **overrides: Any) -> Any:
         """Return the preset of a scale with the overrides that are not None."""

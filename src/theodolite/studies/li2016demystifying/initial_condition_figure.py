@@ -46,12 +46,14 @@ def draw(predicted: Rows, measured: Rows) -> "Figure":
                 theory.column("depth"),
                 np.log10(theory.values()),
                 style=style,
-                label="closed form at zero" if kind == "two_shortcut" else None,
             )
     everywhere = sorted({*ratios.levels("depth"), *predicted.levels("depth")})
     figures.log_axis(panel, "x", base=2, ticks=everywhere)
     panel.set_xlabel("depth (weight matrices)")
     panel.set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+    if len(predicted.where(quantity="ratio")):
+        # One entry for the closed forms of both shortcuts, in neither's colour.
+        panel.plot([], [], "--", color="0.4", label="closed forms at zero")
     figures.legend(panel)
     return figure
 

@@ -1,0 +1,125 @@
+"""A paper's story and its balance: verdicts gathered from all of its studies."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import Kind, Outcome
+from theodolite.report.summary import Judged, Summary
+
+# How studies say, in the reason of a verdict, that it rests on rows that come with the
+# package and not on those of the run.
+_COMMITTED = "committed run"
+_FIRST = 2
+
+
+@dataclass(frozen=True)
+class Told:
+    """A verdict as the story tells it: which claim, where it stands, key numbers."""
+
+    id: str
+    claim: Judged
+    numbers: Mapping[str, tuple[float | None, float | None]]
+
+
+def arrange(runs: Iterable[Summary]) -> list[Summary]:
+    """Put the runs of one paper in the paper's own order."""
+    runs = list(runs)
+    order = {name: place for place, name in enumerate(_newest(runs).studies)}
+    return sorted(runs, key=lambda run: (order.get(run.study, len(order)), run.study))
+
+
+def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what holds, what fails, what is undecided and what is wrong in print.
+
+    Args:
+        studies: The studies of one paper as laid out for the page.
+    """
+    runs: list[Summary] = [study["run"] for study in studies]
+    told = [_told(entry, ()) for study in studies for entry in study["claims"]]
+    claims = [one for one in told if one.claim.kind is Kind.CLAIM]
+    done = {run.study for run in runs}
+    committed = Counter(
+        study["run"].title
+        for study in studies
+        for entry in study["claims"]
+        if rests_on_committed(entry["claim"])
+    )
+    return {
+        "total": len(claims),
+        "by": {o: [c for c in claims if c.claim.verdict is o] for o in Outcome},
+        "holding": [(study["run"].title, _holding(study)) for study in studies],
+        "errata": [one for one in told if one.claim.kind is Kind.ERRATUM],
+        "committed": committed,
+        "scales": Counter(run.scale for run in runs),
+        "missing": [name for name in _newest(runs).studies if name not in done],
+    }
+
+
+def story(studies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the chapters of a paper, each with the verdicts that are there.
+
+    Claims without a verdict are listed as not run, by study.
+    """
+    known = {
+        f"{study['run'].study}/{entry['claim'].name}": entry
+        for study in studies
+        for entry in study["claims"]
+    }
+    chapters = []
+    for chapter in _newest([study["run"] for study in studies]).story:
+        found = [one for one in chapter.findings if one.claim in known]
+        lost = [one.claim for one in chapter.findings if one.claim not in known]
+        chapters.append(
+            {
+                "title": chapter.title,
+                "text": chapter.text,
+                "findings": [_told(known[one.claim], one.numbers) for one in found],
+                "missing": sorted({name.partition("/")[0] for name in lost}),
+            }
+        )
+    return chapters
+
+
+def rests_on_committed(claim: Judged) -> bool:
+    """Whether a verdict was reached on rows that come with the package."""
+    return _COMMITTED in claim.because
+
+
+def capital(text: str) -> str:
+    """Begin a text with a capital, unless a symbol begins it.
+
+    Example:
+        >>> capital("the ratio"), capital("cond(H) is"), capital("n = 2")
+        ('The ratio', 'cond(H) is', 'n = 2')
+    """
+    word = text.partition(" ")[0].rstrip(",:;")
+    plain = word.isalpha() and word.isascii() and (len(word) > 1 or word == "a")
+    return text[:1].upper() + text[1:] if plain else text
+
+
+def sentence(text: str) -> str:
+    """Write a reason as a sentence.
+
+    Example:
+        >>> sentence("the ratio is constant"), sentence("ρ = 0 there.")
+        ('The ratio is constant.', 'ρ = 0 there.')
+    """
+    return capital(text) + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _told(entry: Mapping[str, Any], wanted: Sequence[str]) -> Told:
+    claim: Judged = entry["claim"]
+    names = [name for name in claim.numbers if name.startswith(tuple(wanted))]
+    chosen = names if wanted else list(claim.numbers)[:_FIRST]
+    numbers = {name: claim.numbers[name] for name in chosen}
+    return Told(entry["id"], claim, numbers)
+
+
+def _holding(study: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [e for e in study["marks"] if e["claim"].verdict is Outcome.HOLDS]
+
+
+def _newest(runs: Sequence[Summary]) -> Summary:
+    return max(runs, key=lambda run: run.judged)

@@ -1,0 +1,196 @@
+"""Some cells of a study: chosen by their labels, run, set beside committed rows."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import ConfigError, Row, Rows
+from theodolite.runs import Execution, RunFolder
+from theodolite.studies.study import Committed
+
+Cell = Mapping[str, Any]
+_LAST = ("value", "error", "committed")
+
+
+@dataclass(frozen=True)
+class ChosenCells:
+    """Cells that were asked for, finished.
+
+    Attributes:
+        folder: Where they are; a full run of the same config finds them there.
+        execution: What was computed and what was there.
+        cells: Their labels.
+        rows: Their rows; ``committed`` is the value of the committed row with the
+            same labels, where there is one.
+        apart: Largest relative difference to a committed value; None without any.
+    """
+
+    folder: RunFolder
+    execution: Execution
+    cells: tuple[Cell, ...]
+    rows: Rows
+    apart: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a machine reads of them."""
+        return {
+            "folder": str(self.folder.path),
+            "cells": [dict(cell) for cell in self.cells],
+            "computed": self.execution.n_computed,
+            "rows": list(self.rows),
+            "largest_relative_difference": self.apart,
+        }
+
+    def to_text(self) -> str:
+        """Return what a person reads of them: a table, then where it is kept."""
+        known, asked = self.execution.n_done_before, len(self.cells)
+        lines = [
+            *_table(self.rows),
+            "",
+            f"{asked} {'cell' if asked == 1 else 'cells'} ({known} known before) in "
+            f"{self.folder.path}; a full run finds them there",
+        ]
+        if self.apart is None:
+            lines.append("no committed rows were made with these settings and labels")
+        else:
+            n = sum(row.get("committed") is not None for row in self.rows)
+            lines.append(
+                f"{n} of {len(self.rows)} rows have a committed value; the largest "
+                f"relative difference is {self.apart:.2g}"
+            )
+        return "\n".join(lines)
+
+
+def parse_filters(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Read ``LABEL=VALUE`` texts; one label may be given several values.
+
+    Example:
+        >>> parse_filters(["depth=4", "depth=6", "network=xavier"])
+        {'depth': ['4', '6'], 'network': ['xavier']}
+    """
+    wanted: dict[str, list[str]] = {}
+    for text in texts:
+        label, sign, value = text.partition("=")
+        if not sign or not label.strip() or not value.strip():
+            raise ConfigError(
+                f"--cell {text!r} is not LABEL=VALUE: pass one such as depth=4"
+            )
+        wanted.setdefault(label.strip(), []).append(value.strip())
+    return wanted
+
+
+def choose(
+    cells: Sequence[Cell], wanted: Mapping[str, Sequence[str]], name: str
+) -> list[Cell]:
+    """Return the cells with these labels, or say which labels there are.
+
+    Args:
+        cells: All cells of a study.
+        wanted: Values as text by label; a cell matches with any one of each.
+        name: The study, to be named where nothing matches.
+    """
+    found = [
+        cell
+        for cell in cells
+        if all(
+            label in cell and any(_same(cell[label], text) for text in texts)
+            for label, texts in wanted.items()
+        )
+    ]
+    if found:
+        return found
+    asked = ", ".join(f"{k}={v}" for k, vs in wanted.items() for v in vs)
+    raise ConfigError(f"no cell of {name} has {asked}: its cells have {_known(cells)}")
+
+
+def beside(
+    rows: Rows, cells: Sequence[Cell], committed: Committed | None, config: Any
+) -> Rows:
+    """Add to each row the value of the committed row with the same labels."""
+    if committed is None:
+        return rows
+    kept: dict[tuple[Any, ...], Any] = {}
+    for cell in cells:
+        names = (*cell, *committed.labels)
+        for row in committed.rows(config, cell):
+            kept[_key({**row, **cell}, names)] = row.get("value")
+    names_of = [(*cell, *committed.labels) for cell in cells]
+    return Rows(_with_committed(row, names_of, kept) for row in rows)
+
+
+def largest_difference(rows: Rows) -> float | None:
+    """Return the largest relative difference between value and committed value."""
+    pairs = [
+        (row["value"], row["committed"])
+        for row in rows
+        if isinstance(row.get("committed"), int | float)
+    ]
+    if not pairs:
+        return None
+    return max(_relative(value, kept) for value, kept in pairs)
+
+
+def _table(rows: Rows) -> list[str]:
+    """Return rows as aligned columns: quantity, labels, value, error, the rest."""
+    seen = list(dict.fromkeys(key for row in rows for key in row))
+    last = [key for key in _LAST if key in seen]
+    columns = ["quantity", *(k for k in seen if k not in (*_LAST, "quantity")), *last]
+    body = [[_text(row.get(column)) for column in columns] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *body, strict=True)]
+    return [
+        "  ".join(text.ljust(w) for text, w in zip(line, widths, strict=True)).rstrip()
+        for line in [columns, *body]
+    ]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
+
+
+def _with_committed(
+    row: Row, names_of: list[tuple[str, ...]], kept: Mapping[tuple[Any, ...], Any]
+) -> Row:
+    for names in names_of:
+        if (key := _key(row, names)) in kept:
+            return {**row, "committed": kept[key]}
+    return row
+
+
+def _key(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple((name, row.get(name)) for name in names)
+
+
+def _relative(value: Any, kept: float) -> float:
+    if not isinstance(value, int | float):
+        return math.inf  # one of the two diverged, the other did not
+    scale = max(abs(value), abs(kept))
+    return abs(value - kept) / scale if scale else 0.0
+
+
+def _same(value: Any, text: str) -> bool:
+    if str(value) == text:
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return float(text) == value
+    except ValueError:
+        return False
+
+
+def _known(cells: Sequence[Cell]) -> str:
+    levels: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        for label, value in cell.items():
+            levels.setdefault(label, {})[str(value)] = value
+    return "; ".join(
+        f"{label} {', '.join(_ordered(values))}" for label, values in levels.items()
+    )
+
+
+def _ordered(values: Mapping[str, Any]) -> list[str]:
+    numbers = all(isinstance(v, int | float) for v in values.values())
+    return sorted(values, key=lambda text: values[text]) if numbers else list(values)

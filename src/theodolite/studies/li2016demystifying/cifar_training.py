@@ -1,0 +1,265 @@
+"""What the studies of figures 2 and 9 share: the networks, their training, its rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite import data, networks, training
+from theodolite.core import ConfigError, Row, Rows, RunError
+from theodolite.studies.li2016demystifying.committed_rows import (
+    KIND,
+    committed_cell,
+    committed_config,
+    committed_digest,
+    committed_rows,
+)
+from theodolite.studies.study import StudyConfig
+
+if TYPE_CHECKING:
+    import torch
+
+# Both figures come from the same runs, kept in one file.
+COMMITTED = "preactivation_cifar10"
+SHORTCUTS = (1, 2, 3, 4)
+QUANTITIES = ("test_error", "train_loss", "norm")
+Cell = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CifarConfig(StudyConfig):
+    """Networks and training of figures 2 and 9.
+
+    Attributes:
+        dataset: Named dataset of images.
+        samples: Training images used, from the front; 0 for all.
+        depths: Convolutions of the units plus 2; ``stages`` times a multiple of 12,
+            so that units of 1, 2, 3 and 4 layers fill every stage.
+        shortcuts: Layers a unit.
+        width: Channels of the first stage.
+        stages: Stages of a network.
+        epochs: Passes over the images.
+        batch_size: Images a step.
+        rate: Learning rate at the start; it falls as in the paper's schedule,
+            at the same fractions of training.
+        padding: Zeros around an image for random crops; 0 for none.
+        flip: Whether images are mirrored at random.
+        precision: ``float32``, ``tf32`` or ``bf16``.
+        committed: Digest of the committed rows to show and judge; empty for none.
+    """
+
+    dataset: str = "cifar10"
+    samples: int = 0
+    depths: tuple[int, ...] = (38, 74, 110)
+    shortcuts: tuple[int, ...] = SHORTCUTS
+    width: int = 16
+    stages: int = 3
+    epochs: int = 16
+    batch_size: int = 128
+    rate: float = 0.1
+    padding: int = 4
+    flip: bool = True
+    precision: str = "float32"
+    committed: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        step = 12 * self.stages
+        if cut := [d for d in self.depths if d < 3 or (d - 2) % step]:
+            raise ConfigError(
+                f"depth {cut[0]} does not give units of 1, 2, 3 and 4 layers the same "
+                f"parameters: pass 2 plus a multiple of {step}, such as {2 + step}"
+            )
+
+
+def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
+    """Return the config of the committed run, or the one it is planned with.
+
+    Args:
+        kind: Config class of the study.
+        **own: What the study sets in its own way.
+    """
+    planned: dict[str, Any] = {
+        "n_seeds": 3,
+        "device": "cuda",
+        "precision": "bf16",
+        **committed_config(COMMITTED),
+        **own,
+    }
+    for name, value in planned.items():
+        planned[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**planned)
+
+
+def digest() -> str:
+    """Return what names the committed rows in a config."""
+    return committed_digest(COMMITTED)
+
+
+def training_cells(config: CifarConfig) -> list[dict[str, Any]]:
+    """One cell a network, the deepest first, and one for committed rows."""
+    found: list[dict[str, Any]] = [
+        {"kind": "trained", "shortcut": n, "depth": depth, "trial": seed}
+        for depth in sorted(config.depths, reverse=True)
+        for n in config.shortcuts
+        for seed in config.seeds
+    ]
+    return [*found, {"kind": KIND}] if config.committed else found
+
+
+def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
+    """Train one network, or fetch the rows of the committed ones."""
+    if cell["kind"] == KIND:
+        rows = committed_rows(COMMITTED)
+        return rows.where(lambda row: row["shortcut"] in config.shortcuts)
+    (rows,) = train_cells(config, [cell])
+    if rows[-1]["status"] == "failed":
+        raise RunError(
+            f"the network of depth {cell['depth']} with shortcut {cell['shortcut']} "
+            f"could not be trained ({rows[-1]['note']}): check the device's memory, or "
+            "pass --device cpu"
+        )
+    return Rows(rows)
+
+
+def committed_network(config: CifarConfig, cell: Cell) -> Rows:
+    """Return the committed rows of one network; how long it took is no result."""
+    found = committed_cell(COMMITTED, config, cell)
+    return found.where(lambda row: row["quantity"] != "seconds")
+
+
+def plan_of(config: CifarConfig, cell: Cell) -> Any:
+    """Return the blueprint of a cell's network."""
+    return networks.PreactivationBlueprint(
+        depth=cell["depth"],
+        shortcut=cell["shortcut"],
+        width=config.width,
+        stages=config.stages,
+        channels=3 if config.dataset.startswith("cifar") else 1,
+    )
+
+
+def train_cells(
+    config: CifarConfig,
+    cells: Sequence[Cell],
+    *,
+    at_once: int = 4,
+    limit_s: float = float("inf"),
+    report: Callable[[int, Mapping[str, float]], None] | None = None,
+) -> list[list[Row]]:
+    """Train the networks of cells, several at a time; rows of each in order.
+
+    A seed fixes weights, batches and crops, so that cells of one ``trial`` are pairs.
+    """
+    images = images_of(config.dataset, config.samples, config.device)
+    recipe = training.Recipe(
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        rate=config.rate,
+        precision=config.precision,  # type: ignore[arg-type]
+    )
+    done = training.train_many(
+        [
+            partial(
+                networks.build_preactivation, plan_of(config, cell), seed=cell["trial"]
+            )
+            for cell in cells
+        ],
+        images,
+        recipe=recipe,
+        seeds=[cell["trial"] for cell in cells],
+        augment=_augmentation(config, images),
+        probe=read_weights,
+        report=report,
+        at_once=at_once,
+        limit_s=limit_s,
+    )
+    return [_rows(result, config, len(images.test_labels)) for result in done]
+
+
+def read_weights(model: Any) -> dict[str, float]:
+    """Return the mean Frobenius norm of the units' convolutions, and all weights."""
+    import torch
+
+    norms = [
+        layer.weight.detach().double() for layer in networks.unit_convolutions(model)
+    ]
+    norms = torch.stack([torch.linalg.vector_norm(weight) for weight in norms])
+    count = sum(parameter.numel() for parameter in model.parameters())
+    return {"norm": float(norms.mean()), "parameters": count}
+
+
+def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
+    """Return a row a quantity and epoch, each with the fate of the run."""
+    fate = {"status": result.status, "epochs": config.epochs}
+    rows: list[Row] = []
+    for reading in result.history:
+        for name in QUANTITIES:
+            if name in reading:
+                value = float(reading[name])
+                label = {"quantity": name, "epoch": int(reading["epoch"])}
+                error = _error(name, value, tested)
+                rows.append({**label, "value": value, "error": error, **fate})
+    if result.history:
+        count = result.history[0]["parameters"]
+        rows.append({"quantity": "parameters", "value": count, "error": 0.0, **fate})
+    seconds = result.history[-1]["seconds"] if result.history else 0.0
+    notes = {"graphed": result.graphed, "note": result.error}
+    return [*rows, {"quantity": "seconds", "value": seconds, **notes, **fate}]
+
+
+def _error(name: str, value: float, tested: int) -> float | None:
+    """Return the error of one network's number; that over networks is the judge's."""
+    if name == "test_error":
+        return float(np.sqrt(value * (1 - value) / tested))
+    return 2.0**-23 * value if name == "norm" else None
+
+
+def _augmentation(config: CifarConfig, images: Any) -> Any:
+    """Return random crops from an image with a border of the mean colour."""
+    if not config.padding and not config.flip:
+        return None
+    shade = images.centre.reshape(1, -1, 1, 1).to(images.inputs.device)
+    shade = shade.round().to(images.inputs.dtype)
+
+    def augment(batch: "torch.Tensor", generator: "torch.Generator") -> "torch.Tensor":
+        # Whole numbers of one byte wrap around, so what is taken off comes back.
+        moved = data.augment(
+            batch - shade,
+            generator=generator,
+            padding=config.padding,
+            flip=config.flip,
+        )
+        return moved + shade
+
+    return augment
+
+
+@cache
+def images_of(name: str, samples: int, device: str) -> Any:
+    """Return a dataset's images on a device, with the statistics of its channels."""
+    import torch
+
+    found = []
+    for split in ("train", "test"):
+        loaded = data.load(name, split)
+        pixels = np.array(loaded.images)
+        pixels = pixels[:, None] if pixels.ndim == 3 else pixels.transpose(0, 3, 1, 2)
+        if pixels.dtype != np.uint8:
+            pixels = np.round(255 * pixels).astype(np.uint8)
+        kept = samples if samples and split == "train" else len(pixels)
+        found += [torch.tensor(pixels[:kept]), torch.tensor(loaded.labels[:kept])]
+    # Counting values is exact and needs no float copy of the images.
+    channels = found[0].transpose(0, 1).flatten(1)
+    counts = torch.stack([torch.bincount(c, minlength=256) for c in channels])
+    share = counts.double() / channels.shape[1]
+    levels = torch.arange(256, dtype=torch.float64)
+    centre = share @ levels
+    scale = (share * (levels - centre[:, None]) ** 2).sum(dim=1).sqrt()
+    train_x, train_y, test_x, test_y = found
+    images = training.Images(
+        train_x, train_y, test_x, test_y, centre.float(), scale.float()
+    )
+    return images.to(device)

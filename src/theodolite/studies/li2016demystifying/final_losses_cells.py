@@ -1,0 +1,85 @@
+"""The networks of figures 7 and 8, cell by cell."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import Blueprint, Rows
+from theodolite.data import load, whiten
+from theodolite.studies.li2016demystifying.committed_rows import KIND, committed_rows
+from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
+from theodolite.studies.li2016demystifying.final_losses_search import Search
+from theodolite.studies.li2016demystifying.whitened import whitened
+from theodolite.theory import moments
+
+TRAINED = "trained"
+# Plain networks have units of two as well: appendix B puts their ReLUs where those of
+# 2-shortcut networks are. Shortcut networks start at a hundredth of Xavier weights, as
+# in section 4.1.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "xavier": {"shortcut": 2, "skip": False, "init": "xavier"},
+    "orthogonal": {"shortcut": 2, "skip": False, "init": "orthogonal"},
+    "one_shortcut": {"shortcut": 1, "init": "small"},
+    "two_shortcut": {"shortcut": 2, "init": "small"},
+    "three_shortcut": {"shortcut": 3, "init": "small"},
+}
+
+
+def cells(config: RateConfig) -> list[dict[str, Any]]:
+    """One cell a network and depth, the deepest first, and one for committed rows."""
+    found: list[dict[str, Any]] = [
+        {"kind": TRAINED, "network": name, "depth": depth}
+        for names, depths in (
+            (config.networks, config.depths),
+            (config.beside, config.beside_depths),
+        )
+        for depth in depths
+        for name in names
+        if depth % NETWORKS[name]["shortcut"] == 0
+    ]
+    found.sort(key=lambda cell: -cell["depth"])
+    return [*found, {"kind": KIND}] if config.committed else found
+
+
+def quantity(config: RateConfig) -> str:
+    """Return what is plotted: loss above the optimum where that is known."""
+    return "excess" if config.mid == "identity" else "final_loss"
+
+
+def inputs(config: RateConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Return the whitened data of a config."""
+    if not config.samples:
+        return whitened(config.dataset, config.width)
+    dataset = load(config.dataset)
+    some = np.linspace(0, len(dataset) - 1, config.samples).astype(int)
+    flat = dataset.flat()[some]
+    return whiten(flat, k=config.width).apply(flat), dataset.one_hot()[some]
+
+
+def measure(config: RateConfig, cell: Mapping[str, Any], *, name: str) -> Rows:
+    """Train one network at all its rates, or fetch the committed rows."""
+    if cell["kind"] == KIND:
+        return committed_rows(name)
+    return train_cell(config, cell, inputs(config))
+
+
+def train_cell(
+    config: RateConfig,
+    cell: Mapping[str, Any],
+    data: tuple[np.ndarray, np.ndarray],
+    *,
+    strategy: str = "auto",
+) -> Rows:
+    """Train one network at all its rates on given data."""
+    plan = Blueprint(
+        width=config.width,
+        depth=cell["depth"],
+        mid=config.mid,
+        **NETWORKS[cell["network"]],
+    )
+    if plan.shortcut == 1:
+        plan = plan.with_(mid="identity")  # one matrix a unit leaves no middle
+    floor = moments(*data).optimal_loss() if quantity(config) == "excess" else 0.0
+    search = Search(config, plan, data, floor=floor, strategy=strategy)
+    return Rows(search.run().rows(quantity(config)))

@@ -1,0 +1,169 @@
+"""Figure 2: mean Frobenius norms of residual networks by depth, along training.
+
+Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. The claim in our
+words: the deeper a residual network, the smaller its weights, during and after
+training; so zero is where very deep networks end.
+
+Departures: see ``STUDY.departures``. Cost: about half a minute at QUICK; at PAPER
+about 20 seconds of an H200 a network.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import Row, Rows, estimate
+from theodolite.studies.li2016demystifying import (
+    weight_norms_cifar_claims,
+    weight_norms_cifar_figure,
+)
+from theodolite.studies.li2016demystifying.cifar_training import (
+    COMMITTED,
+    CifarConfig,
+    committed_network,
+    digest,
+    measure_cell,
+    paper_config,
+    plan_of,
+    training_cells,
+)
+from theodolite.studies.li2016demystifying.committed_rows import (
+    KIND,
+    committed_rows,
+)
+from theodolite.studies.study import Committed, Drawing, Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(CifarConfig):
+    """Depths and training of figure 2; units of two layers, as in the paper."""
+
+    shortcuts: tuple[int, ...] = (2,)
+
+
+SMOKE = Config(
+    n_seeds=2,
+    dataset="digits",
+    samples=320,
+    depths=(14, 26),
+    width=4,
+    stages=1,
+    epochs=2,
+    batch_size=64,
+    padding=1,
+    flip=False,
+    committed=digest(),
+)
+QUICK = Config(
+    n_seeds=3,
+    dataset="digits",
+    samples=960,
+    depths=(38, 74, 110),
+    width=4,
+    epochs=5,
+    batch_size=64,
+    padding=1,
+    flip=False,
+    committed=digest(),
+)
+PAPER = paper_config(Config, shortcuts=(2,))
+
+
+def predict(config: Config) -> Rows:
+    """Mean norms at the start: those of normal matrices of the layers' shapes."""
+    rows = _initial(config, "trained", config.depths)
+    if config.committed:
+        kept = committed_rows(COMMITTED).where(shortcut=2)
+        rows += _initial(PAPER, KIND, tuple(kept.levels("depth")))
+    return Rows(rows)
+
+
+def _initial(config: Config, kind: str, depths: tuple[int, ...]) -> list[Row]:
+    r"""Return $E\lVert W\rVert_F = \sigma\,E\chi_k$ and its spread over networks.
+
+    $\sigma^2 = 2/(9 c_{out})$ and $k = 9 c_{in} c_{out}$, so the norm is close to
+    $\sqrt{2 c_{in}}$, and its variance to $\sigma^2/2$.
+    """
+    from scipy.special import gammaln
+
+    rows: list[Row] = []
+    for depth in depths:
+        plan = plan_of(config, {"depth": depth, "shortcut": 2})
+        into, out = np.array(plan.layer_channels, dtype=float).T
+        k, sigma = 9 * into * out, np.sqrt(2 / (9 * out))
+        chi = np.sqrt(2) * np.exp(gammaln((k + 1) / 2) - gammaln(k / 2))
+        spread = np.sqrt((sigma**2 * (k - chi**2)).sum()) / len(k)
+        labels = {"quantity": "norm", "kind": kind, "depth": depth, "epoch": 0}
+        value = float((sigma * chi).mean())
+        rows.append({**labels, "value": value, "error": float(spread)})
+    return rows
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train one network and take its norms after every epoch."""
+    return measure_cell(config, cell)
+
+
+def compare(predicted: Rows, measured: Rows) -> list[Row]:
+    """Norms of He's initialisation beside those at the start."""
+    rows: list[Row] = []
+    for row in predicted.where(quantity="norm"):
+        labels = {"kind": row["kind"], "depth": row["depth"]}
+        found = measured.where(quantity="norm", epoch=0, **labels)
+        if len(found):
+            mean = estimate(found.values())
+            where = "CIFAR-10" if row["kind"] == KIND else "this run"
+            rows.append(
+                {
+                    "label": f"mean norm at the start, depth {row['depth']}, {where}",
+                    "predicted": row["value"],
+                    "measured": mean.mean,
+                    "error": mean.stderr if mean.n > 1 else row["error"],
+                }
+            )
+    return rows
+
+
+STUDY = Study(
+    title="Figure 2: weight norms of residual networks along training, by depth",
+    summary=(
+        "How large are the weights of a trained residual network? The mean Frobenius "
+        "norm of its convolutions is taken at the start, where it follows from the "
+        "initialisation, and after every epoch. The paper argues that deeper networks "
+        "have smaller weights, so that zero is the point to study. Each seed gives a "
+        "family of networks of all depths; the exponent of the norm in depth is fitted "
+        "family by family, and its error is over families."
+    ),
+    presets={"smoke": SMOKE, "quick": QUICK, "paper": PAPER},
+    cells=training_cells,
+    predict=predict,
+    measure=measure,
+    compare=compare,
+    claims=weight_norms_cifar_claims.CLAIMS,
+    datasets=lambda config: (config.dataset,),
+    committed=Committed(committed_network, ("quantity", "epoch")),
+    drawings=(
+        Drawing(
+            "norms",
+            "Mean Frobenius norm of the convolutions against epochs, by depth. Bands: "
+            "one standard deviation over seeds. Dotted: the learning rate falls to a "
+            "tenth.",
+            weight_norms_cifar_figure.draw,
+        ),
+    ),
+    departures=(
+        f"{PAPER.epochs} epochs in place of 200, the learning rate falling at the same "
+        f"fractions of training; depths {', '.join(map(str, PAPER.depths))}, since the "
+        f"text does not list the paper's; {PAPER.n_seeds} seeds, where the paper "
+        f"does not say how many; {PAPER.precision} arithmetic with weights in float32.",
+        "The mean is over the convolutions of the units: stem and classifier do not "
+        "change with depth.",
+        "Weight decay, which the text does not mention, is that of the implementation "
+        "it used, 0.0001; it shrinks weights at every depth alike.",
+        "The quick scale trains much narrower networks on 8×8 digits, so that it needs "
+        "no files and no GPU; where rows of the paper scale are committed, verdicts "
+        "are on those.",
+    ),
+)

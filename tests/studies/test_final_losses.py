@@ -1,0 +1,490 @@
+"""Figures 7 and 8: the search for rates, the verdicts, and worlds that turn them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from theodolite import figures
+from theodolite.core import Blueprint, ConfigError, Rows
+from theodolite.networks import build
+from theodolite.studies.li2016demystifying import (
+    final_losses_linear,
+    final_losses_relu,
+)
+from theodolite.studies.li2016demystifying.committed_rows import KIND, committed_rows
+from theodolite.studies.li2016demystifying.final_losses_cells import (
+    NETWORKS,
+    cells,
+    inputs,
+    train_cell,
+)
+from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
+from theodolite.studies.li2016demystifying.final_losses_search import Search
+from theodolite.theory import moments
+from theodolite.training import train_grid
+
+STUDIES = {"linear": final_losses_linear, "relu": final_losses_relu}
+BESIDE = final_losses_relu.BESIDE
+# Verdicts of the committed runs that are not HOLDS.
+OTHERWISE = {
+    "two-shortcut-loss-invariant": "FAILS",
+    "two-shortcut-lowest": "UNDECIDED",
+    "orthogonal-worsens": "UNDECIDED",
+    "one-shortcut-like-orthogonal": "UNDECIDED",
+    "three-shortcut-stuck": "FAILS",
+    "two-shortcut-lowest-relu": "FAILS",
+    "two-shortcut-higher-rates-relu": "FAILS",
+}
+
+TINY = RateConfig(
+    n_seeds=2,
+    dataset="digits",
+    samples=60,
+    networks=("two_shortcut",),
+    depths=(4, 8, 12),
+    steps=60,
+    lowest=-2,
+    rungs=6,
+)
+
+
+def committed(module):
+    """Return predicted rows of the smallest scale, and the committed rows."""
+    study = module.STUDY
+    return study.predict(study.presets["smoke"]), committed_rows(module.COMMITTED)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {kind: committed(module) for kind, module in STUDIES.items()}
+
+
+def claim(kind, name):
+    return next(c for c in STUDIES[kind].STUDY.claims if c.name == name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, c.name) for kind, module in STUDIES.items() for c in module.STUDY.claims],
+)
+class TestEveryClaim:
+    def test_verdict(self, kind, name, rows):
+        verdict = claim(kind, name).check(*rows[kind])
+        assert verdict.outcome == OTHERWISE.get(name, "HOLDS"), verdict
+        assert all(number is not None for number in verdict.numbers.values())
+
+    def test_an_optimum_on_the_edge_decides_nothing(self, kind, name, rows):
+        predicted, measured = rows[kind]
+        edged = Rows(
+            {**row, "edge": "high"} if row["quantity"] == "log10_rate" else row
+            for row in measured
+        )
+        verdict = claim(kind, name).check(predicted, edged)
+        assert verdict.outcome == "UNDECIDED"
+        assert "last one tried" in verdict.because
+
+    def test_few_seeds_decide_nothing(self, kind, name, rows):
+        predicted, measured = rows[kind]
+        few = measured.where(lambda row: row.get("trial", 0) < 5)
+        verdict = claim(kind, name).check(predicted, few)
+        assert verdict.outcome == "UNDECIDED"
+        assert "too few" in verdict.because
+
+    def test_few_depths_decide_nothing(self, kind, name, rows):
+        predicted, measured = rows[kind]
+        some = measured.levels("depth")[-2:]
+        few = measured.where(lambda row: row.get("depth") in [*some, None])
+        assert claim(kind, name).check(predicted, few).outcome == "UNDECIDED"
+
+
+def altered(measured, quantity, change, column="value", **labels):
+    """Return the rows with a quantity changed, as if nature were otherwise."""
+    found = [
+        {**row, column: change(row)}
+        if row["quantity"] == quantity
+        and all(row.get(key) == value for key, value in labels.items())
+        else row
+        for row in measured
+    ]
+    assert Rows(found) != measured, f"no row of {quantity} was changed"
+    return Rows(found)
+
+
+def times(factor):
+    return lambda row: row["value"] * factor
+
+
+def const(value):
+    """A constant with a hair of spread, as no measurement is without."""
+    return lambda row: value * (1 + 1e-3 * row.get("trial", 0))
+
+
+def power(scale, exponent):
+    return lambda row: const(scale * row["depth"] ** exponent)(row)
+
+
+def moved(decades):
+    return lambda row: row["own_rate"] + decades
+
+
+TWO, XAVIER, ORTHOGONAL, ONE, THREE = (
+    {"network": name}
+    for name in (
+        "two_shortcut", "xavier", "orthogonal", "one_shortcut", "three_shortcut"
+    )
+)  # fmt: skip
+EXCESS, LOSS, RATE = (
+    ("excess", "value"),
+    ("final_loss", "value"),
+    ("log10_rate", "value"),
+)
+MEAN, MEAN_RELU = ("mean_excess", "value"), ("mean_final_loss", "value")
+OWN, OWN_RELU = ("excess", "own_rate"), ("final_loss", "own_rate")
+# Study, claim, outcome, and what is changed in turn: a world where the verdict is that.
+WORLDS = [
+    ("linear", "two-shortcut-near-optimal", "FAILS",
+     [(EXCESS, {**TWO, "depth": 96}, const(0.02))]),
+    ("linear", "two-shortcut-near-optimal", "FAILS", [(EXCESS, XAVIER, const(1e-5))]),
+    ("linear", "two-shortcut-loss-invariant", "HOLDS", [(EXCESS, TWO, const(1e-6))]),
+    ("linear", "two-shortcut-loss-invariant", "HOLDS",
+     [(EXCESS, TWO, power(1e-6, 0.3))]),
+    ("linear", "two-shortcut-loss-invariant", "UNDECIDED",
+     [(EXCESS, TWO, lambda row: const(1e-6)(row) * 10 ** (row["trial"] % 2 * 2
+       if row["depth"] == 96 else 0))]),
+    ("linear", "two-shortcut-lowest", "HOLDS",
+     [(EXCESS, {**TWO, "depth": 4}, const(1e-6))]),
+    ("linear", "two-shortcut-lowest", "FAILS",
+     [(EXCESS, {**THREE, "depth": 48}, const(1e-9))]),
+    ("linear", "orthogonal-worsens", "HOLDS", [(EXCESS, ORTHOGONAL, power(1e-5, 1))]),
+    ("linear", "orthogonal-worsens", "FAILS", [(EXCESS, ORTHOGONAL, power(1e-2, -1))]),
+    ("linear", "orthogonal-worsens", "FAILS",
+     [(EXCESS, ONE, power(1e-3, -1))]),
+    ("linear", "xavier-fails", "FAILS", [(EXCESS, XAVIER, const(1e-4))]),
+    ("linear", "xavier-fails", "FAILS",
+     [(EXCESS, {**XAVIER, "depth": 96}, const(0.05))]),
+    ("linear", "xavier-any-rate", "FAILS",
+     [(MEAN, {**XAVIER, "depth": 96}, lambda row: 10.0 ** row["rate"])]),
+    ("linear", "xavier-any-rate", "FAILS",
+     [(MEAN, {**XAVIER, "depth": 4}, lambda row: 0.1)]),
+    ("linear", "two-shortcut-higher-rates", "FAILS",
+     [(OWN, {**XAVIER, "depth": 24}, moved(4))]),
+    ("linear", "two-shortcut-higher-rates", "FAILS",
+     [(RATE, {**ORTHOGONAL, "depth": 12}, lambda row: row["value"] + 4)]),
+    ("linear", "two-shortcut-higher-rates", "UNDECIDED",
+     [(OWN, {**THREE, "depth": 12},
+       lambda row: row["own_rate"] + row["trial"] % 2 * 1.9)]),
+    ("linear", "two-shortcut-higher-rates", "UNDECIDED",
+     [(MEAN, XAVIER, lambda row: 0.1)]),
+    ("linear", "two-shortcut-rate-stays", "FAILS",
+     [(OWN, TWO, lambda row: -np.log10(row["depth"]))]),
+    ("linear", "two-shortcut-rate-stays", "FAILS",
+     [(OWN, ORTHOGONAL, lambda row: -1.0)]),
+    ("linear", "two-shortcut-rate-stays", "UNDECIDED",
+     [(OWN, TWO, lambda row: -row["trial"] / 9 * np.log10(row["depth"]))]),
+    ("linear", "one-shortcut-like-orthogonal", "HOLDS",
+     [(EXCESS, {**ONE, "depth": 4}, const(2e-5)),
+      (EXCESS, {**ONE, "depth": 6}, const(2e-4))]),
+    ("linear", "one-shortcut-like-orthogonal", "FAILS",
+     [(EXCESS, {**ONE, "depth": 96}, times(0.01))]),
+    ("linear", "one-shortcut-like-orthogonal", "FAILS",
+     [(OWN, {**ONE, "depth": 96}, moved(1))]),
+    ("linear", "three-shortcut-stuck", "HOLDS", [(MEAN, THREE, lambda row: 4.6)]),
+    ("relu", "deeper-relu-is-better", "FAILS", [(LOSS, TWO, power(0.1, 0.2))]),
+    ("relu", "deeper-relu-is-better", "FAILS",
+     [(LOSS, {**TWO, "depth": 32}, times(2))]),
+    ("relu", "relu-beats-linear", "FAILS", [(LOSS, TWO, const(0.4))]),
+    ("relu", "plain-relu-fails", "FAILS", [(LOSS, ORTHOGONAL, power(1, -0.2))]),
+    ("relu", "plain-relu-fails", "FAILS", [(LOSS, {**TWO, "depth": 64}, const(0.6))]),
+    ("relu", "two-shortcut-lowest-relu", "HOLDS", [(LOSS, TWO, const(0.01))]),
+    ("relu", "two-shortcut-lowest-relu", "UNDECIDED",
+     [(LOSS, TWO, const(0.01)),
+      (LOSS, {**XAVIER, "depth": 16},
+       lambda row: const(0.0105)(row) * 10 ** (row["trial"] % 2 - 0.5))]),
+    ("relu", "plain-relu-any-rate", "FAILS",
+     [(MEAN_RELU, {**XAVIER, "depth": 64}, lambda row: 10.0 ** row["rate"])]),
+    ("relu", "plain-relu-any-rate", "FAILS",
+     [(MEAN_RELU, {**XAVIER, "depth": 2}, lambda row: 0.4)]),
+    ("relu", "two-shortcut-higher-rates-relu", "HOLDS",
+     [(OWN_RELU, {**TWO, "depth": 8}, moved(1)),
+      (RATE, {**TWO, "depth": 8}, lambda row: row["value"] + 1)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "outcome", "changes"),
+    WORLDS,
+    ids=[f"{w[1]}-{i}" for i, w in enumerate(WORLDS)],
+)
+def test_each_verdict_turns_in_another_world(kind, name, outcome, changes, rows):
+    predicted, measured = rows[kind]
+    before = claim(kind, name).check(predicted, measured)
+    for (quantity, column), labels, change in changes:
+        measured = altered(measured, quantity, change, column, **labels)
+    after = claim(kind, name).check(predicted, measured)
+    assert after.outcome == outcome != before.outcome, after
+    assert after.because != before.because
+
+
+def test_every_claim_has_a_world():
+    judged = {c.name for module in STUDIES.values() for c in module.STUDY.claims}
+    assert {world[1] for world in WORLDS} == judged
+
+
+def test_a_failed_order_says_where_and_from_which_depth_it_holds(rows):
+    why = claim("relu", "two-shortcut-lowest-relu").check(*rows["relu"]).because
+    assert "Xavier at depth 4" in why
+    assert "met from depth 8 up" in why
+
+
+def test_a_flat_optimum_on_the_edge_is_no_obstacle(rows):
+    predicted, measured = rows["relu"]
+    edge = measured.only(quantity="log10_rate", depth=64, **ORTHOGONAL)["edge"]
+    assert edge == "high"
+    check = claim("relu", "plain-relu-fails").check
+    assert check(predicted, measured).outcome == "HOLDS"
+    steep = altered(
+        measured, "mean_final_loss", lambda row: 10.0 ** row["rate"], depth=64,
+        **ORTHOGONAL,
+    )  # fmt: skip
+    assert (
+        "last one tried for orthogonal at depth 64" in check(predicted, steep).because
+    )
+
+
+def test_rates_are_not_compared_where_all_end_alike(rows):
+    numbers = (
+        claim("relu", "two-shortcut-higher-rates-relu").check(*rows["relu"]).numbers
+    )
+    compared = [name for name in numbers if name.startswith("decades above orthogonal")]
+    assert [int(name.split()[-1]) for name in compared] == [8, 16, 24, 32]
+
+
+def test_networks_beside_enter_no_claim(rows):
+    predicted, measured = rows["relu"]
+    paper = measured.where(lambda row: row.get("network") not in BESIDE)
+    low = [
+        {
+            **row,
+            "network": name,
+            "value": 1e-6 if row["quantity"] == "final_loss" else 5,
+        }
+        for row in measured.where(depth=48, **TWO)
+        for name in BESIDE
+    ]
+    for one in final_losses_relu.STUDY.claims:
+        assert one.check(predicted, paper + low) == one.check(predicted, paper)
+
+
+def test_committed_rows_are_judged_first_and_named(rows):
+    predicted, measured = rows["relu"]
+    own = Rows({**row, "kind": "trained"} for row in measured)
+    check = claim("relu", "deeper-relu-is-better").check
+    assert "runs of this scale, 10 networks" in check(predicted, own).because
+    rising = altered(measured, "final_loss", power(0.1, 0.2), **TWO)
+    verdict = check(predicted, own + rising)
+    assert verdict.outcome == "FAILS"
+    assert "committed runs at paper scale" in verdict.because
+
+
+def test_committed_rows_have_their_own_optimum(rows):
+    predicted, measured = rows["linear"]
+    data = measured.value(quantity="optimal_loss")
+    assert data != predicted.value(quantity="optimal_loss")
+    label = final_losses_linear.STUDY.compare(predicted, measured)[0]
+    assert label["predicted"] == data
+
+
+@pytest.fixture(scope="module")
+def data():
+    return inputs(TINY)
+
+
+class TestSearch:
+    def search(self, data, **changes):
+        strategy = changes.pop("strategy", "auto")
+        plan = Blueprint(width=10, depth=4)
+        return Search(
+            replace(TINY, **changes), plan, data, floor=self.floor(data),
+            strategy=strategy,
+        ).run()  # fmt: skip
+
+    def floor(self, data):
+        return moments(*data).optimal_loss()
+
+    def test_losses_are_those_of_a_grid(self, data):
+        found = self.search(data)
+        rate = TINY.rate(found.best)
+        grid = train_grid(
+            Blueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [rate]},
+            steps=60, strategy="plain", jobs=0,
+        )  # fmt: skip
+        wanted = grid.final_loss[:, 0] - self.floor(data)
+        rows = Rows(found.rows("excess")).where(quantity="excess")
+        np.testing.assert_allclose(rows.values(), wanted, rtol=1e-9)
+
+    def test_scouts_find_what_all_find(self, data):
+        every = self.search(data)
+        scouted = self.search(data, scouts=1, stride=4, reach=2)
+        assert scouted.best == every.best
+        assert scouted.runs < every.runs
+        assert scouted.edge == "no"
+        assert scouted.losses[every.best] == every.losses[every.best]
+
+    def test_a_window_moves_until_the_optimum_is_inside(self, data):
+        # A stride past the ladder leaves the scouts its lowest rung alone.
+        found = self.search(data, scouts=1, stride=1000, reach=8)
+        assert found.best == self.search(data).best > TINY.ladder[0] + 8
+        assert found.edge == "no"
+
+    def test_the_edge_of_the_ladder_is_flagged(self, data):
+        found = self.search(data, highest=-1)
+        assert found.edge == "high"
+        assert found.best == found.config.ladder[-1]
+
+    def test_a_rate_at_which_a_run_diverges_is_not_best(self, data):
+        found = self.search(data, highest=2)
+        lost = [k for k, runs in found.losses.items() if np.inf in runs.values()]
+        assert lost
+        assert found.best < min(lost)
+        means = Rows(found.rows("excess")).where(quantity="mean_excess")
+        assert means.values("finished").min() > 0
+        # One lost run costs the rate its place, however low the others end.
+        found.losses[found.best][0] = np.inf
+        assert found.best not in lost
+        assert np.isfinite(list(found.losses[found.best].values())).all()
+
+    def test_the_error_of_a_rate_covers_rungs_and_seeds(self, data):
+        found = self.search(data)
+        rung = 1 / np.sqrt(12) / TINY.rungs
+        row = found.rows("excess")[0]
+        assert row["error"] >= rung * (1 - 1e-12)
+        # Two seeds that disagree by six rungs, a decade.
+        best = found.best
+        for seed, place in ((0, best - 3), (1, best + 3)):
+            found.losses[place][seed] = 1e-12
+        assert found.rows("excess")[0]["error"] > rung
+
+    def test_a_loss_at_the_optimum_is_a_bound(self, data):
+        plan, x = Blueprint(width=10, depth=2), data[0]
+        found = Search(
+            replace(TINY, steps=2000, lowest=-1, highest=0), plan, (x, x / 2),
+        ).run()  # fmt: skip
+        assert min(v for runs in found.losses.values() for v in runs.values()) > 0
+
+    def test_too_little_is_refused(self):
+        with pytest.raises(ConfigError, match="at least three"):
+            replace(TINY, depths=(4, 8))
+        with pytest.raises(ConfigError, match="nothing to choose"):
+            replace(TINY, highest=-2)
+
+
+class TestNetworks:
+    def test_depths_fit_units(self):
+        config = replace(
+            TINY, networks=final_losses_linear.NETWORKS, depths=(4, 6, 8, 12)
+        )
+        threes = [c["depth"] for c in cells(config) if c["network"] == "three_shortcut"]
+        assert threes == [12, 6]
+        assert all(c["kind"] != KIND for c in cells(config))
+        assert cells(replace(config, committed="x"))[-1] == {"kind": KIND}
+
+    def test_networks_beside_have_depths_of_their_own(self):
+        config = replace(
+            TINY, beside=("one_shortcut", "three_shortcut"), beside_depths=(6, 8)
+        )
+        found = [(c["network"], c["depth"]) for c in cells(config)]
+        assert found == [
+            ("two_shortcut", 12), ("two_shortcut", 8), ("one_shortcut", 8),
+            ("one_shortcut", 6), ("three_shortcut", 6), ("two_shortcut", 4),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("name", ["one_shortcut", "three_shortcut"])
+    def test_networks_beside_have_relus_at_every_middle(self, name, data):
+        config = replace(TINY, mid="relu", steps=20, rungs=2)
+        cell = {"kind": "trained", "network": name, "depth": 3}
+        found = train_cell(config, cell, data).where(quantity="final_loss")
+        mid = "identity" if name == "one_shortcut" else "relu"
+        plan = Blueprint(width=10, depth=3, mid=mid, **NETWORKS[name])
+        x = torch.as_tensor(data[0])
+        a, b, c = (p.T for p in build(plan, seed=0).parameters())
+        wanted = x + torch.relu(torch.relu(x @ a) @ b) @ c
+        if name == "one_shortcut":
+            wanted = x @ (torch.eye(10) + a) @ (torch.eye(10) + b) @ (torch.eye(10) + c)
+        torch.testing.assert_close(build(plan, seed=0)(x), wanted)
+        rate = 10 ** train_cell(config, cell, data).only(quantity="log10_rate")["value"]
+        grid = train_grid(
+            plan, data, {"seed": [0, 1], "lr": [rate]}, steps=20, strategy="plain",
+            jobs=0,
+        )  # fmt: skip
+        np.testing.assert_allclose(found.values(), grid.final_loss[:, 0], rtol=1e-8)
+
+    @pytest.mark.parametrize("name", ["xavier", "orthogonal"])
+    def test_plain_networks_have_relus_after_odd_matrices(self, name):
+        plan = Blueprint(width=5, depth=4, mid="relu", **NETWORKS[name])
+        network = build(plan, seed=0)
+        x = torch.randn(7, 5, dtype=torch.float64)
+        a, b, c, d = (p.T for p in network.parameters())
+        wanted = torch.relu(torch.relu(x @ a) @ b @ c) @ d
+        torch.testing.assert_close(network(x), wanted)
+
+    def test_fewer_samples_are_white_again(self):
+        x, y = inputs(TINY)
+        data = moments(x, y)
+        np.testing.assert_allclose(data.xx, np.eye(10), atol=1e-10)
+        np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-10)
+        assert len(x) == 60
+
+    def test_strategies_agree(self):
+        config = replace(TINY, steps=20, rungs=2)
+        cell = {"kind": "trained", "network": "xavier", "depth": 4}
+        auto, plain = (
+            train_cell(config, cell, inputs(config), strategy=strategy)
+            for strategy in ("auto", "plain")
+        )
+        np.testing.assert_allclose(auto.values(), plain.values(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_rows_carry_their_error(kind, rows):
+    for row in rows[kind][1]:
+        assert row.get("error") is not None, row
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_drawings_come_from_rows(kind, rows):
+    study = STUDIES[kind].STUDY
+    own = Rows({**row, "kind": "trained"} for row in rows[kind][1])
+    for drawing in study.drawings:
+        names = legend(drawing, rows[kind][0], own)
+        assert "2-shortcut" in names
+        paper = [
+            n for n in own.levels("network") if kind == "linear" or n not in BESIDE
+        ]
+        assert len({n for n in names if "not in" not in n}) == len(paper)
+
+
+def legend(drawing, predicted, own):
+    with figures.house_style():
+        figure = drawing.draw(predicted, own)
+    assert all(panel.get_xlabel() for panel in figure.axes)
+    names = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
+    assert len(names) == len(set(names))
+    return names
+
+
+def test_networks_beside_are_marked(rows):
+    predicted, measured = rows["relu"]
+    paper = measured.where(lambda row: row.get("network") not in BESIDE)
+    beside = [{**row, "network": name} for row in paper.where(**TWO) for name in BESIDE]
+    drawing = final_losses_relu.STUDY.drawings[0]
+    names = legend(drawing, predicted, paper + beside)
+    assert sum("not in the paper" in name for name in names) == len(BESIDE) == 2
+    with figures.house_style():
+        lines = drawing.draw(predicted, paper + beside).axes[1].get_lines()
+    assert sum(line.get_linestyle() == "--" for line in lines) == 2
+    by_rate = final_losses_relu.STUDY.drawings[2]
+    assert legend(by_rate, predicted, paper + beside) == legend(
+        by_rate, predicted, paper
+    )

@@ -76,6 +76,12 @@ def visible(cell):
     yield {"quantity": "gpus", "value": 1.0, "node": node, "seen": seen}
 
 
+def weight_norm(snapshot):
+    """Measure a network where it is trained."""
+    weights = (p.detach() for p in snapshot.model.parameters())
+    return sum(float(w.square().sum()) for w in weights) ** 0.5
+
+
 def version(cell):
     """The version of the package that computes."""
     import theodolite

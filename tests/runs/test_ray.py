@@ -17,7 +17,7 @@ from tests.data.writers import random_images, random_labels, write_idx
 from tests.runs import ray_work
 from tests.runs.processes import ROOT, environment, python, until
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
-from theodolite.core import ConfigError, DataError, RunError
+from theodolite.core import Blueprint, ConfigError, DataError, RunError
 from theodolite.data import load, packed, unpacked
 from theodolite.runs import (
     QuietProgress,
@@ -30,6 +30,7 @@ from theodolite.runs import (
 from theodolite.runs.ray_connection import checked_address
 from theodolite.studies import find, plan_study, prepare_worker, run_study
 from theodolite.studies.travelling import StudyWork
+from theodolite.training import Every, Probe, train_grid
 
 pytest.importorskip("ray.cluster_utils")
 pytestmark = [
@@ -93,6 +94,22 @@ def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
     assert there.folder.rows() == here.folder.rows()
     assert there.summary["claims"] == here.summary["claims"]
     assert there.folder.launches()[0]["jobs"] == 2
+
+
+def test_a_grid_equals_the_local_one_value_for_value(cluster):
+    x, y = np.random.default_rng(0).normal(size=(2, 40, 4))
+    plans = {
+        "linear": Blueprint(width=4, depth=4),
+        "relu": Blueprint(width=4, depth=4, mid="relu"),
+        "tanh": Blueprint(width=4, depth=4, mid="tanh"),
+    }
+    axes = {"seed": [0, 1], "lr": [0.05, 0.1]}
+    probes = [Probe("norm", ray_work.weight_norm, Every(10))]
+    there = train_grid(plans, (x, y), axes, steps=20, probes=probes, pool=cluster)
+    here = train_grid(plans, (x, y), axes, steps=20, probes=probes, jobs=0)
+    assert there.rows == here.rows
+    assert len(there.methods) == 3
+    assert len(there.probed("norm")) == 12 * 3
 
 
 def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):

@@ -20,6 +20,7 @@ from theodolite.core import (
     RunError,
     UnknownNameError,
 )
+from theodolite.runs import InProcess
 from theodolite.training import (
     AtLosses,
     AtSteps,
@@ -286,6 +287,28 @@ def test_a_grid_cut_into_other_pieces_is_not_resumed(data, tmp_path, monkeypatch
         train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
 
 
+def test_trackers_hear_of_every_row(data):
+    class Told:
+        def __init__(self):
+            self.rows, self.ended = [], False
+
+        def start(self, spec):
+            self.study = spec["study"]
+
+        def log(self, rows, step):
+            self.rows += list(rows)
+
+        def finish(self):
+            self.ended = True
+
+    told = Told()
+    axes = {"seed": [0, 1], "lr": [0.1]}
+    grid = train_grid(LINEAR, data, axes, steps=np.int64(5), trackers=[told])
+    assert told.study == "grid"
+    ends = [row for row in told.rows if row["quantity"] == "final_loss"]
+    assert sorted(row["value"] for row in ends) == sorted(grid.final_loss.ravel())
+
+
 def test_networks_by_name_are_an_axis(data):
     plans = {"two": LINEAR, "plain": LINEAR.with_(skip=False, init="orthogonal")}
     grid = train_grid(plans, data, {"depth": [2, 4], "lr": [0.1]}, steps=20)
@@ -379,6 +402,7 @@ def test_a_folder_keeps_one_grid(data, tmp_path):
         ({"axes": {"lr": [0.1], "detph": [2]}}, UnknownNameError, "'depth'"),
         ({"axes": {"lr": [0.1], "depth": [3]}}, ConfigError, "multiple of shortcut"),
         ({"steps": -1}, ConfigError, "steps is -1"),
+        ({"pool": InProcess(), "jobs": 2}, ConfigError, "leave one of them out"),
         ({"divergence": 0.5}, ConfigError, "divergence"),
         ({"dtype": "float16"}, ConfigError, "float32"),
         ({"strategy": "magic"}, UnknownNameError, "moments"),

@@ -19,6 +19,8 @@ from theodolite.runs import (
     Progress,
     RunFolder,
     RunSpec,
+    Tracker,
+    Tracking,
     execute,
     runs_in,
 )
@@ -55,6 +57,7 @@ def train_grid(
     jobs: int | None = None,
     pool: Executor | None = None,
     progress: Progress | None = None,
+    trackers: Tracking | Iterable[Tracker] = (),
 ) -> Grid:
     r"""Train a network for every combination of the axes by full-batch descent.
 
@@ -81,6 +84,7 @@ def train_grid(
             for more. 0 trains in this process.
         pool: An executor in place of ``jobs``, such as a ``RayCluster``.
         progress: Told of every finished piece.
+        trackers: Told of every finished row, such as a ``TensorBoardTracker``.
 
     Example:
         >>> x = np.eye(3)
@@ -92,6 +96,11 @@ def train_grid(
     """
     check_steps(steps, divergence)
     check_record(record)
+    if pool is not None and jobs is not None:
+        raise ConfigError(
+            f"jobs={jobs} and a pool were given: a pool has its own number of workers; "
+            "leave one of them out"
+        )
     drops = _drops(drops)
     checked, cells = expand(blueprint, axes, drops=drops)
     job = Job(
@@ -99,7 +108,7 @@ def train_grid(
         axes=checked,
         drops=drops,
         data=_arrays(data, _dtype(dtype)),
-        steps=steps,
+        steps=int(steps),
         probes=check_probes(probes),
         record=record,
         divergence=divergence,
@@ -123,6 +132,7 @@ def train_grid(
             partial(train_chunk, job),
             pool=executor,
             progress=progress,
+            trackers=trackers,
             strict=not temporary,
         )
         if done.failures:

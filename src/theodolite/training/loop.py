@@ -225,7 +225,8 @@ def _check(model: nn.Module, steps: int, divergence: float) -> list[nn.Parameter
 
 def check_steps(steps: int, divergence: float) -> None:
     """Refuse a number of steps or a bound that means nothing."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+    if not whole or steps < 0:
         raise ConfigError(f"steps is {steps!r}: pass a whole number from 0 up")
     if not (isinstance(divergence, int | float) and divergence > 1):
         raise ConfigError(f"divergence is {divergence!r}: pass a number above 1")

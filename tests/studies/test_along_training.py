@@ -6,6 +6,7 @@ import pytest
 from tests.studies.test_li2016demystifying import altered, const, first, rows_of, shift
 from theodolite.core import Blueprint, Rows, condition_of
 from theodolite.networks import draw_weights
+from theodolite.studies import find
 from theodolite.studies.li2016demystifying.along_training import KINDS
 from theodolite.studies.li2016demystifying.along_training_levels import gaps, levels
 from theodolite.studies.li2016demystifying.along_training_states import (
@@ -218,3 +219,28 @@ class TestReferenceValues:
         matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
         found = condition_of(np.linalg.eigvalsh(matrix)).ratio
         assert found == pytest.approx(1.47, abs=0.02)
+
+
+def test_the_committed_run_is_judged_where_it_is_there(smoke_root):
+    """Verdicts and figures rest on it, and say so; this run's rows stay apart."""
+    study, predicted, measured = rows_of(smoke_root, "along_training")
+    assert study.presets["quick"].committed
+    assert not len(measured.where(source="committed"))
+    fetched = study.measure(study.presets["quick"], {"source": "committed"})
+    both = measured + fetched
+    for claim in study.claims:
+        alone = claim.check(predicted, measured)
+        judged = claim.check(predicted, both)
+        assert "committed run, 10 networks" in judged.because
+        assert "committed" not in alone.because
+    assert study.compare(predicted, both) == study.compare(predicted, measured)
+
+
+def test_a_cell_of_the_committed_run_is_found_again():
+    study = find("along_training").study
+    paper = study.presets["paper"]
+    cell = {"task": "start", "kind": "orthogonal", "depth": 2, "trial": 0}
+    assert cell in study.cells(paper)
+    (row,) = study.committed.rows(paper, cell)
+    assert (row["quantity"], row["value"]) == ("first_index", 0.275)
+    assert not len(study.committed.rows(study.presets["quick"], cell))

@@ -19,6 +19,7 @@ from theodolite import training
 from theodolite.core import Blueprint, Row, Rows
 from theodolite.studies.li2016demystifying import (
     along_training_claims,
+    along_training_committed,
     along_training_figure,
 )
 from theodolite.studies.li2016demystifying.along_training_states import (
@@ -29,7 +30,7 @@ from theodolite.studies.li2016demystifying.along_training_states import (
 )
 from theodolite.studies.li2016demystifying.measuring import EPS
 from theodolite.studies.li2016demystifying.whitened import whitened
-from theodolite.studies.study import Drawing, Study, StudyConfig
+from theodolite.studies.study import Committed, Drawing, Study, StudyConfig
 from theodolite.theory import (
     Moments,
     conditioning_at_zero,
@@ -73,6 +74,7 @@ class Config(StudyConfig):
         every: Steps between its Hessians.
         measured_depth: Up to this depth the first network's Hessians are measured by
             double backward; all others come from second moments.
+        committed: Digest of the committed rows to show and judge; empty for none.
     """
 
     dataset: str = "mnist5k"
@@ -85,6 +87,7 @@ class Config(StudyConfig):
     run_steps: int = 150
     every: int = 10
     measured_depth: int = 12
+    committed: str = ""
 
 
 SMOKE = Config(
@@ -97,7 +100,7 @@ SMOKE = Config(
     run_steps=150,
     every=10,
 )
-QUICK = Config(n_seeds=4)
+QUICK = Config(n_seeds=4, committed=along_training_committed.digest())
 PAPER = Config(
     n_seeds=10,
     dataset="mnist",
@@ -128,7 +131,8 @@ def cells(config: Config) -> list[dict[str, Any]]:
         for kind in ("xavier", "orthogonal")
         for seed in config.seeds
     ]
-    return [{**run, "trial": config.seed}, *found, *starts]
+    fetched = [dict(along_training_committed.CELL)] if config.committed else []
+    return [{**run, "trial": config.seed}, *found, *starts, *fetched]
 
 
 def predict(config: Config) -> Rows:
@@ -165,7 +169,9 @@ def _first_loss(data: Moments) -> float:
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
-    """Train one network, and read its Hessian on the way."""
+    """Train one network, and read its Hessian on the way; or fetch committed rows."""
+    if "source" in cell:
+        return along_training_committed.rows()
     x, y = whitened(config.dataset, config.width)
     plan = Blueprint(width=config.width, depth=cell["depth"], **KINDS[cell["kind"]])
     if cell["task"] == "start":
@@ -230,6 +236,7 @@ def _state(row: Row) -> Row:
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Closed form at zero beside the first state of 2-shortcut networks."""
     rows: list[Row] = []
+    measured = along_training_committed.own(measured)
     for depth in measured.where(task="levels", kind="two_shortcut").levels("depth"):
         first = measured.where(task="levels", kind="two_shortcut", depth=depth, step=0)
         for name in ("largest", "small", "index"):
@@ -245,6 +252,36 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
                 }
             )
     return rows
+
+
+_DRAWINGS = (
+    Drawing(
+        "eigenvalues",
+        "Largest magnitude (solid, filled) and 10th percentile (dashed, hollow) of "
+        "the eigenvalues at equal excess loss. Points: geometric mean over "
+        "networks, bands one standard deviation of the logarithm.",
+        along_training_figure.draw_eigenvalues,
+    ),
+    Drawing(
+        "ratio",
+        "Ratio of the two at equal excess loss, one panel a depth. Training goes "
+        "from left to right, and the ratio grows without bound.",
+        along_training_figure.draw_ratio,
+    ),
+    Drawing(
+        "index",
+        "Fraction of negative eigenvalues at equal excess loss, mean and standard "
+        "deviation over networks. Dotted: ½, the value at zero weights.",
+        along_training_figure.draw_index,
+    ),
+    Drawing(
+        "run",
+        "One run of a 2-shortcut network: norm of the gradient and curvature along "
+        "it (above), index (below). Dotted: the step at which the gradient is "
+        "largest.",
+        along_training_figure.draw_run,
+    ),
+)
 
 
 STUDY = Study(
@@ -265,35 +302,18 @@ STUDY = Study(
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=along_training_claims.CLAIMS,
+    claims=tuple(map(along_training_committed.judged, along_training_claims.CLAIMS)),
     datasets=lambda config: (config.dataset,),
     drawings=(
-        Drawing(
-            "eigenvalues",
-            "Largest magnitude (solid, filled) and 10th percentile (dashed, hollow) of "
-            "the eigenvalues at equal excess loss. Points: geometric mean over "
-            "networks, bands one standard deviation of the logarithm.",
-            along_training_figure.draw_eigenvalues,
+        *map(along_training_committed.drawn, _DRAWINGS),
+        along_training_committed.drawn_here(
+            _DRAWINGS[1],
+            "ratio_here",
+            "The same ratio, from the networks of this run.",
         ),
-        Drawing(
-            "ratio",
-            "Ratio of the two at equal excess loss, one panel a depth. Training goes "
-            "from left to right, and the ratio grows without bound.",
-            along_training_figure.draw_ratio,
-        ),
-        Drawing(
-            "index",
-            "Fraction of negative eigenvalues at equal excess loss, mean and standard "
-            "deviation over networks. Dotted: ½, the value at zero weights.",
-            along_training_figure.draw_index,
-        ),
-        Drawing(
-            "run",
-            "One run of a 2-shortcut network: norm of the gradient and curvature along "
-            "it (above), index (below). Dotted: the step at which the gradient is "
-            "largest.",
-            along_training_figure.draw_run,
-        ),
+    ),
+    committed=Committed(
+        along_training_committed.of_cell, ("quantity", "fraction", "step")
     ),
     departures=(
         "Hessians are taken at the first step at or below each level, not at every "
@@ -303,8 +323,10 @@ STUDY = Study(
         "about what happens near it.",
         "The paper does not state rates: 0.05 for 2-shortcut, 0.01 for orthogonal and "
         "1-shortcut, 0.002 for Xavier weights.",
-        "A second depth is a check that the paper does not make. At the quick scale "
-        "Xavier and 1-shortcut networks have one seed.",
+        "A second depth is a check that the paper does not make.",
+        "At the quick scale verdicts rest on a committed run at paper scale (60,000 "
+        "digits, 10 networks of each kind); the run itself has 4 networks, one of the "
+        "Xavier and 1-shortcut kinds.",
         "Beyond the first network of a kind Hessians come from weights and second "
         "moments, which is the same matrix.",
     ),

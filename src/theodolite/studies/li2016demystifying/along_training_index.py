@@ -158,8 +158,9 @@ CLAIMS = (
         ),
         printed="the index of a 2-shortcut network is always smaller",
         corrected=(
-            "smaller at equal loss once the loss has begun to fall; at the start "
-            "exactly $1/2$, more than that of shallow plain networks"
+            "smaller than that of orthogonal networks at equal loss once the loss has "
+            "begun to fall; at the start exactly $1/2$, more than that of shallow "
+            "plain networks"
         ),
         check=_index_start,
         rival="plain networks that start at one half or above",

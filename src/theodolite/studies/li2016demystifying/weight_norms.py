@@ -144,6 +144,10 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     plan = Blueprint(
         width=config.width, depth=cell["depth"], **NETWORKS[cell["network"]]
     )
+    # On a GPU the samples of ReLU networks go through in float32, linear networks need
+    # the moments only.
+    single = config.device != "cpu" and not plan.linear
+    dtype = "float32" if single else "float64"
     ends = _Ends()
     with warnings.catch_warnings():
         # That a rate loses every run is a result, and in the rows.
@@ -158,9 +162,11 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
                 training.Probe("end", ends, training.AtSteps([config.steps])),
             ],
             device=config.device,
+            dtype=dtype,
             jobs=0,
         )
-    rows = [_labelled(row) for row in grid.rows]
+    eps = float(np.finfo(dtype).eps)
+    rows = [_labelled(row, eps) for row in grid.rows]
     if plan.linear:
         for weights, labels in ends.found:
             rows += _optimum(plan, weights, moments(x, y), labels)
@@ -186,12 +192,12 @@ class _Ends:
         return {"unit": units.max()}
 
 
-def _labelled(row: Row) -> Row:
+def _labelled(row: Row, eps: float = EPS) -> Row:
     """Name the seed as studies do, and give probed numbers their rounding."""
     new = {key: value for key, value in row.items() if key != "seed"}
     new["trial"] = row["seed"]
     if row["quantity"] in ("norm", "end/unit"):
-        new["error"] = 100 * EPS * row["value"]
+        new["error"] = 100 * eps * row["value"]
     return new
 
 

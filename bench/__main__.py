@@ -33,10 +33,16 @@ def main() -> None:
     unknown = [name for name in wanted if name not in SUITES]
     if unknown:
         raise SystemExit(f"no suite {unknown[0]!r}: choose from {', '.join(SUITES)}")
+    away = [name for name in wanted if not SUITES[name].here]
+    if away:
+        raise SystemExit(
+            f"suite {away[0]!r} wants a CUDA device: run python -m bench.{away[0]} "
+            "--out FILE where one is"
+        )
     import torch
 
     torch.set_num_threads(1)
-    for name in wanted or SUITES:
+    for name in wanted or [name for name in SUITES if SUITES[name].here]:
         rows = run(name)
         record = {"suite": name, "versions": versions(), "rows": rows}
         RESULTS.mkdir(exist_ok=True)

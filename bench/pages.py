@@ -12,6 +12,7 @@ class Suite:
 
     title: str
     about: str
+    here: bool = True  # whether ``make bench`` can run it
 
 
 SUITES = {
@@ -73,6 +74,13 @@ SUITES = {
         "products a layer, sample and step, against the card's rate for large float32 "
         "matrix products in the same process. Made by `python -m bench.training_gpu`, "
         "which `make bench` leaves out.",
+        here=False,
+    ),
+    "bookkeeping": Suite(
+        "Bookkeeping of a grid",
+        "Everything but the engine's own steps: expanding the axes, drawing weights, "
+        "rows, files written and read back, as a share of the processor time of the "
+        "whole call, in one process.",
     ),
 }
 

@@ -89,7 +89,7 @@ def list_studies(
 def run(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY|PAPER|all …", help="What to run, one or more."),
+        typer.Argument(metavar="STUDY|PAPER|all", help="What to run, one or more."),
     ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     seeds: Annotated[
@@ -126,7 +126,7 @@ def run(
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
-    """Run studies to their verdicts; finished work is kept and never redone."""
+    """Run studies to their verdicts; finished work is kept."""
     from theodolite.core import ConfigError, RunError, TheodoliteError
     from theodolite.runs import Tracking, progress_for, tracker_for
     from theodolite.studies import plan_study, run_study, select

@@ -31,6 +31,15 @@ def test_a_wrong_name_suggests_a_right_one(wrong):
         find("hessian_at_zer")
 
 
+def test_a_wrong_name_lists_every_study_once():
+    with pytest.raises(UnknownNameError) as caught:
+        select("nothing")
+    known = str(caught.value).split("known: ")[1].split(", ")
+    assert sorted(known) == sorted(
+        ["all", *(p.name for p in papers()), *(e.name for e in ENTRIES)]
+    )
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_every_study_keeps_the_protocol(entry):
     study = entry.study

@@ -111,9 +111,10 @@ def find(name: str) -> Entry:
 
 
 def _study_names(entries: list[Entry]) -> Iterator[str]:
+    """Yield the shortest name that each study can be found by."""
+    short = [entry.name for entry in entries]
     for entry in entries:
-        yield entry.full_name
-        yield entry.name
+        yield entry.name if short.count(entry.name) == 1 else entry.full_name
 
 
 def _names(entries: list[Entry]) -> Iterator[str]:

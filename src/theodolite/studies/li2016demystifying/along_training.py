@@ -5,8 +5,8 @@ claim in our words: at equal loss a 2-shortcut linear network of depth 16 is bet
 conditioned than plain ones and has fewer negative eigenvalues; the index drops at the
 start, while the gradient is largest.
 
-Departures: see ``STUDY.departures``. Cost: about 40 s of processor time at QUICK, a
-quarter of an hour at PAPER, nearly all of it eigenvalues of 1600 parameters.
+Departures: see ``STUDY.departures``. Cost: about 40 s of processor time at QUICK,
+ten minutes at PAPER, nearly all of it eigenvalues of 1600 parameters.
 """
 
 from collections.abc import Mapping

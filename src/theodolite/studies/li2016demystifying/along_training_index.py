@@ -80,7 +80,7 @@ def _drop(predicted: Rows, measured: Rows) -> Verdict:
             "share of it before a fifth of the excess loss is left": number(share),
         },
         holds="nearly all of the drop of the index comes with the first fall of the "
-        "loss; it is a few hundredths",
+        "loss",
         fails="the index does not drop, or not at the beginning",
     )
 
@@ -133,7 +133,8 @@ def _negative(predicted: Rows, measured: Rows) -> Verdict:
         },
         holds="descent follows negative curvature until the gradient peaks, and "
         "positive curvature from then on",
-        fails="the curvature along the gradient is positive before its peak",
+        fails="the curvature along the gradient is positive before its peak, or not "
+        "after it",
     )
 
 

@@ -44,7 +44,8 @@ class CifarConfig(StudyConfig):
         batch_size: Images a step.
         rate: Learning rate at the start; it falls as in the paper's schedule,
             at the same fractions of training.
-        padding: Zeros around an image for random crops; 0 for none.
+        padding: Pixels of the mean colour around an image, for random crops; 0 for
+            none.
         flip: Whether images are mirrored at random.
         precision: ``float32``, ``tf32`` or ``bf16``.
         committed: Digest of the committed rows to show and judge; empty for none.

@@ -1,7 +1,7 @@
 """Rows of long runs that travel with the package, with the config that made them.
 
 A file of ``committed/`` is JSON: the config, what it was made with, and a table of
-columns and lines. Studies show and judge these rows at every scale, under
+columns and lines. Studies show and judge these rows below the paper scale, under
 ``kind="committed"``, and run the same cells again with ``--scale paper``.
 """
 

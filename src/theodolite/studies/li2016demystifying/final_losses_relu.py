@@ -7,7 +7,7 @@ orthogonal networks with ReLUs at the same places fail with depth. The paper lea
 1- and 3-shortcut networks, whose numbers of ReLUs differ; they are shown beside.
 
 Departures: see ``STUDY.departures``. Cost: about a minute of processor time at QUICK;
-minutes of a GPU at PAPER.
+six minutes of an H200 at PAPER.
 """
 
 from collections.abc import Mapping

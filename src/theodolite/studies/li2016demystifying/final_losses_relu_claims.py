@@ -61,7 +61,8 @@ def _difficulties(losses: Losses) -> Verdict:
         numbers,
         holds="both end higher at the greatest depth than at their best, and higher "
         "than 2-shortcut networks there",
-        fails="one of the two does not lose by depth",
+        fails="one of the two does not lose by depth, or ends as low as 2-shortcut "
+        "networks",
     )
 
 

@@ -67,19 +67,12 @@ def _beats(predicted: Rows, measured: Rows) -> Verdict:
 def _right(predicted: Rows, measured: Rows) -> Verdict:
     runs = table(predicted, measured)
     share = _number(scores(predicted, measured)["predicted"])
-    lost = runs["predicted"] == DIVERGES
-    numbers: dict[str, Number | float | int] = {
-        "share right": share,
-        "share of foretold divergences that happened": _share(
-            runs["measured"][lost] == DIVERGES
-        ),
-        "share of foretold stays that happened": _share(
-            runs["measured"][runs["predicted"] == STUCK] == STUCK
-        ),
-        "share of foretold successes that happened": _share(
-            runs["measured"][runs["predicted"] == TRAINS] == TRAINS
-        ),
-    }
+    numbers: dict[str, Number | float | int] = {"share right": share}
+    names = {DIVERGES: "divergences", STUCK: "stays", TRAINS: "successes"}
+    for phase, name in names.items():
+        ends = runs["measured"][runs["predicted"] == phase]
+        if len(ends):
+            numbers[f"share of foretold {name} that happened"] = _share(ends == phase)
     return holds_if(
         share.value > 0.75,
         numbers,
@@ -89,8 +82,6 @@ def _right(predicted: Rows, measured: Rows) -> Verdict:
 
 
 def _share(right: np.ndarray) -> Number:
-    if not len(right):
-        return Number(1.0, None)
     share = float(right.mean())
     return Number(share, float(np.sqrt(share * (1 - share) / len(right))))
 
@@ -134,7 +125,7 @@ def _widest(predicted: Rows, measured: Rows) -> Verdict:
 CLAIMS = (
     Claim(
         name="phases-foretold",
-        place="beyond the paper",
+        place="Beyond the paper",
         statement="Loss, gradient and Hessian at the start tell which runs train: the "
         "quadratic model foretells more phases than the rule $\\eta\\lambda_{\\max}<2$ "
         "and than the guess that all train.",
@@ -143,7 +134,7 @@ CLAIMS = (
     ),
     Claim(
         name="most-foretold",
-        place="beyond the paper",
+        place="Beyond the paper",
         statement="More than three runs in four end as the quadratic model at the "
         "start says.",
         check=_right,
@@ -151,7 +142,7 @@ CLAIMS = (
     ),
     Claim(
         name="errors-are-late-divergence",
-        place="beyond the paper",
+        place="Beyond the paper",
         statement="Where the model is wrong, it mostly misses a divergence: curvature "
         "grows along the way.",
         check=_optimism,
@@ -159,7 +150,7 @@ CLAIMS = (
     ),
     Claim(
         name="two-shortcut-trains-widest",
-        place="sections 4 and 5, taken over all scales and rates",
+        place="Sections 4 and 5, taken over all scales and rates",
         statement="At the largest depth 2-shortcut networks train in a larger part of "
         "the box of scales and rates than plain, 1- and 3-shortcut ones.",
         check=_widest,

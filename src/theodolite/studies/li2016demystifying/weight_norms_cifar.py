@@ -4,8 +4,9 @@ Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. The claim in ou
 words: the deeper a residual network, the smaller its weights, during and after
 training; so zero is where very deep networks end.
 
-Departures: see ``STUDY.departures``. Cost: about half a minute at QUICK; at PAPER
-about 20 seconds of an H200 a network.
+Departures: see ``STUDY.departures``. Cost: about half a minute at QUICK; the
+committed run at PAPER, these networks and those of figure 9, took 12 minutes of an
+H200.
 """
 
 from collections.abc import Mapping

@@ -191,7 +191,7 @@ def _vanish(predicted: Rows, measured: Rows) -> Verdict:
     numbers: dict[str, Number | float] = {}
     if _too_few(measured):
         return undecided(_ALONE, numbers)
-    steepest, bends = -np.inf, -np.inf
+    flattest, bends = -np.inf, -np.inf
     for network in ("linear", "relu"):
         rows = final(measured, network)
         depths = rows.levels("depth")
@@ -205,14 +205,14 @@ def _vanish(predicted: Rows, measured: Rows) -> Verdict:
         )
         numbers[f"{network}: from depth {depths[0]} to {depths[1]}"] = _number(first)
         numbers[f"{network}: from depth {depths[-2]} to {depths[-1]}"] = _number(last)
-        steepest = max(steepest, last.mean + 2 * last.stderr)
+        flattest = max(flattest, last.mean + 2 * last.stderr)
         bends = max(bends, _fall(last, first))
     numbers["theorem 1"] = Number(-0.5)
     return holds_if(
-        steepest < -0.25 and bends < SURE,
+        flattest < -0.25 and bends < SURE,
         numbers,
-        holds="the norm falls as a power of depth that does not weaken; at these "
-        "depths it is still short of the inverse root",
+        holds="the norm falls as a power of depth that does not weaken; theorem 1 "
+        "allows the inverse root",
         fails="the norm levels off with depth",
     )
 

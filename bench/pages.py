@@ -87,7 +87,7 @@ SUITES = {
 _HEADS = {
     "task": "task",
     "peer": "beside",
-    "ratio": "processor time, theirs over ours",
+    "ratio": "time, theirs over ours",
     "gradients": "cost in gradients",
     "agree": "results agree",
     "memory": "peak memory, theirs : ours",
@@ -95,10 +95,11 @@ _HEADS = {
 _OPENING = """# Benchmarks
 
 Ours beside the usual ways of computing the same, in one process and one thread, as
-ratios of processor time, good to about 30 %. Results are compared before anything is
-timed; what is wrong or fails is said to be so and not timed. Peak memory is the rise in
-a process of its own. Run them with `make bench`, which installs the peers into an
-environment of their own; this page is written from `bench/results/`.
+ratios of processor time (on a GPU, of wall time), good to about 30 %. Results are
+compared before anything is timed; what is wrong or fails is said to be so and not
+timed. Peak memory is the rise in a process of its own. Run them with `make bench`,
+which installs the peers into an environment of their own; this page is written from
+`bench/results/`.
 """
 
 

@@ -19,8 +19,8 @@ from theodolite.training import AtLosses, Probe, train_grid
 
 # SMOKE is shallow, where curves cross that do not at depth 16.
 OUTCOMES = {
-    "better-at-every-loss": "FAILS",
-    "better-at-another-depth": "FAILS",
+    "better-at-every-loss": "UNDECIDED",
+    "better-at-another-depth": "UNDECIDED",
     "condition-numbers-meet": "FAILS",
     "index-always-smaller": "UNDECIDED",
 }
@@ -49,7 +49,7 @@ TWO, ORTHOGONAL = {"kind": "two_shortcut"}, {"kind": "orthogonal"}
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
     ("better-at-every-loss", "m", "ratio", TWO, nearly(1.0)),
-    ("better-at-every-loss", "m", "ratio", TWO, lambda row: 10.0 ** (4 * row["trial"])),
+    ("better-at-every-loss", "m", "ratio", TWO, nearly(1e90)),
     ("better-at-another-depth", "m", "ratio", {**TWO, "depth": 4}, nearly(1.0)),
     ("better-most-at-large-loss", "m", "ratio", {**TWO, "fraction": 0.6}, nearly(1e3)),
     ("condition-numbers-meet", "m", "ratio", {"task": "levels"}, nearly(100.0)),

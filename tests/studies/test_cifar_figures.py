@@ -113,6 +113,14 @@ def test_a_short_very_deep_run_decides_nothing():
     assert verdict(shortcut_depth_cifar.STUDY, GAINS, rows) == "HOLDS"
 
 
+def test_networks_outside_the_paper_scale_are_owned_up_to():
+    rows = committed_rows("preactivation_cifar10").where(quantity="parameters")
+    extra = set(rows.levels("depth")) - set(shortcut_depth_cifar.PAPER.depths)
+    text = " ".join(shortcut_depth_cifar.STUDY.departures)
+    assert extra
+    assert all(f"depth {depth}" in text for depth in extra)
+
+
 def test_two_seeds_are_too_few():
     rows = world(paper_s_world).where(lambda row: row["trial"] < 2)
     assert verdict(shortcut_depth_cifar.STUDY, GAINS, rows) == "UNDECIDED"

@@ -9,6 +9,7 @@ from tests.studies.worlds import (
     const,
     rows_of,
 )
+from theodolite.core import Rows
 from theodolite.studies import find
 from theodolite.studies.li2016demystifying.phases import (
     DIVERGES,
@@ -54,6 +55,18 @@ def test_each_verdict_turns_in_another_world(world, smoke_root):
 
 def test_every_claim_has_a_world():
     check_all_turn(NAME, WORLDS)
+
+
+def test_a_phase_that_is_never_foretold_has_no_share(smoke_root):
+    study, predicted, measured = rows_of(smoke_root, NAME)
+    (claim,) = (c for c in study.claims if c.name == "most-foretold")
+    told = claim.check(predicted, measured).numbers
+    shares = {f"share of foretold {n} that happened" for n in ("stays", "successes")}
+    assert shares < told.keys()
+    never = Rows({**row, "value": TRAINS} for row in predicted)
+    assert shares & claim.check(never, measured).numbers.keys() == {
+        "share of foretold successes that happened"
+    }
 
 
 def test_every_row_has_an_error(smoke_root):

@@ -127,11 +127,17 @@ def _ends(predicted: Rows, measured: Rows) -> Verdict:
         return undecided(_ALONE, numbers)
     numbers["norm of a Xavier matrix"] = predicted.value(quantity="xavier_norm")
     numbers["least fall from depth to depth, in standard errors"] = least
+    if abs(least) <= SURE:
+        return undecided(
+            "from some depth to the next norms change by less than the spread over "
+            "networks",
+            numbers,
+        )
     return holds_if(
         least > SURE,
         numbers,
         holds="every depth ends with smaller norms than the one before it",
-        fails="some depth ends with norms no smaller than a shallower one's",
+        fails="some depth ends with larger norms than a shallower one",
     )
 
 

@@ -37,11 +37,6 @@ def committed_config(name: str) -> dict[str, Any]:
     return dict(_saved(name).get("config", {}))
 
 
-def committed_made(name: str) -> dict[str, Any]:
-    """Return what a committed run was made with: device, versions, seconds."""
-    return dict(_saved(name).get("made", {}))
-
-
 def committed_digest(name: str) -> str:
     """Return a short hash of a committed file, so that configs change with it."""
     text = _text(name)

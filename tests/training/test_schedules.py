@@ -66,3 +66,10 @@ def test_schedules_are_values(when):
 def test_what_means_nothing_is_refused(make, says):
     with pytest.raises(ConfigError, match=says):
         make()
+
+
+def test_the_same_steps_in_any_order_are_one_schedule():
+    """Run folders know a schedule by its text."""
+    one, other = AtSteps([64, 0, 8]), AtSteps([8, 64, 0, 8])
+    assert one == other
+    assert repr(one) == repr(other)

@@ -195,14 +195,14 @@ def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> Bes
     spacing = max(found.spacing for found in optima)
     resolution = spacing / math.sqrt(12 * len(optima))
     spread = 0.0 if math.isnan(logs.stderr) else logs.stderr
-    edges = {found.edge for found in optima} - {None}
+    edges = sorted({found.edge for found in optima if found.edge is not None})
     return BestRate(
         labels=labels,
         lr=10**logs.mean,
         lr_error=math.hypot(spread, resolution),
         final_loss=losses.mean,
         final_loss_error=losses.stderr,
-        edge=sorted(edges)[0] if edges else None,  # type: ignore[type-var]
+        edge=edges[0] if edges else None,
         spacing=spacing,
         n_seeds=len(optima),
         status=Status.FINISHED,

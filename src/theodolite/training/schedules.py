@@ -4,6 +4,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from theodolite.core import ConfigError
@@ -63,17 +64,22 @@ class AtSteps:
 
     def __post_init__(self) -> None:
         try:
-            steps = frozenset(operator.index(step) for step in self.steps)
+            steps = {operator.index(step) for step in self.steps}
         except TypeError:
-            steps = frozenset({-1})
+            steps = {-1}
         if min(steps, default=0) < 0:
             raise ConfigError(f"steps {self.steps!r}: pass whole numbers from 0 up")
-        object.__setattr__(self, "steps", steps)
+        # In order, so that the same steps read the same wherever they are written.
+        object.__setattr__(self, "steps", tuple(sorted(steps)))
         _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
         """Say whether the step is one of them."""
-        return step in self.steps  # type: ignore[operator]
+        return step in self._chosen
+
+    @cached_property
+    def _chosen(self) -> frozenset[int]:
+        return frozenset(self.steps)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ class AtLosses:
     @property
     def levels(self) -> tuple[float, ...]:
         """The levels, largest first."""
-        return self.losses  # type: ignore[return-value]
+        return tuple(self.losses)
 
     def due(self, step: int) -> bool:
         """No step is due by its number."""

@@ -120,15 +120,19 @@ def beside(
 
 
 def largest_difference(rows: Rows) -> float | None:
-    """Return the largest relative difference between value and committed value."""
+    """Return the largest relative difference between value and committed value.
+
+    A number smaller than its own error is compared on the scale of that error: what is
+    zero to rounding agrees with zero.
+    """
     pairs = [
-        (row["value"], row["committed"])
+        (row["value"], row["committed"], row.get("error"))
         for row in rows
         if isinstance(row.get("committed"), int | float)
     ]
     if not pairs:
         return None
-    return max(_relative(value, kept) for value, kept in pairs)
+    return max(_relative(*pair) for pair in pairs)
 
 
 def _table(rows: Rows) -> list[str]:
@@ -163,10 +167,10 @@ def _key(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
     return tuple((name, row.get(name)) for name in names)
 
 
-def _relative(value: Any, kept: float) -> float:
+def _relative(value: Any, kept: float, error: float | None) -> float:
     if not isinstance(value, int | float):
         return math.inf  # one of the two diverged, the other did not
-    scale = max(abs(value), abs(kept))
+    scale = max(abs(value), abs(kept), error or 0.0)
     return abs(value - kept) / scale if scale else 0.0
 
 

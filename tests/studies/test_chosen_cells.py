@@ -1,0 +1,32 @@
+"""How far new values are from committed ones."""
+
+import math
+
+import pytest
+
+from theodolite.core import Rows
+from theodolite.studies.chosen_cells import largest_difference
+
+
+def row(value, committed, error=None):
+    return {"quantity": "q", "value": value, "committed": committed, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("rows", "apart"),
+    [
+        ([row(2.0, 2.0), row(1.0, 0.9)], 0.1),
+        ([row(0.0, 0.0)], 0.0),
+        # Both are zero to rounding, and a difference beyond that is still seen.
+        ([row(-5e-17, 0.0, 1e-13)], 5e-4),
+        ([row(0.1, 0.0, 1e-13)], 1.0),
+        ([row(20.0, 10.0, 0.7)], 0.5),
+        ([row(None, 1.0)], math.inf),
+    ],
+)
+def test_differences_are_relative_to_the_value_or_its_error(rows, apart):
+    assert largest_difference(Rows(rows)) == pytest.approx(apart)
+
+
+def test_nothing_committed_is_nothing_to_compare():
+    assert largest_difference(Rows([{"quantity": "q", "value": 1.0}])) is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.studies.test_li2016demystifying import altered, const, first, rows_of, shift
+from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
 from theodolite.core import Blueprint, Rows, condition_of
 from theodolite.networks import draw_weights
 from theodolite.studies import find
@@ -78,23 +78,10 @@ WORLDS = [
 
 
 @pytest.mark.parametrize(
-    ("name", "side", "quantity", "labels", "change"),
-    WORLDS,
-    ids=[f"{w[0]}-{w[2]}-{i}" for i, w in enumerate(WORLDS)],
+    "world", WORLDS, ids=[f"{w[0]}-{i}" for i, w in enumerate(WORLDS)]
 )
-def test_each_verdict_turns_in_another_world(
-    name, side, quantity, labels, change, smoke
-):
-    study, predicted, measured = smoke
-    check = claim_named(study, name).check
-    before = check(predicted, measured)
-    if side == "m":
-        measured = altered(measured, quantity, change, **labels)
-    else:
-        predicted = altered(predicted, quantity, change, **labels)
-    after = check(predicted, measured)
-    assert after.outcome != before.outcome
-    assert after.because != before.because
+def test_each_verdict_turns_in_another_world(world, smoke_root):
+    check_world(smoke_root, "along_training", world)
 
 
 def test_single_runs_that_cross_are_counted(smoke):

@@ -14,10 +14,11 @@ def rows_of(root, name):
 
 
 def altered(rows, quantity, change, **labels):
-    """Return the rows with the values of one quantity changed."""
+    """Return the rows with the values of a quantity, or of several, changed."""
+    named = quantity if isinstance(quantity, tuple) else (quantity,)
     found = []
     for row in rows:
-        match = row.get("quantity") == quantity and all(
+        match = row.get("quantity") in named and all(
             row.get(key) == value for key, value in labels.items()
         )
         found.append({**row, "value": change(row)} if match else row)

@@ -7,7 +7,7 @@ slot of its own: no atomics, so the same numbers come out every time.
 
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
 # pyright: reportPossiblyUnboundVariable=false, reportOptionalMemberAccess=false
-# pyright: reportOperatorIssue=false
+# pyright: reportOperatorIssue=false, reportMissingImports=false
 
 from __future__ import annotations
 

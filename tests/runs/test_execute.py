@@ -152,6 +152,15 @@ def test_a_cell_that_kills_twice_fails_and_the_others_finish(tmp_path, folder, p
     assert (tmp_path / "mark").read_text() == "killed\n" * 2
 
 
+@pytest.fixture
+def interruptible():
+    """Heed interrupts, which a shell makes its background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("local", [True, False])
 def test_an_interrupt_keeps_what_is_finished(tmp_path, folder, pool, local):
     log = tmp_path / "log"

@@ -31,11 +31,12 @@ MAY_IMPORT = {
     "studies": BELOW_STUDIES,
     "survey": BELOW_STUDIES,
     "report": {"core", "figures", "runs"},
-    "cli": {"core", "data", "runs", "studies", "survey", "report"},
+    "cli": {"core", "data", "runs", "studies", "survey", "report", "cli_output"},
+    "cli_output": {"core"},
     "__init__": set(),
     "__main__": {"cli"},
 }
-WITHOUT_TORCH = {"core", "theory", "figures", "runs", "report", "cli"}
+WITHOUT_TORCH = {"core", "theory", "figures", "runs", "report", "cli", "cli_output"}
 
 
 def imports(tree):

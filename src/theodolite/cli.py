@@ -1,6 +1,5 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
-import json
 import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -10,6 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from theodolite import __version__
+from theodolite.cli_output import (
+    claim_rows,
+    print_claims,
+    print_json,
+    print_summary,
+)
 
 if TYPE_CHECKING:
     from theodolite.runs import Executor
@@ -80,9 +85,9 @@ def list_studies(
                 }
             )
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
-        _print_claims(rows)
+        print_claims(rows)
 
 
 @app.command()
@@ -165,7 +170,7 @@ def run(
                 cell, root=out, pool=pool, progress=progress, trackers=tracking
             )
         if as_json:
-            _print_json(chosen.to_dict())
+            print_json(chosen.to_dict())
         else:
             typer.echo(chosen.to_text())
         return
@@ -178,11 +183,11 @@ def run(
             except TheodoliteError as error:
                 problems.append(str(error))
                 continue
-            rows += _claim_rows(finished.summary)
+            rows += claim_rows(finished.summary)
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
-        _print_claims(rows)
+        print_claims(rows)
     if problems:
         more = f" (and {len(problems) - 1} more studies)" if len(problems) > 1 else ""
         raise RunError(f"{problems[0]}{more}")
@@ -218,18 +223,9 @@ def show(
         for file in figure["files"]
     ]
     if as_json:
-        _print_json({**summary, "folder": str(folder.path), "figure_paths": paths})
+        print_json({**summary, "folder": str(folder.path), "figure_paths": paths})
         return
-    typer.echo(f"{entry.full_name}: {summary['study']['title']}")
-    typer.echo(
-        f"scale {summary['scale']}, judged {summary['judged']}, "
-        f"{summary['cost']['cpu_s']:.1f} s of processor time\n"
-    )
-    for claim in summary["claims"]:
-        typer.echo(f"{claim['verdict']:<9} {claim['claim']} ({claim['place']})")
-        typer.echo(f"          {claim['because']}")
-        for label, number in claim["numbers"].items():
-            typer.echo(f"          {label}: {_number(number)}")
+    print_summary(summary)
     for path in paths:
         typer.echo(f"figure {path}")
 
@@ -247,7 +243,7 @@ def report(
 
     path = write_report(out, to)
     if as_json:
-        _print_json({"report": str(path)})
+        print_json({"report": str(path)})
     else:
         typer.echo(f"wrote {path}")
 
@@ -266,7 +262,7 @@ def list_data(
     _use_data(data)
     listings = available(verify=verify)
     if as_json:
-        _print_json([listing.to_dict() for listing in listings])
+        print_json([listing.to_dict() for listing in listings])
         return
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
@@ -354,66 +350,6 @@ def _executor(
     if jobs == 0:
         return nullcontext(InProcess(initialise=prepare_worker))
     return Pool(jobs, initialise=prepare_worker)
-
-
-def _claim_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    wanted = ("claim", "place", "kind", "statement", "verdict", "because", "numbers")
-    return [
-        {
-            "paper": summary["paper"]["name"],
-            "study": summary["study"]["name"],
-            "scale": summary["scale"],
-            **{key: claim[key] for key in wanted},
-        }
-        for claim in summary["claims"]
-    ]
-
-
-def _print_json(value: Any) -> None:
-    from theodolite.core import strict
-
-    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=False))
-
-
-def _print_claims(rows: list[dict[str, Any]]) -> None:
-    """Print claims by study, then how many hold."""
-    colours = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
-    width = max((len(row["claim"]) for row in rows), default=0)
-    last = None
-    for row in rows:
-        name = f"{row['paper']}/{row['study']}"
-        if name != last:
-            typer.echo(f"{name}{' (' + row['scale'] + ')' if row['scale'] else ''}")
-            last = name
-        verdict = row["verdict"] or "not run"
-        mark = typer.style(f"{verdict:<9}", fg=colours.get(verdict))
-        kind = "erratum" if row["kind"] == "erratum" else ""
-        typer.echo(f"  {mark} {row['claim']:<{width}}  {kind:<7}  {row['place']}")
-    if rows:
-        typer.echo(_tally(rows))
-
-
-def _tally(rows: list[dict[str, Any]]) -> str:
-    claims = [row["verdict"] for row in rows if row["kind"] == "claim"]
-    errata = [row["verdict"] for row in rows if row["kind"] == "erratum"]
-    parts = [
-        f"{claims.count('HOLDS')} hold",
-        f"{claims.count('FAILS')} fail",
-        f"{claims.count('UNDECIDED')} undecided",
-    ]
-    if None in claims:
-        parts.append(f"{claims.count(None)} not run")
-    return (
-        f"{len(claims)} claims: {', '.join(parts)}; "
-        f"{errata.count('HOLDS')} of {len(errata)} errata confirmed"
-    )
-
-
-def _number(number: dict[str, float | None]) -> str:
-    value, error = number["value"], number["error"]
-    if value is None:
-        return "not finite"
-    return f"{value:.6g}" if error is None else f"{value:.6g} ± {error:.2g}"
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ def test_a_verdict_is_json_with_value_and_error_of_every_number():
             "mean": {"value": 1.5, "error": None},
             "none": {"value": None, "error": None},
         },
+        "rests_on": "",
     }
     assert type(verdict.to_dict()["outcome"]) is str
     assert Verdict(outcome=Outcome.HOLDS, because="so").to_dict()["numbers"] == {}

@@ -72,8 +72,7 @@ def test_an_erratum_that_is_not_confirmed_is_said_to_be(summaries):
 
 
 def test_verdicts_on_committed_rows_are_counted(summaries):
-    because = "the norm falls with depth, by the committed run"
-    run = changed(summaries[0], "two_shortcut_constant", because=because)
+    run = changed(summaries[0], "two_shortcut_constant", rests_on="committed")
     words = part(render([run]), "balance")
     assert "1 of the verdicts rest on paper-scale rows" in words
     assert "Conditioning at the initial point (1)" in words

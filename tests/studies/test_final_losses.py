@@ -13,7 +13,6 @@ from theodolite.studies.li2016demystifying import (
     final_losses_linear,
     final_losses_relu,
 )
-from theodolite.studies.li2016demystifying.committed_rows import KIND, committed_rows
 from theodolite.studies.li2016demystifying.final_losses_cells import (
     NETWORKS,
     cells,
@@ -53,7 +52,7 @@ TINY = RateConfig(
 def committed(module):
     """Return predicted rows of the smallest scale, and the committed rows."""
     study = module.STUDY
-    return study.predict(study.presets["smoke"]), committed_rows(module.COMMITTED)
+    return study.predict(study.presets["smoke"]), module.RUN.rows()
 
 
 @pytest.fixture(scope="module")
@@ -253,6 +252,17 @@ def test_a_flat_optimum_on_the_edge_is_no_obstacle(rows):
     )
 
 
+def test_a_run_lost_at_the_rate_of_the_claim_decides_nothing(rows):
+    predicted, measured = rows["linear"]
+    lost = altered(
+        measured, "mean_excess", lambda row: int(abs(row["rate"] + 1) < 1e-9),
+        column="diverged", depth=24, network="two_shortcut",
+    )  # fmt: skip
+    verdict = claim("linear", "three-shortcut-stuck").check(predicted, lost)
+    assert verdict.outcome == "UNDECIDED"
+    assert "at depth 24 not all runs at a rate of 0.1 ended" in verdict.because
+
+
 def test_rates_are_not_compared_where_all_end_alike(rows):
     numbers = (
         claim("relu", "two-shortcut-higher-rates-relu").check(*rows["relu"]).numbers
@@ -279,13 +289,14 @@ def test_networks_beside_enter_no_claim(rows):
 
 def test_committed_rows_are_judged_first_and_named(rows):
     predicted, measured = rows["relu"]
-    own = Rows({**row, "kind": "trained"} for row in measured)
+    own = Rows({**row, "source": "trained"} for row in measured)
     check = claim("relu", "deeper-relu-is-better").check
-    assert "runs of this scale, 10 networks" in check(predicted, own).because
+    assert check(predicted, own).rests_on == ""
     rising = altered(measured, "final_loss", power(0.1, 0.2), **TWO)
     verdict = check(predicted, own + rising)
     assert verdict.outcome == "FAILS"
-    assert "committed runs at paper scale" in verdict.because
+    assert verdict.rests_on == "committed"
+    assert "by the committed run, 10 networks a point" in verdict.because
 
 
 def test_committed_rows_have_their_own_optimum(rows):
@@ -387,8 +398,15 @@ class TestNetworks:
         )
         threes = [c["depth"] for c in cells(config) if c["network"] == "three_shortcut"]
         assert threes == [12, 6]
-        assert all(c["kind"] != KIND for c in cells(config))
-        assert cells(replace(config, committed="x"))[-1] == {"kind": KIND}
+        assert all(c["source"] == "trained" for c in cells(config))
+
+    @pytest.mark.parametrize("kind", STUDIES)
+    def test_committed_rows_have_a_cell_of_their_own(self, kind):
+        study, run = STUDIES[kind].STUDY, STUDIES[kind].RUN
+        quick, paper = (study.presets[scale] for scale in ("quick", "paper"))
+        assert study.cells(quick)[-1] == {"source": "committed"}
+        assert study.measure(quick, {"source": "committed"}) == run.rows()
+        assert {"source": "committed"} not in study.cells(paper)
 
     def test_networks_beside_have_depths_of_their_own(self):
         config = replace(
@@ -403,7 +421,7 @@ class TestNetworks:
     @pytest.mark.parametrize("name", ["one_shortcut", "three_shortcut"])
     def test_networks_beside_have_relus_at_every_middle(self, name, data):
         config = replace(TINY, mid="relu", steps=20, rungs=2)
-        cell = {"kind": "trained", "network": name, "depth": 3}
+        cell = {"source": "trained", "network": name, "depth": 3}
         found = train_cell(config, cell, data).where(quantity="final_loss")
         mid = "identity" if name == "one_shortcut" else "relu"
         plan = Blueprint(width=10, depth=3, mid=mid, **NETWORKS[name])
@@ -438,7 +456,7 @@ class TestNetworks:
 
     def test_strategies_agree(self):
         config = replace(TINY, steps=20, rungs=2)
-        cell = {"kind": "trained", "network": "xavier", "depth": 4}
+        cell = {"source": "trained", "network": "xavier", "depth": 4}
         auto, plain = (
             train_cell(config, cell, inputs(config), strategy=strategy)
             for strategy in ("auto", "plain")
@@ -455,7 +473,7 @@ def test_rows_carry_their_error(kind, rows):
 @pytest.mark.parametrize("kind", STUDIES)
 def test_drawings_come_from_rows(kind, rows):
     study = STUDIES[kind].STUDY
-    own = Rows({**row, "kind": "trained"} for row in rows[kind][1])
+    own = Rows({**row, "source": "trained"} for row in rows[kind][1])
     for drawing in study.drawings:
         names = legend(drawing, rows[kind][0], own)
         assert "2-shortcut" in names

@@ -39,11 +39,19 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """An outcome, the numbers that decided it, and the reason in one sentence."""
+    """An outcome, the numbers that decided it, and the reason in one sentence.
+
+    Attributes:
+        outcome: What the numbers say.
+        because: The reason.
+        numbers: What decided.
+        rests_on: Name of other rows than the run's own that decided, if so.
+    """
 
     outcome: Outcome
     because: str
     numbers: Mapping[str, Number | float | int] = field(default_factory=dict)
+    rests_on: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; every number has ``value`` and ``error``."""
@@ -56,6 +64,7 @@ class Verdict:
                 "outcome": str(self.outcome),
                 "because": self.because,
                 "numbers": numbers,
+                "rests_on": self.rests_on,
             }
         )
 

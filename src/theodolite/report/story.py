@@ -8,9 +8,6 @@ from typing import Any
 from theodolite.core import Kind, Outcome
 from theodolite.report.summary import Judged, Summary
 
-# How studies say, in the reason of a verdict, that it rests on rows that come with the
-# package and not on those of the run.
-_COMMITTED = "committed run"
 _FIRST = 2
 
 
@@ -44,7 +41,7 @@ def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         study["run"].title
         for study in studies
         for entry in study["claims"]
-        if rests_on_committed(entry["claim"])
+        if entry["claim"].rests_on
     )
     return {
         "total": len(claims),
@@ -80,11 +77,6 @@ def story(studies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return chapters
-
-
-def rests_on_committed(claim: Judged) -> bool:
-    """Whether a verdict was reached on rows that come with the package."""
-    return _COMMITTED in claim.because
 
 
 def capital(text: str) -> str:

@@ -11,7 +11,11 @@ from theodolite.core import Kind, Outcome, RunError
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One claim with its verdict; ``numbers`` maps a name to value and error."""
+    """One claim with its verdict.
+
+    ``numbers`` maps a name to value and error; ``rests_on`` names other rows than the
+    run's own that decided, if so.
+    """
 
     name: str
     place: str
@@ -23,6 +27,7 @@ class Judged:
     verdict: Outcome
     because: str
     numbers: Mapping[str, tuple[float | None, float | None]]
+    rests_on: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +186,7 @@ def _claim(data: Mapping[str, Any]) -> Judged:
             str(name): (_number(one["value"]), _number(one.get("error")))
             for name, one in (data.get("numbers") or {}).items()
         },
+        rests_on=str(data.get("rests_on") or ""),
     )
 
 

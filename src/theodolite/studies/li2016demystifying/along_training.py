@@ -17,9 +17,10 @@ import numpy as np
 
 from theodolite import training
 from theodolite.core import Blueprint, Row, Rows
+from theodolite.studies.committed_first import drawn, drawn_own, judged, own
+from theodolite.studies.committed_run import CommittedRun
 from theodolite.studies.li2016demystifying import (
     along_training_claims,
-    along_training_committed,
     along_training_figure,
 )
 from theodolite.studies.li2016demystifying.along_training_states import (
@@ -38,6 +39,7 @@ from theodolite.theory import (
     moments,
 )
 
+RUN = CommittedRun(__package__ or "", "along_training")
 # As at initialisation (figure 4), each with a rate below two over its largest
 # curvature on the way.
 KINDS: dict[str, dict[str, Any]] = {
@@ -100,7 +102,7 @@ SMOKE = Config(
     run_steps=150,
     every=10,
 )
-QUICK = Config(n_seeds=4, committed=along_training_committed.digest())
+QUICK = Config(n_seeds=4, committed=RUN.digest())
 PAPER = Config(
     n_seeds=10,
     dataset="mnist",
@@ -131,8 +133,7 @@ def cells(config: Config) -> list[dict[str, Any]]:
         for kind in ("xavier", "orthogonal")
         for seed in config.seeds
     ]
-    fetched = [dict(along_training_committed.CELL)] if config.committed else []
-    return [{**run, "trial": config.seed}, *found, *starts, *fetched]
+    return [{**run, "trial": config.seed}, *found, *starts, *RUN.cells(config)]
 
 
 def predict(config: Config) -> Rows:
@@ -171,7 +172,7 @@ def _first_loss(data: Moments) -> float:
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Train one network, and read its Hessian on the way; or fetch committed rows."""
     if "source" in cell:
-        return along_training_committed.rows()
+        return RUN.rows()
     x, y = whitened(config.dataset, config.width)
     plan = Blueprint(width=config.width, depth=cell["depth"], **KINDS[cell["kind"]])
     if cell["task"] == "start":
@@ -236,7 +237,7 @@ def _state(row: Row) -> Row:
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Closed form at zero beside the first state of 2-shortcut networks."""
     rows: list[Row] = []
-    measured = along_training_committed.own(measured)
+    measured = own(measured)
     for depth in measured.where(task="levels", kind="two_shortcut").levels("depth"):
         first = measured.where(task="levels", kind="two_shortcut", depth=depth, step=0)
         for name in ("largest", "small", "index"):
@@ -302,19 +303,17 @@ STUDY = Study(
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=tuple(map(along_training_committed.judged, along_training_claims.CLAIMS)),
+    claims=tuple(map(judged, along_training_claims.CLAIMS)),
     datasets=lambda config: (config.dataset,),
     drawings=(
-        *map(along_training_committed.drawn, _DRAWINGS),
-        along_training_committed.drawn_here(
+        *map(drawn, _DRAWINGS),
+        drawn_own(
             _DRAWINGS[1],
             "ratio_here",
             "The same ratio, from the networks of this run.",
         ),
     ),
-    committed=Committed(
-        along_training_committed.of_cell, ("quantity", "fraction", "step")
-    ),
+    committed=Committed(RUN.of_cell, ("quantity", "fraction", "step")),
     departures=(
         "Hessians are taken at the first step at or below each level, not at every "
         "epoch, and interpolated between those states; the distance to the nearest "

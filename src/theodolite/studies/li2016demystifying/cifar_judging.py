@@ -5,21 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from theodolite.core import Estimate, Number, Rows, estimate
-from theodolite.studies.li2016demystifying.committed_rows import KIND
 
 # Chance among ten classes: what a diverged network is worth.
 CHANCE = 0.9
 LEVEL = 0.05
 TOO_FEW = 3
-
-
-def judged(measured: Rows) -> tuple[Rows, str]:
-    """Return the rows to judge, and what they are: committed ones where there are."""
-    rows = measured.where(kind=KIND)
-    if len(rows):
-        return rows, "on CIFAR-10, by the committed run"
-    rows = measured.where(kind="trained")
-    return rows, "by the networks trained in this run"
 
 
 def longest(rows: Rows) -> Rows:

@@ -9,20 +9,16 @@ import numpy as np
 
 from theodolite import data, networks, training
 from theodolite.core import ConfigError, Row, Rows, RunError
-from theodolite.studies.li2016demystifying.committed_rows import (
-    KIND,
-    committed_cell,
-    committed_config,
-    committed_digest,
-    committed_rows,
-)
+from theodolite.studies.committed_run import COMMITTED, CommittedRun
 from theodolite.studies.study import StudyConfig
 
 if TYPE_CHECKING:
     import torch
 
 # Both figures come from the same runs, kept in one file.
-COMMITTED = "preactivation_cifar10"
+RUN = CommittedRun(
+    __package__ or "", "preactivation_cifar10", free=("depths", "shortcuts")
+)
 SHORTCUTS = (1, 2, 3, 4)
 QUANTITIES = ("test_error", "train_loss", "norm")
 Cell = Mapping[str, Any]
@@ -86,7 +82,7 @@ def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
         "n_seeds": 3,
         "device": "cuda",
         "precision": "bf16",
-        **committed_config(COMMITTED),
+        **RUN.config(),
         **own,
     }
     for name, value in planned.items():
@@ -94,27 +90,21 @@ def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
     return kind(**planned)
 
 
-def digest() -> str:
-    """Return what names the committed rows in a config."""
-    return committed_digest(COMMITTED)
-
-
 def training_cells(config: CifarConfig) -> list[dict[str, Any]]:
     """One cell a network, the deepest first, and one for committed rows."""
     found: list[dict[str, Any]] = [
-        {"kind": "trained", "shortcut": n, "depth": depth, "trial": seed}
+        {"source": "trained", "shortcut": n, "depth": depth, "trial": seed}
         for depth in sorted(config.depths, reverse=True)
         for n in config.shortcuts
         for seed in config.seeds
     ]
-    return [*found, {"kind": KIND}] if config.committed else found
+    return [*found, *RUN.cells(config)]
 
 
 def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
     """Train one network, or fetch the rows of the committed ones."""
-    if cell["kind"] == KIND:
-        rows = committed_rows(COMMITTED)
-        return rows.where(lambda row: row["shortcut"] in config.shortcuts)
+    if cell["source"] == COMMITTED:
+        return RUN.rows().where(lambda row: row["shortcut"] in config.shortcuts)
     (rows,) = train_cells(config, [cell])
     if rows[-1]["status"] == "failed":
         raise RunError(
@@ -127,7 +117,7 @@ def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
 
 def committed_network(config: CifarConfig, cell: Cell) -> Rows:
     """Return the committed rows of one network; how long it took is no result."""
-    found = committed_cell(COMMITTED, config, cell)
+    found = RUN.of_cell(config, cell)
     return found.where(lambda row: row["quantity"] != "seconds")
 
 

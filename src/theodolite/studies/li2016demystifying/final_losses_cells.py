@@ -7,7 +7,6 @@ import numpy as np
 
 from theodolite.core import Blueprint, Rows
 from theodolite.data import load, whiten
-from theodolite.studies.li2016demystifying.committed_rows import KIND, committed_rows
 from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
 from theodolite.studies.li2016demystifying.final_losses_search import Search
 from theodolite.studies.li2016demystifying.whitened import whitened
@@ -27,9 +26,9 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 
 def cells(config: RateConfig) -> list[dict[str, Any]]:
-    """One cell a network and depth, the deepest first, and one for committed rows."""
+    """One cell a network and depth, the deepest first."""
     found: list[dict[str, Any]] = [
-        {"kind": TRAINED, "network": name, "depth": depth}
+        {"source": TRAINED, "network": name, "depth": depth}
         for names, depths in (
             (config.networks, config.depths),
             (config.beside, config.beside_depths),
@@ -38,8 +37,7 @@ def cells(config: RateConfig) -> list[dict[str, Any]]:
         for name in names
         if depth % NETWORKS[name]["shortcut"] == 0
     ]
-    found.sort(key=lambda cell: -cell["depth"])
-    return [*found, {"kind": KIND}] if config.committed else found
+    return sorted(found, key=lambda cell: -cell["depth"])
 
 
 def quantity(config: RateConfig) -> str:
@@ -55,13 +53,6 @@ def inputs(config: RateConfig) -> tuple[np.ndarray, np.ndarray]:
     some = np.linspace(0, len(dataset) - 1, config.samples).astype(int)
     flat = dataset.flat()[some]
     return whiten(flat, k=config.width).apply(flat), dataset.one_hot()[some]
-
-
-def measure(config: RateConfig, cell: Mapping[str, Any], *, name: str) -> Rows:
-    """Train one network at all its rates, or fetch the committed rows."""
-    if cell["kind"] == KIND:
-        return committed_rows(name)
-    return train_cell(config, cell, inputs(config))
 
 
 def train_cell(

@@ -7,11 +7,9 @@ import numpy as np
 
 from theodolite import figures
 from theodolite.core import Rows
-from theodolite.studies.li2016demystifying.committed_rows import KIND
 from theodolite.studies.li2016demystifying.final_losses_judging import (
     NAMES,
     Losses,
-    chosen,
 )
 
 if TYPE_CHECKING:
@@ -32,19 +30,13 @@ MARKERS = 8
 
 
 def draw(predicted: Rows, measured: Rows) -> "Figure":
-    """Draw losses and rates of the runs that are judged."""
-    return _draw(_losses(predicted, chosen(measured)))
-
-
-def draw_own(predicted: Rows, measured: Rows) -> "Figure":
-    """Draw losses and rates of the runs of this scale."""
-    own = measured.where(lambda row: row["kind"] != KIND)
-    return _draw(_losses(predicted, own))
+    """Draw losses and rates against depth."""
+    return _draw(_losses(predicted, measured))
 
 
 def draw_by_rate(predicted: Rows, measured: Rows) -> "Figure":
     """Draw the mean loss against the rate, at three depths."""
-    losses = _losses(predicted, chosen(measured))
+    losses = _losses(predicted, measured)
     names = [name for name in _networks(losses) if not _beside(losses, name)]
     depths = losses.depths(*names)
     shown = [depths[0], depths[len(depths) // 2], depths[-1]]

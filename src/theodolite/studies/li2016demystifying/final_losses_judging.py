@@ -1,12 +1,11 @@
 """What the claims on figures 7 and 8 look at: rows, seeds, paired tests.
 
-The committed runs at paper scale are judged where there are any, else the run's own;
-each verdict says which. An optimal rate on the edge of the rates tried decides nothing,
+An optimal rate on the edge of the rates tried decides nothing,
 unless all rates end alike: then the loss is known, and no rate is optimal.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from theodolite.core import (
     paired_test,
     undecided,
 )
-from theodolite.studies.li2016demystifying.committed_rows import KIND
 
 # Sign flips of fewer pairs cannot reach 5 %.
 PAIRS = 6
@@ -40,12 +38,6 @@ Numbers = dict[str, Number | float | int]
 Judge = Callable[["Losses"], Verdict]
 
 
-def chosen(measured: Rows) -> Rows:
-    """Return the committed rows where there are any, else the run's own."""
-    committed = measured.where(kind=KIND)
-    return committed if len(committed) else measured
-
-
 @dataclass(frozen=True)
 class Losses:
     """Final losses and optimal rates, as the claims look at them.
@@ -61,10 +53,8 @@ class Losses:
     quantity: str
 
     def reference(self, quantity: str) -> float:
-        """Return a number of theory for the data that the judged runs saw."""
-        # Committed rows bring their own: they may be of more digits than this run.
-        own = self.rows.where(quantity=quantity)
-        return (own if len(own) else self.predicted).value(quantity=quantity)
+        """Return a number of theory."""
+        return self.predicted.value(quantity=quantity)
 
     def depths(self, *networks: str, least: int = 0) -> list[int]:
         """Return the depths at which all these networks were trained."""
@@ -188,13 +178,8 @@ def judged(
     names = tuple(networks)
 
     def check(predicted: Rows, measured: Rows) -> Verdict:
-        losses = Losses(predicted, chosen(measured), quantity)
+        losses = Losses(predicted, measured, quantity)
         why = losses.obstacle(names, least=least)
-        verdict = undecided(why, {}) if why else judge(losses)
-        scale = "the committed runs at paper scale"
-        source = scale if len(measured.where(kind=KIND)) else "the runs of this scale"
-        seeds = len(losses.rows.where(quantity=quantity).levels("trial"))
-        because = f"{verdict.because} (judged on {source}, {seeds} networks a point)"
-        return replace(verdict, because=because)
+        return undecided(why, {}) if why else judge(losses)
 
     return check

@@ -11,28 +11,27 @@ QUICK and a few minutes at PAPER: the samples enter by their moments alone.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from theodolite.core import Row, Rows, estimate
+from theodolite.studies.committed_first import chosen, drawn, drawn_own, judged
+from theodolite.studies.committed_run import COMMITTED, CommittedRun
 from theodolite.studies.li2016demystifying import (
     final_losses_cells,
     final_losses_figure,
     final_losses_linear_claims,
 )
-from theodolite.studies.li2016demystifying.committed_rows import (
-    committed_cell,
-    committed_digest,
-)
 from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
-from theodolite.studies.li2016demystifying.final_losses_judging import Losses, chosen
+from theodolite.studies.li2016demystifying.final_losses_judging import Losses
 from theodolite.studies.li2016demystifying.measuring import EPS
 from theodolite.studies.study import Committed, Drawing, Study
 from theodolite.theory import moments
 
-COMMITTED = "final_losses_linear"
+RUN = CommittedRun(
+    __package__ or "", "final_losses_linear", free=("depths", "networks")
+)
 NETWORKS = (
     "xavier",
     "orthogonal",
@@ -52,7 +51,7 @@ QUICK = RateConfig(
     depths=(6, 12, 24, 48, 96),
     rungs=5,
     lowest=-3,
-    committed=committed_digest(COMMITTED),
+    committed=RUN.digest(),
 )
 SMOKE = RateConfig(
     n_seeds=2,
@@ -62,7 +61,7 @@ SMOKE = RateConfig(
     steps=100,
     lowest=-3,
     rungs=3,
-    committed=committed_digest(COMMITTED),
+    committed=RUN.digest(),
 )
 
 
@@ -83,13 +82,17 @@ def predict(config: RateConfig) -> Rows:
 
 def measure(config: RateConfig, cell: Mapping[str, Any]) -> Rows:
     """Train one network at one depth over all rates and seeds."""
-    return final_losses_cells.measure(config, cell, name=COMMITTED)
+    if cell["source"] == COMMITTED:
+        return RUN.rows()
+    return final_losses_cells.train_cell(
+        config, cell, final_losses_cells.inputs(config)
+    )
 
 
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Optimal loss beside the final loss of 2-shortcut networks."""
     rows: list[Row] = []
-    losses = Losses(predicted, chosen(measured), "excess")
+    losses = Losses(*chosen(predicted, measured), "excess")
     optimum = losses.reference("optimal_loss")
     for depth in losses.depths("two_shortcut"):
         mean = estimate(10 ** losses.logs("two_shortcut", depth))
@@ -102,6 +105,27 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
             }
         )
     return rows
+
+
+_DRAWINGS = (
+    Drawing(
+        "final_losses",
+        "Left: mean over networks of the logarithm of the excess over the optimal "
+        "loss after training, at the rate with the least mean loss; bands one "
+        "standard error. Dotted: a network that outputs zero. Right: that rate; "
+        "bands are its spread over resampled seeds. Hollow: final losses at best "
+        "and worst rate lie within a tenth, so that no rate is best. Committed "
+        "runs at paper scale where the package has them, else those of this "
+        "scale.",
+        final_losses_figure.draw,
+    ),
+    Drawing(
+        "by_rate",
+        "Mean excess against the learning rate at three depths, rates at which no "
+        "run diverged; bands one standard error over networks.",
+        final_losses_figure.draw_by_rate,
+    ),
+)
 
 
 STUDY = Study(
@@ -117,38 +141,19 @@ STUDY = Study(
         "how tens of thousands of runs take minutes."
     ),
     presets={"smoke": SMOKE, "quick": QUICK, "paper": PAPER},
-    cells=final_losses_cells.cells,
+    cells=lambda config: [*final_losses_cells.cells(config), *RUN.cells(config)],
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=final_losses_linear_claims.CLAIMS,
+    claims=tuple(map(judged, final_losses_linear_claims.CLAIMS)),
     datasets=lambda config: (config.dataset,),
-    committed=Committed(
-        partial(committed_cell, COMMITTED), ("quantity", "trial", "rate")
-    ),
+    committed=Committed(RUN.of_cell, ("quantity", "trial", "rate")),
     drawings=(
-        Drawing(
-            "final_losses",
-            "Left: mean over networks of the logarithm of the excess over the optimal "
-            "loss after training, at the rate with the least mean loss; bands one "
-            "standard error. Dotted: a network that outputs zero. Right: that rate; "
-            "bands are its spread over resampled seeds. Hollow: final losses at best "
-            "and worst rate lie within a tenth, so that no rate is best. Committed "
-            "runs at paper scale where the package has them, else those of this "
-            "scale.",
-            final_losses_figure.draw,
+        drawn(_DRAWINGS[0]),
+        drawn_own(
+            _DRAWINGS[0], "this_scale", "The same from the runs of this scale alone."
         ),
-        Drawing(
-            "this_scale",
-            "The same from the runs of this scale alone.",
-            final_losses_figure.draw_own,
-        ),
-        Drawing(
-            "by_rate",
-            "Mean excess against the learning rate at three depths, rates at which no "
-            "run diverged; bands one standard error over networks.",
-            final_losses_figure.draw_by_rate,
-        ),
+        drawn(_DRAWINGS[1]),
     ),
     departures=(
         "The paper gives neither depths nor rates: depths are multiples of 6, at which "

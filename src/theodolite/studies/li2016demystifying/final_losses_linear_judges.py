@@ -1,5 +1,7 @@
 """How the claims on figure 7 are judged from rows."""
 
+import math
+
 import numpy as np
 
 from theodolite.core import Number, Verdict, holds_if, undecided
@@ -185,13 +187,16 @@ def _list(parts: dict[str, Number]) -> str:
     return "; ".join(parts)
 
 
-def _left(losses: Losses, network: str, depth: int, highest: float = RATE) -> Number:
-    """Return the share of the first excess that is left at a rate."""
+def _left(losses: Losses, network: str, depth: int, rate: float = RATE) -> Number:
+    """Return the share of the first excess that is left at a rate.
+
+    NaN where a network diverges at it, or where it was not tried.
+    """
     rows = losses.means(network, depth)
-    rate = max((r for r in rows.column("rate") if r <= highest), default=None)
-    if rate is None:
+    rows = rows.where(lambda row: math.isclose(row["rate"], rate, abs_tol=1e-9))
+    if not len(rows):
         return Number(float("nan"))
-    row = rows.only(rate=rate)
+    (row,) = rows
     start = losses.reference("start_excess")
     return Number(row["value"] / start, row["error"] / start)
 
@@ -203,6 +208,10 @@ def stuck(losses: Losses) -> Verdict:
         {depth: _left(losses, name, depth) for depth in depths}
         for name in ("two_shortcut", "three_shortcut")
     )
+    lost = [d for d in depths if math.isnan(two[d].value + three[d].value)]
+    if lost:
+        places = ", ".join(map(str, lost))
+        return undecided(f"at depth {places} not all runs at a rate of 0.1 ended", {})
     most = max(depths, key=lambda depth: two[depth].value)
     numbers: Numbers = {
         f"most that 2-shortcut keeps, depth {most}": two[most],
@@ -212,7 +221,8 @@ def stuck(losses: Losses) -> Verdict:
         gap, _ = losses.gap("three_shortcut", "two_shortcut", depth)
         numbers[f"decades between them at their best rates, depth {depth}"] = gap
         low = _left(losses, "three_shortcut", depth, -1.4)
-        numbers[f"what 3-shortcut keeps at a rate of 0.04, depth {depth}"] = low
+        if not math.isnan(low.value):
+            numbers[f"what 3-shortcut keeps at a rate of 0.04, depth {depth}"] = low
     return holds_if(
         two[most].value < TRAINS and min(n.value for n in three.values()) > STUCK,
         numbers,

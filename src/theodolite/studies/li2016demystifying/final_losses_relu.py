@@ -11,28 +11,25 @@ six minutes of an H200 at PAPER.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from theodolite.core import Row, Rows, estimate
+from theodolite.studies.committed_first import chosen, drawn, drawn_own, judged
+from theodolite.studies.committed_run import COMMITTED, CommittedRun
 from theodolite.studies.li2016demystifying import (
     final_losses_cells,
     final_losses_figure,
     final_losses_relu_claims,
 )
-from theodolite.studies.li2016demystifying.committed_rows import (
-    committed_cell,
-    committed_digest,
-)
 from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
-from theodolite.studies.li2016demystifying.final_losses_judging import Losses, chosen
+from theodolite.studies.li2016demystifying.final_losses_judging import Losses
 from theodolite.studies.li2016demystifying.measuring import EPS
 from theodolite.studies.study import Committed, Drawing, Study
 from theodolite.theory import moments
 
-COMMITTED = "final_losses_relu"
+RUN = CommittedRun(__package__ or "", "final_losses_relu", free=("depths", "networks"))
 NETWORKS = ("xavier", "orthogonal", "two_shortcut")
 # Not in the paper: units of one matrix have no ReLU, units of three have two.
 BESIDE = ("one_shortcut", "three_shortcut")
@@ -62,7 +59,7 @@ QUICK = RateConfig(
     stride=2,
     reach=2,
     dtype="float32",
-    committed=committed_digest(COMMITTED),
+    committed=RUN.digest(),
 )
 SMOKE = RateConfig(
     n_seeds=2,
@@ -77,7 +74,7 @@ SMOKE = RateConfig(
     scouts=1,
     stride=2,
     reach=2,
-    committed=committed_digest(COMMITTED),
+    committed=RUN.digest(),
 )
 
 
@@ -92,13 +89,17 @@ def predict(config: RateConfig) -> Rows:
 
 def measure(config: RateConfig, cell: Mapping[str, Any]) -> Rows:
     """Train one network at one depth over rates and seeds."""
-    return final_losses_cells.measure(config, cell, name=COMMITTED)
+    if cell["source"] == COMMITTED:
+        return RUN.rows()
+    return final_losses_cells.train_cell(
+        config, cell, final_losses_cells.inputs(config)
+    )
 
 
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Loss of the best linear map beside what 2-shortcut networks reach."""
     rows: list[Row] = []
-    losses = Losses(predicted, chosen(measured), "final_loss")
+    losses = Losses(*chosen(predicted, measured), "final_loss")
     optimum = losses.reference("linear_optimum")
     for depth in losses.depths("two_shortcut"):
         mean = estimate(10 ** losses.logs("two_shortcut", depth))
@@ -113,6 +114,28 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
     return rows
 
 
+_DRAWINGS = (
+    Drawing(
+        "final_losses",
+        "Left: mean over networks of the logarithm of the final loss, at the rate "
+        "with the least mean loss; bands one standard error. Dotted: a network "
+        "that outputs zero. Right: that rate; bands are its spread over resampled "
+        "seeds. Hollow: final losses at best and worst rate lie within a tenth, "
+        "so that no rate is best. Dashed: networks that the paper leaves out, "
+        "since they have none (1-shortcut) or other numbers of ReLUs "
+        "(3-shortcut). Committed runs at paper scale where the package has them, "
+        "else those of this scale.",
+        final_losses_figure.draw,
+    ),
+    Drawing(
+        "by_rate",
+        "Mean final loss against the learning rate at three depths, rates at which "
+        "no run diverged; bands one standard error over networks.",
+        final_losses_figure.draw_by_rate,
+    ),
+)
+
+
 STUDY = Study(
     title="Figure 8: final losses and best learning rates with ReLUs at mid positions",
     summary=(
@@ -125,39 +148,19 @@ STUDY = Study(
         "optimum moves, until it lies inside."
     ),
     presets={"smoke": SMOKE, "quick": QUICK, "paper": PAPER},
-    cells=final_losses_cells.cells,
+    cells=lambda config: [*final_losses_cells.cells(config), *RUN.cells(config)],
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=final_losses_relu_claims.CLAIMS,
+    claims=tuple(map(judged, final_losses_relu_claims.CLAIMS)),
     datasets=lambda config: (config.dataset,),
-    committed=Committed(
-        partial(committed_cell, COMMITTED), ("quantity", "trial", "rate")
-    ),
+    committed=Committed(RUN.of_cell, ("quantity", "trial", "rate")),
     drawings=(
-        Drawing(
-            "final_losses",
-            "Left: mean over networks of the logarithm of the final loss, at the rate "
-            "with the least mean loss; bands one standard error. Dotted: a network "
-            "that outputs zero. Right: that rate; bands are its spread over resampled "
-            "seeds. Hollow: final losses at best and worst rate lie within a tenth, "
-            "so that no rate is best. Dashed: networks that the paper leaves out, "
-            "since they have none (1-shortcut) or other numbers of ReLUs "
-            "(3-shortcut). Committed runs at paper scale where the package has them, "
-            "else those of this scale.",
-            final_losses_figure.draw,
+        drawn(_DRAWINGS[0]),
+        drawn_own(
+            _DRAWINGS[0], "this_scale", "The same from the runs of this scale alone."
         ),
-        Drawing(
-            "this_scale",
-            "The same from the runs of this scale alone.",
-            final_losses_figure.draw_own,
-        ),
-        Drawing(
-            "by_rate",
-            "Mean final loss against the learning rate at three depths, rates at which "
-            "no run diverged; bands one standard error over networks.",
-            final_losses_figure.draw_by_rate,
-        ),
+        drawn(_DRAWINGS[1]),
     ),
     departures=(
         "Appendix B puts the ReLUs of plain networks where those of 2-shortcut ones "

@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from theodolite.core import Row, Rows, estimate
+from theodolite.studies.committed_first import judged
+from theodolite.studies.committed_run import COMMITTED
 from theodolite.studies.li2016demystifying import (
     shortcut_depth_cifar_claims,
     shortcut_depth_cifar_figure,
 )
 from theodolite.studies.li2016demystifying.cifar_training import (
-    COMMITTED,
+    RUN,
     CifarConfig,
     committed_network,
-    digest,
     measure_cell,
     paper_config,
     plan_of,
     training_cells,
-)
-from theodolite.studies.li2016demystifying.committed_rows import (
-    KIND,
-    committed_rows,
 )
 from theodolite.studies.study import Committed, Drawing, Study
 
@@ -50,7 +47,7 @@ SMOKE = Config(
     batch_size=64,
     padding=1,
     flip=False,
-    committed=digest(),
+    committed=RUN.digest(),
 )
 QUICK = Config(
     n_seeds=3,
@@ -62,7 +59,7 @@ QUICK = Config(
     batch_size=64,
     padding=1,
     flip=False,
-    committed=digest(),
+    committed=RUN.digest(),
 )
 PAPER = paper_config(Config)
 
@@ -71,16 +68,16 @@ def predict(config: Config) -> Rows:
     """Count the parameters of every network by formula."""
     rows = _counts(config, "trained", config.depths)
     if config.committed:
-        depths = tuple(committed_rows(COMMITTED).levels("depth"))
-        rows += _counts(PAPER, KIND, depths)
+        depths = tuple(RUN.rows().levels("depth"))
+        rows += _counts(PAPER, COMMITTED, depths)
     return Rows(rows)
 
 
-def _counts(config: Config, kind: str, depths: tuple[int, ...]) -> list[Row]:
+def _counts(config: Config, source: str, depths: tuple[int, ...]) -> list[Row]:
     return [
         {
             "quantity": "parameters",
-            "kind": kind,
+            "source": source,
             "depth": depth,
             "value": plan_of(config, {"depth": depth, "shortcut": 1}).parameters,
             "error": 0.0,
@@ -98,11 +95,11 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Parameters by formula beside those counted."""
     rows: list[Row] = []
     for row in predicted.where(quantity="parameters"):
-        labels = {"kind": row["kind"], "depth": row["depth"]}
+        labels = {"source": row["source"], "depth": row["depth"]}
         found = measured.where(quantity="parameters", **labels)
         if len(found):
             counted = estimate(found.values())
-            where = "CIFAR-10" if row["kind"] == KIND else "this run"
+            where = "CIFAR-10" if row["source"] == COMMITTED else "this run"
             rows.append(
                 {
                     "label": f"parameters, depth {row['depth']}, {where}",
@@ -116,7 +113,7 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
 
 def _beyond() -> tuple[str, ...]:
     """Say which committed networks are not of the paper scale's depths."""
-    rows = committed_rows(COMMITTED).where(quantity="parameters")
+    rows = RUN.rows().where(quantity="parameters")
     rows = rows.where(lambda row: row["depth"] not in PAPER.depths)
     if not len(rows):
         return ()
@@ -146,7 +143,10 @@ STUDY = Study(
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=shortcut_depth_cifar_claims.CLAIMS,
+    claims=(
+        *shortcut_depth_cifar_claims.BOTH,
+        *map(judged, shortcut_depth_cifar_claims.CLAIMS),
+    ),
     datasets=lambda config: (config.dataset,),
     committed=Committed(committed_network, ("quantity", "epoch")),
     drawings=(

@@ -6,24 +6,24 @@ import numpy as np
 
 from theodolite import figures
 from theodolite.core import Rows
+from theodolite.studies.committed_run import COMMITTED
 from theodolite.studies.li2016demystifying.cifar_judging import final_errors, longest
-from theodolite.studies.li2016demystifying.committed_rows import KIND
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = ("1", "2", "3", "4")
-TITLES = {KIND: "CIFAR-10 (committed run)", "trained": "this run"}
+TITLES = {COMMITTED: "CIFAR-10 (committed run)", "trained": "this run"}
 
 
 def draw(predicted: Rows, measured: Rows) -> "Figure":
     """Draw the error against depth, a panel for each set of rows."""
-    kinds = [k for k in (KIND, "trained") if len(measured.where(kind=k))]
+    shown = [s for s in TITLES if len(measured.where(source=s))]
     figure, panels = figures.new_figure(
-        7.2 if len(kinds) > 1 else 5.6, 3.6, panels=(1, max(1, len(kinds)))
+        7.2 if len(shown) > 1 else 5.6, 3.6, panels=(1, max(1, len(shown)))
     )
-    for panel, kind in zip(panels, kinds, strict=False):
-        errors = final_errors(longest(measured.where(kind=kind)))
+    for panel, source in zip(panels, shown, strict=False):
+        errors = final_errors(longest(measured.where(source=source)))
         depths = sorted({depth for _, depth in errors})
         for place, name in enumerate(NAMES):
             mine = [d for d in depths if errors.get((int(name), d))]
@@ -41,7 +41,7 @@ def draw(predicted: Rows, measured: Rows) -> "Figure":
             )
         if depths:
             figures.log_axis(panel, "x", base=2, ticks=depths)
-        panel.set_title(TITLES[kind])
+        panel.set_title(TITLES[source])
         panel.set_xlabel("depth (convolutions and classifier)")
         panel.set_ylabel("test error (%)")
     figures.legend(panels[-1], outside=True)

@@ -16,23 +16,20 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import Row, Rows, estimate
+from theodolite.studies.committed_first import judged
+from theodolite.studies.committed_run import COMMITTED
 from theodolite.studies.li2016demystifying import (
     weight_norms_cifar_claims,
     weight_norms_cifar_figure,
 )
 from theodolite.studies.li2016demystifying.cifar_training import (
-    COMMITTED,
+    RUN,
     CifarConfig,
     committed_network,
-    digest,
     measure_cell,
     paper_config,
     plan_of,
     training_cells,
-)
-from theodolite.studies.li2016demystifying.committed_rows import (
-    KIND,
-    committed_rows,
 )
 from theodolite.studies.study import Committed, Drawing, Study
 
@@ -55,7 +52,7 @@ SMOKE = Config(
     batch_size=64,
     padding=1,
     flip=False,
-    committed=digest(),
+    committed=RUN.digest(),
 )
 QUICK = Config(
     n_seeds=3,
@@ -67,7 +64,7 @@ QUICK = Config(
     batch_size=64,
     padding=1,
     flip=False,
-    committed=digest(),
+    committed=RUN.digest(),
 )
 PAPER = paper_config(Config, shortcuts=(2,))
 
@@ -76,12 +73,12 @@ def predict(config: Config) -> Rows:
     """Mean norms at the start: those of normal matrices of the layers' shapes."""
     rows = _initial(config, "trained", config.depths)
     if config.committed:
-        kept = committed_rows(COMMITTED).where(shortcut=2)
-        rows += _initial(PAPER, KIND, tuple(kept.levels("depth")))
+        kept = RUN.rows().where(shortcut=2)
+        rows += _initial(PAPER, COMMITTED, tuple(kept.levels("depth")))
     return Rows(rows)
 
 
-def _initial(config: Config, kind: str, depths: tuple[int, ...]) -> list[Row]:
+def _initial(config: Config, source: str, depths: tuple[int, ...]) -> list[Row]:
     r"""Return $E\lVert W\rVert_F = \sigma\,E\chi_k$ and its spread over networks.
 
     $\sigma^2 = 2/(9 c_{out})$ and $k = 9 c_{in} c_{out}$, so the norm is close to
@@ -96,7 +93,7 @@ def _initial(config: Config, kind: str, depths: tuple[int, ...]) -> list[Row]:
         k, sigma = 9 * into * out, np.sqrt(2 / (9 * out))
         chi = np.sqrt(2) * np.exp(gammaln((k + 1) / 2) - gammaln(k / 2))
         spread = np.sqrt((sigma**2 * (k - chi**2)).sum()) / len(k)
-        labels = {"quantity": "norm", "kind": kind, "depth": depth, "epoch": 0}
+        labels = {"quantity": "norm", "source": source, "depth": depth, "epoch": 0}
         value = float((sigma * chi).mean())
         rows.append({**labels, "value": value, "error": float(spread)})
     return rows
@@ -111,11 +108,11 @@ def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Norms of He's initialisation beside those at the start."""
     rows: list[Row] = []
     for row in predicted.where(quantity="norm"):
-        labels = {"kind": row["kind"], "depth": row["depth"]}
+        labels = {"source": row["source"], "depth": row["depth"]}
         found = measured.where(quantity="norm", epoch=0, **labels)
         if len(found):
             mean = estimate(found.values())
-            where = "CIFAR-10" if row["kind"] == KIND else "this run"
+            where = "CIFAR-10" if row["source"] == COMMITTED else "this run"
             rows.append(
                 {
                     "label": f"mean norm at the start, depth {row['depth']}, {where}",
@@ -142,7 +139,10 @@ STUDY = Study(
     predict=predict,
     measure=measure,
     compare=compare,
-    claims=weight_norms_cifar_claims.CLAIMS,
+    claims=(
+        *weight_norms_cifar_claims.BOTH,
+        *map(judged, weight_norms_cifar_claims.CLAIMS),
+    ),
     datasets=lambda config: (config.dataset,),
     committed=Committed(committed_network, ("quantity", "epoch")),
     drawings=(

@@ -1,8 +1,12 @@
 """The engines of one core against autograd and torch's SGD, step by step."""
 
+import os
+import platform
+import subprocess
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,6 +304,26 @@ def advance_with_short_floor(engine):
     weights = engine.place(np.zeros((2, 2, WIDTH, WIDTH)))
     each = {k: np.zeros(2) for k in ("momentum", "weight_decay", "ceiling")}
     engine.advance(weights, 0 * weights, np.ones((2, 1)), floor=np.zeros(1), **each)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions")
+@pytest.mark.parametrize(
+    ("name", "features", "register"),
+    [("haswell", "+avx,+avx2,+fma", 32), ("x86-64", "+sse2", 16)],
+)
+def test_processors_with_narrower_registers(tmp_path, name, features, register):
+    """What numba compiles for, it reads from the environment when it is loaded."""
+    chosen = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.training.other_processor"],
+        env=os.environ | chosen | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == register
 
 
 def test_numba_is_asked_for_or_done_without(monkeypatch):

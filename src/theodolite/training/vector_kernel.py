@@ -14,12 +14,20 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import extending
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 
-_FEATURES = llvm.get_host_cpu_features()
-_WIDE = bool(_FEATURES.get("avx512f"))
+
+def _features() -> set[str]:
+    """Return what the processor can that numba compiles for: this one by default."""
+    chosen = getattr(config, "CPU_FEATURES", None)
+    if chosen is None:
+        return {name for name, there in llvm.get_host_cpu_features().items() if there}
+    return {name[1:] for name in chosen.split(",") if name.startswith("+")}
+
+
+_WIDE = "avx512f" in _features()
 # Bytes of a vector register, and how many sums are kept in such registers at once.
-REGISTER = 64 if _WIDE else 32 if _FEATURES.get("avx2") else 16
+REGISTER = 64 if _WIDE else 32 if "avx2" in _features() else 16
 SUMS = 24 if _WIDE else 12
 _UNROLL = 16  # rows up to which loops are written out
 _FUSE = ("contract",)  # fused multiply-add; NaN and infinity stay what they are

@@ -76,6 +76,7 @@ def test_a_verdict_is_json_with_value_and_error_of_every_number():
             "none": {"value": None, "error": None},
         },
         "rests_on": "",
+        "alone": None,
     }
     assert type(verdict.to_dict()["outcome"]) is str
     assert Verdict(outcome=Outcome.HOLDS, because="so").to_dict()["numbers"] == {}

@@ -75,8 +75,24 @@ def test_verdicts_on_committed_rows_are_counted(summaries):
     run = changed(summaries[0], "two_shortcut_constant", rests_on="committed")
     words = part(render([run]), "balance")
     assert "1 of the verdicts rest on paper-scale rows" in words
+    assert "alone" not in words
     assert "Conditioning at the initial point (1)" in words
     assert "rest on paper-scale" not in part(render(summaries), "balance")
+
+
+@pytest.mark.parametrize(
+    ("alone", "counts"),
+    [
+        (Outcome.HOLDS, "same of 1, leave 0 undecided and say otherwise of 0"),
+        (Outcome.UNDECIDED, "same of 0, leave 1 undecided and say otherwise of 0"),
+        (Outcome.FAILS, "same of 0, leave 0 undecided and say otherwise of 1"),
+    ],
+)
+def test_what_runs_alone_say_is_told_beside(summaries, alone, counts):
+    run = changed(
+        summaries[0], "two_shortcut_constant", rests_on="committed", alone=alone
+    )
+    assert counts in part(render([run]), "balance")
 
 
 def test_the_story_tells_chapters_with_their_verdicts(html):

@@ -114,8 +114,14 @@ def test_a_verdict_says_what_it_rests_on():
     wrong = Rows({**row, "value": 7.0} for row in OURS)
     found = judged(CLAIM).check(THEORY, wrong + THEIRS)
     assert (found.outcome, found.rests_on) == ("HOLDS", "committed")
-    assert found.because == "one apart (by the committed run, 3 networks a point)"
-    assert found.to_dict()["rests_on"] == "committed"
+    assert found.because == (
+        "one apart (by the committed run, 3 networks a point; by this run alone: FAILS)"
+    )
+    told = found.to_dict()
+    assert (told["rests_on"], told["alone"]) == ("committed", "FAILS")
+    only = judged(CLAIM).check(THEORY, THEIRS)
+    assert only.because == "one apart (by the committed run, 3 networks a point)"
+    assert only.alone is None
 
 
 def test_drawings_show_one_or_the_other():

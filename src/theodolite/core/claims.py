@@ -46,12 +46,14 @@ class Verdict:
         because: The reason.
         numbers: What decided.
         rests_on: Name of other rows than the run's own that decided, if so.
+        alone: What the run's own rows say in that case, if there are any.
     """
 
     outcome: Outcome
     because: str
     numbers: Mapping[str, Number | float | int] = field(default_factory=dict)
     rests_on: str = ""
+    alone: Outcome | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; every number has ``value`` and ``error``."""
@@ -65,6 +67,7 @@ class Verdict:
                 "because": self.because,
                 "numbers": numbers,
                 "rests_on": self.rests_on,
+                "alone": self.alone,
             }
         )
 

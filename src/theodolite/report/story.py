@@ -49,6 +49,7 @@ def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "holding": [(study["run"].title, _holding(study)) for study in studies],
         "errata": [one for one in told if one.claim.kind is Kind.ERRATUM],
         "committed": committed,
+        "alone": Counter(_alone(one.claim) for one in told if one.claim.alone),
         "scales": Counter(run.scale for run in runs),
         "missing": [name for name in _newest(runs).studies if name not in done],
     }
@@ -107,6 +108,13 @@ def _told(entry: Mapping[str, Any], wanted: Sequence[str]) -> Told:
     chosen = names if wanted else list(claim.numbers)[:_FIRST]
     numbers = {name: claim.numbers[name] for name in chosen}
     return Told(entry["id"], claim, numbers)
+
+
+def _alone(claim: Judged) -> str:
+    """Return how the run's own rows stand to a verdict that rests on others."""
+    if claim.alone is claim.verdict:
+        return "same"
+    return "open" if claim.alone is Outcome.UNDECIDED else "other"
 
 
 def _holding(study: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ class Judged:
     """One claim with its verdict.
 
     ``numbers`` maps a name to value and error; ``rests_on`` names other rows than the
-    run's own that decided, if so.
+    run's own that decided, if so, and ``alone`` is what the run's own say.
     """
 
     name: str
@@ -28,6 +28,7 @@ class Judged:
     because: str
     numbers: Mapping[str, tuple[float | None, float | None]]
     rests_on: str = ""
+    alone: Outcome | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +188,7 @@ def _claim(data: Mapping[str, Any]) -> Judged:
             for name, one in (data.get("numbers") or {}).items()
         },
         rests_on=str(data.get("rests_on") or ""),
+        alone=Outcome(data["alone"]) if data.get("alone") else None,
     )
 
 

@@ -38,16 +38,23 @@ def chosen(predicted: Rows, measured: Rows) -> tuple[Rows, Rows]:
 
 
 def judged(claim: Claim) -> Claim:
-    """Judge a claim on the committed run where it is there, and say so."""
+    """Judge a claim on the committed run where it is there, and say so.
+
+    What the run itself would say is told beside it.
+    """
 
     def check(predicted: Rows, measured: Rows) -> Verdict:
         theory, rows = chosen(predicted, measured)
         verdict = claim.check(theory, rows)
         if not len(measured.where(source=COMMITTED)):
             return verdict
+        mine = own(measured)
+        alone = claim.check(own(predicted), mine).outcome if len(mine) else None
         networks = len({row["trial"] for row in rows if "trial" in row})
-        told = f"{verdict.because} (by the committed run, {networks} networks a point)"
-        return replace(verdict, because=told, rests_on=COMMITTED)
+        told = f"by the committed run, {networks} networks a point"
+        told += f"; by this run alone: {alone}" if alone else ""
+        because = f"{verdict.because} ({told})"
+        return replace(verdict, because=because, rests_on=COMMITTED, alone=alone)
 
     return replace(claim, check=check)
 

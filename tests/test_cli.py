@@ -66,7 +66,7 @@ def test_version():
 def test_list_as_json_before_and_after_a_run(results, tmp_path):
     root, rows, _ = results
     fields = {"paper", "study", "claim", "place", "kind", "statement", "verdict",
-              "scale", "numbers"}  # fmt: skip
+              "scale", "numbers", "rests_on", "alone"}  # fmt: skip
     fresh = json.loads(theodolite("list", "--json", "--out", tmp_path).stdout)
     assert fresh
     for row in fresh:
@@ -247,6 +247,19 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
     again = json.loads(theodolite(*run, *CELL).stdout)
     assert again["computed"] == 0
     assert again["rows"] == first["rows"]
+
+
+def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
+    run = ["run", "shortcut_depth_cifar", "--scale", "smoke", "--jobs", 0]
+    done = theodolite(*run, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    marked = [line for line in done.stdout.splitlines() if "[committed]" in line]
+    assert len(marked) == 4
+    assert "; 4 verdicts rest on committed runs" in done.stdout
+    listed = json.loads(theodolite("list", "--out", tmp_path, "--json").stdout)
+    resting = [row for row in listed if row["rests_on"]]
+    assert len(resting) == 4
+    assert all(row["alone"] == "UNDECIDED" for row in resting), "one seed"
 
 
 def test_a_label_may_have_several_values(tmp_path):

@@ -14,6 +14,7 @@ from theodolite.cli_output import (
     print_claims,
     print_json,
     print_summary,
+    resting,
 )
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def list_studies(
                     "verdict": last.get("verdict"),
                     "scale": found[1]["scale"] if found and last else None,
                     "numbers": last.get("numbers", {}),
+                    **resting(last),
                 }
             )
     if as_json:

@@ -15,10 +15,15 @@ def claim_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
             "study": summary["study"]["name"],
             "scale": summary["scale"],
             **{key: claim[key] for key in wanted},
-            "rests_on": claim.get("rests_on", ""),
+            **resting(claim),
         }
         for claim in summary["claims"]
     ]
+
+
+def resting(claim: dict[str, Any]) -> dict[str, Any]:
+    """Return what a verdict rests on, and what the run's own rows say beside it."""
+    return {"rests_on": claim.get("rests_on", ""), "alone": claim.get("alone")}
 
 
 def print_json(value: Any) -> None:
@@ -41,7 +46,9 @@ def print_claims(rows: list[dict[str, Any]]) -> None:
         verdict = row["verdict"] or "not run"
         mark = typer.style(f"{verdict:<9}", fg=colours.get(verdict))
         kind = "erratum" if row["kind"] == "erratum" else ""
-        typer.echo(f"  {mark} {row['claim']:<{width}}  {kind:<7}  {row['place']}")
+        source = f"  [{row['rests_on']}]" if row["rests_on"] else ""
+        line = f"  {mark} {row['claim']:<{width}}  {kind:<7}  {row['place']}{source}"
+        typer.echo(line)
     if rows:
         typer.echo(_tally(rows))
 
@@ -71,10 +78,12 @@ def _tally(rows: list[dict[str, Any]]) -> str:
     ]
     if None in claims:
         parts.append(f"{claims.count(None)} not run")
-    return (
+    told = (
         f"{len(claims)} claims: {', '.join(parts)}; "
         f"{errata.count('HOLDS')} of {len(errata)} errata confirmed"
     )
+    resting = sum(bool(row["rests_on"]) for row in rows)
+    return f"{told}; {resting} verdicts rest on committed runs" if resting else told
 
 
 def _number(number: dict[str, float | None]) -> str:

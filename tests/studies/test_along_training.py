@@ -6,7 +6,6 @@ import pytest
 from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
 from theodolite.core import Blueprint, Rows, condition_of
 from theodolite.networks import draw_weights
-from theodolite.studies import find
 from theodolite.studies.li2016demystifying.along_training import KINDS
 from theodolite.studies.li2016demystifying.along_training_levels import gaps, levels
 from theodolite.studies.li2016demystifying.along_training_states import (
@@ -61,7 +60,8 @@ WORLDS = [
      {"kind": "one_shortcut", "fraction": 0.6}, lambda row: 4 * row["value"]),
     ("one-shortcut-like-orthogonal", "m", "ratio", {}, nearly(100.0)),
     ("index-always-smaller", "m", "index", TWO, nearly(0.2)),
-    ("index-always-smaller", "m", "index", {**TWO, "fraction": 0.6}, nearly(0.6)),
+    # Two networks and many looks: only a huge gap is sure.
+    ("index-always-smaller", "m", "index", {**TWO, "fraction": 0.6}, nearly(60.0)),
     ("index-starts-at-half", "p", "index", {}, first(const(0.4))),
     ("index-starts-at-half", "m", "first_index", {"depth": 2}, const(0.6)),
     ("index-starts-at-half", "m", "index", {**TWO, "step": 0}, const(0.4)),
@@ -98,7 +98,8 @@ def test_single_runs_that_cross_are_counted(smoke):
 @pytest.mark.parametrize(
     "name",
     ["better-at-every-loss", "better-at-another-depth", "index-always-smaller",
-     "better-most-at-large-loss"],
+     "better-most-at-large-loss", "index-starts-at-half", "index-drops-first",
+     "one-shortcut-like-orthogonal"],
 )  # fmt: skip
 def test_one_network_decides_nothing(name, smoke):
     study, predicted, measured = smoke
@@ -206,28 +207,3 @@ class TestReferenceValues:
         matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
         found = condition_of(np.linalg.eigvalsh(matrix)).ratio
         assert found == pytest.approx(1.47, abs=0.02)
-
-
-def test_the_committed_run_is_judged_where_it_is_there(smoke_root):
-    """Verdicts and figures rest on it, and say so; this run's rows stay apart."""
-    study, predicted, measured = rows_of(smoke_root, "along_training")
-    assert study.presets["quick"].committed
-    assert not len(measured.where(source="committed"))
-    fetched = study.measure(study.presets["quick"], {"source": "committed"})
-    both = measured + fetched
-    for claim in study.claims:
-        alone = claim.check(predicted, measured)
-        judged = claim.check(predicted, both)
-        assert "committed run, 10 networks" in judged.because
-        assert "committed" not in alone.because
-    assert study.compare(predicted, both) == study.compare(predicted, measured)
-
-
-def test_a_cell_of_the_committed_run_is_found_again():
-    study = find("along_training").study
-    paper = study.presets["paper"]
-    cell = {"task": "start", "kind": "orthogonal", "depth": 2, "trial": 0}
-    assert cell in study.cells(paper)
-    (row,) = study.committed.rows(paper, cell)
-    assert (row["quantity"], row["value"]) == ("first_index", 0.275)
-    assert not len(study.committed.rows(study.presets["quick"], cell))

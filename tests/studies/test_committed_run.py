@@ -115,12 +115,13 @@ def test_a_verdict_says_what_it_rests_on():
     found = judged(CLAIM).check(THEORY, wrong + THEIRS)
     assert (found.outcome, found.rests_on) == ("HOLDS", "committed")
     assert found.because == (
-        "one apart (by the committed run, 3 networks a point; by this run alone: FAILS)"
+        "one apart (by the committed run, up to 3 networks a point; "
+        "by this run alone: FAILS)"
     )
     told = found.to_dict()
     assert (told["rests_on"], told["alone"]) == ("committed", "FAILS")
     only = judged(CLAIM).check(THEORY, THEIRS)
-    assert only.because == "one apart (by the committed run, 3 networks a point)"
+    assert only.because == "one apart (by the committed run, up to 3 networks a point)"
     assert only.alone is None
 
 

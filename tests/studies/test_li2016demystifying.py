@@ -143,7 +143,7 @@ def test_the_paired_claim_is_about_growth(smoke_root):
 
 @pytest.mark.parametrize(
     "name", ["two-shortcut-constant", "xavier-explodes", "orthogonal-explodes",
-             "one-shortcut-explodes", "orthogonal-slower"],
+             "one-shortcut-explodes", "orthogonal-slower", "one-shortcut-is-none"],
 )  # fmt: skip
 def test_one_network_decides_no_growth(name, smoke_root):
     study, predicted, measured = rows_of(smoke_root, "initial_condition")
@@ -162,6 +162,17 @@ def test_networks_below_rounding_are_not_counted(smoke_root):
         for row in measured
     )
     assert claim.check(predicted, lost).outcome == "UNDECIDED"
+
+
+def test_no_xavier_network_above_rounding_decides_nothing(smoke_root):
+    study, predicted, measured = rows_of(smoke_root, "initial_condition")
+    lost = Rows(
+        {**row, "status": "rounding"} if row.get("kind") == "xavier" else row
+        for row in measured
+    )
+    for name in ("xavier-explodes", "orthogonal-slower", "one-shortcut-is-none"):
+        claim = next(c for c in study.claims if c.name == name)
+        assert claim.check(predicted, lost).outcome == "UNDECIDED"
 
 
 def test_moments_meet_measurement_on_all_samples(smoke_root):

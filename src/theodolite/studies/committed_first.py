@@ -20,7 +20,7 @@ def own(measured: Rows) -> Rows:
 def chosen(predicted: Rows, measured: Rows) -> tuple[Rows, Rows]:
     """Return both roads of the committed run where it is there, else of this one.
 
-    Theory that no committed row replaces stays.
+    Where the committed run brings no theory, this run's stays.
 
     Example:
         >>> rows = Rows([{"quantity": "loss", "value": 1.0, "source": "committed"},
@@ -37,11 +37,16 @@ def chosen(predicted: Rows, measured: Rows) -> tuple[Rows, Rows]:
     return theory if len(theory) else known, rest
 
 
-def judged(claim: Claim) -> Claim:
+def judged(claim: Claim, *, on: str = "") -> Claim:
     """Judge a claim on the committed run where it is there, and say so.
 
     What the run itself would say is told beside it.
+
+    Args:
+        claim: What is judged.
+        on: Data of the committed run, if this run has other data altogether.
     """
+    where = f" on {on}" if on else ""
 
     def check(predicted: Rows, measured: Rows) -> Verdict:
         theory, rows = chosen(predicted, measured)
@@ -51,7 +56,7 @@ def judged(claim: Claim) -> Claim:
         mine = own(measured)
         alone = claim.check(own(predicted), mine).outcome if len(mine) else None
         networks = len({row["trial"] for row in rows if "trial" in row})
-        told = f"by the committed run, {networks} networks a point"
+        told = f"by the committed run{where}, up to {networks} networks a point"
         told += f"; by this run alone: {alone}" if alone else ""
         because = f"{verdict.because} ({told})"
         return replace(verdict, because=because, rests_on=COMMITTED, alone=alone)
@@ -60,15 +65,19 @@ def judged(claim: Claim) -> Claim:
 
 
 def drawn(drawing: Drawing) -> Drawing:
-    """Draw the committed run where it is there."""
-    return replace(drawing, draw=_draw(drawing.draw, chosen))
+    """Draw the committed run where it is there, and say so."""
+    caption = (
+        f"{drawing.caption} Drawn from the committed run at paper scale where this run "
+        "fetched it, else from its own networks."
+    )
+    return replace(drawing, caption=caption, draw=_draw(drawing.draw, chosen))
 
 
 def drawn_own(drawing: Drawing, name: str, caption: str) -> Drawing:
     """Draw what a run measured itself, under another name."""
 
     def choose(predicted: Rows, measured: Rows) -> tuple[Rows, Rows]:
-        return predicted, own(measured)
+        return own(predicted), own(measured)
 
     return Drawing(name, caption, _draw(drawing.draw, choose))
 

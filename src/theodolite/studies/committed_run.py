@@ -112,7 +112,10 @@ def pack(
 
 
 def unpack(saved: Mapping[str, Any]) -> Rows:
-    """Return the rows of a committed file's content; empty cells are left out."""
+    """Return the rows of a committed file's content.
+
+    Empty cells are left out, but for ``value``: a run that diverged has none.
+    """
     columns = saved.get("columns", [])
     return Rows(
         {
@@ -121,7 +124,7 @@ def unpack(saved: Mapping[str, Any]) -> Rows:
             **{
                 key: value
                 for key, value in zip(columns, line, strict=True)
-                if value is not None
+                if value is not None or key == "value"
             },
         }
         for line in saved.get("lines", [])

@@ -278,7 +278,8 @@ def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | Non
         return None
     try:
         summary = json.loads(text)
-        complete = {"claims", "figures", "scale", "study", "cost"} <= set(summary)
+        needed = {"paper", "study", "scale", "judged", "cost", "claims", "figures"}
+        complete = needed <= set(summary)
     except (ValueError, TypeError):
         complete, summary = False, {}
     if not complete:

@@ -11,18 +11,16 @@ code of every width is cached on disk by its signature.
 from collections.abc import Callable
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import extending
-from numba.core import cgutils, config, types
+from numba.core import cgutils, codegen, config, types
 
 
 def _features() -> set[str]:
     """Return what the processor can that numba compiles for: this one by default."""
     chosen = getattr(config, "CPU_FEATURES", None)
-    if chosen is None:
-        return {name for name, there in llvm.get_host_cpu_features().items() if there}
-    return {name[1:] for name in chosen.split(",") if name.startswith("+")}
+    known = codegen.get_host_cpu_features() if chosen is None else chosen
+    return {name[1:] for name in known.split(",") if name.startswith("+")}
 
 
 _WIDE = "avx512f" in _features()

@@ -96,6 +96,7 @@ SMOKE = Config(
     n_seeds=2,
     dataset="digits",
     depths=(6, 4),
+    n_others=2,
     shallow=(2, 4),
     fractions=(0.6, 0.2, 0.04, 0.01, 0.003),
     steps=2500,

@@ -24,7 +24,7 @@ from theodolite.studies.li2016demystifying.along_training_levels import (
     number,
     sure,
 )
-from theodolite.studies.li2016demystifying.judging import largest
+from theodolite.studies.li2016demystifying.judging import ALONE, largest
 
 # Decades within which two condition numbers count as alike: a factor of three.
 ALIKE = 0.5
@@ -144,6 +144,8 @@ def _like_orthogonal(predicted: Rows, measured: Rows) -> Verdict:
         else:
             rival = max(gap.value for gap in apart.values())
             numbers["most decades of 2-shortcut from orthogonal"] = rival
+    if any(gap.error is None for gap in numbers.values() if isinstance(gap, Number)):
+        return undecided(ALONE, numbers)
     if worst >= ALIKE > least:
         return undecided(
             "1-shortcut networks leave the orthogonal ones by more than a factor of "
@@ -165,8 +167,8 @@ def _like_orthogonal(predicted: Rows, measured: Rows) -> Verdict:
 def _decades(first: Rows, second: Rows) -> Number:
     """Return how far apart two kinds are, with its error over networks."""
     a, b = (estimate(np.log10(rows.values())) for rows in (first, second))
-    errors = [found.stderr for found in (a, b) if found.n > 1]
-    return Number(abs(a.mean - b.mean), float(np.hypot.reduce(errors)) or None)
+    error = float(np.hypot(a.stderr, b.stderr)) if min(a.n, b.n) > 1 else None
+    return Number(abs(a.mean - b.mean), error)
 
 
 CLAIMS = (

@@ -18,6 +18,7 @@ from theodolite.studies.li2016demystifying.along_training_levels import (
     number,
     score,
 )
+from theodolite.studies.li2016demystifying.judging import ALONE
 
 
 def _index_less(predicted: Rows, measured: Rows) -> Verdict:
@@ -48,6 +49,8 @@ def _index_start(predicted: Rows, measured: Rows) -> Verdict:
             numbers[f"{kind} at the start, depth {depth}"] = number(found)
             if depth == shallow:
                 highest = max(highest, found.mean + 3 * found.stderr)
+    if len(rows.levels("trial")) < 2:
+        return undecided(ALONE, numbers)
     exact = bool(np.all(half == 0.5)) and abs(mine.mean - 0.5) < 0.01
     return holds_if(
         exact and highest < mine.mean,
@@ -73,12 +76,15 @@ def _drop(predicted: Rows, measured: Rows) -> Verdict:
         drops.append(start - index.min())
         shares.append((start - early.min()) / drops[-1] if drops[-1] else 0.0)
     drop, share = estimate(drops), estimate(shares)
+    numbers: dict[str, Number | float] = {
+        "drop of the index": number(drop),
+        "share of it before a fifth of the excess loss is left": number(share),
+    }
+    if drop.n < 2:
+        return undecided(ALONE, numbers)
     return holds_if(
         share.mean > 0.8 and score(drop) > 1,
-        {
-            "drop of the index": number(drop),
-            "share of it before a fifth of the excess loss is left": number(share),
-        },
+        numbers,
         holds="nearly all of the drop of the index comes with the first fall of the "
         "loss",
         fails="the index does not drop, or not at the beginning",

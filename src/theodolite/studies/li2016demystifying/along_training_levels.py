@@ -11,6 +11,7 @@ from theodolite.core import (
     holds_if,
     undecided,
 )
+from theodolite.studies.li2016demystifying.judging import ALONE
 
 # Confidence, two-sided, beyond which a mean over networks counts; with so few networks
 # Student's distribution is needed.
@@ -100,7 +101,7 @@ def always_less(
     numbers["2-shortcut runs above their orthogonal twin at some loss"] = above
     numbers["of how many"] = runs
     if not found:
-        return undecided("one network a kind has no error: run more seeds", numbers)
+        return undecided(ALONE, numbers)
     below = min(score(gap) for gap in found) > 1
     if not below and min(score(gap, looks=len(found)) for gap in found) >= -1:
         return undecided(

@@ -114,9 +114,7 @@ _DRAWINGS = (
         "loss after training, at the rate with the least mean loss; bands one "
         "standard error. Dotted: a network that outputs zero. Right: that rate; "
         "bands are its spread over resampled seeds. Hollow: final losses at best "
-        "and worst rate lie within a tenth, so that no rate is best. Committed "
-        "runs at paper scale where the package has them, else those of this "
-        "scale.",
+        "and worst rate lie within a tenth, so that no rate is best.",
         final_losses_figure.draw,
     ),
     Drawing(

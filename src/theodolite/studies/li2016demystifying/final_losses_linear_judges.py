@@ -71,10 +71,10 @@ def invariant(losses: Losses) -> Verdict:
         "decades between lowest and highest mean": width,
         f"lowest mean log10 excess, depth {low}": means[low],
         f"highest mean log10 excess, depth {high}": means[high],
-        f"exponent of the excess from depth {DEEP} up": losses.growth(
-            "two_shortcut", least=DEEP
-        ),
     }
+    if len(losses.depths("two_shortcut", least=DEEP)) > 2:
+        late = losses.growth("two_shortcut", least=DEEP)
+        numbers[f"exponent of the excess from depth {DEEP} up"] = late
     if abs(width.value - ALIKE) < 2 * _error(width):
         return undecided("the spread over networks is as large as an effect", numbers)
     return holds_if(
@@ -90,7 +90,10 @@ def worsen(losses: Losses) -> Verdict:
     """Judge whether orthogonal and 1-shortcut networks lose by depth."""
     numbers: Numbers = {}
     slopes: list[Number] = []
-    for name in ("orthogonal", "one_shortcut"):
+    both = ("orthogonal", "one_shortcut")
+    if len(losses.depths(*both, least=DEEP)) < 3:
+        return undecided(f"fewer than three depths are {DEEP} or more", numbers)
+    for name in both:
         every, late = losses.growth(name), losses.growth(name, least=DEEP)
         numbers[f"{NAMES[name]}: exponent of the excess"] = every
         numbers[f"{NAMES[name]}: exponent from depth {DEEP} up"] = late
@@ -211,7 +214,8 @@ def stuck(losses: Losses) -> Verdict:
     lost = [d for d in depths if math.isnan(two[d].value + three[d].value)]
     if lost:
         places = ", ".join(map(str, lost))
-        return undecided(f"at depth {places} not all runs at a rate of 0.1 ended", {})
+        why = f"at depth {places} some run at a rate of 0.1 diverged or is missing"
+        return undecided(why, {})
     most = max(depths, key=lambda depth: two[depth].value)
     numbers: Numbers = {
         f"most that 2-shortcut keeps, depth {most}": two[most],

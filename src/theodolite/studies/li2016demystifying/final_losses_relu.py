@@ -123,8 +123,7 @@ _DRAWINGS = (
         "seeds. Hollow: final losses at best and worst rate lie within a tenth, "
         "so that no rate is best. Dashed: networks that the paper leaves out, "
         "since they have none (1-shortcut) or other numbers of ReLUs "
-        "(3-shortcut). Committed runs at paper scale where the package has them, "
-        "else those of this scale.",
+        "(3-shortcut).",
         final_losses_figure.draw,
     ),
     Drawing(

@@ -21,6 +21,7 @@ from theodolite.core import (
     paired_test,
     undecided,
 )
+from theodolite.studies.li2016demystifying.judging import ALONE
 
 
 def _resolved(measured: Rows, kind: str) -> Rows:
@@ -53,7 +54,7 @@ def _number(found: Estimate, scale: float = 1.0) -> Number:
 def _too_little(rows: Rows) -> str | None:
     """Say why rows cannot carry a growth rate with an error, if so."""
     if len(rows.levels("trial")) < 2:
-        return "one network a depth has no error: run at least two seeds"
+        return ALONE
     if len(rows.levels("depth")) < 3:
         return "fewer than three depths are above rounding"
     return None
@@ -213,6 +214,8 @@ def _gray(predicted: Rows, measured: Rows) -> Verdict:
 def _equivalent(predicted: Rows, measured: Rows) -> Verdict:
     kinds = ("one_shortcut", "orthogonal", "xavier")
     rows = {kind: _resolved(measured, kind) for kind in kinds}
+    if why := _too_little(rows["xavier"]):
+        return undecided(why, {"resolved networks": len(rows["xavier"])})
     depth = rows["xavier"].levels("depth")[-1]
     logs = {kind: _log10_at(rows[kind], depth) for kind in kinds}
     gaps = {}

@@ -9,6 +9,8 @@ from theodolite.core import Number, Rows
 
 # Two roads in double precision meet to this fraction of the largest entry.
 EXACT = 1e-10
+# Why a single network decides nothing about networks.
+ALONE = "one network a point has no error: run at least two seeds"
 
 
 def largest(rows: Rows, quantity: str, **labels: Any) -> Number:

@@ -145,10 +145,11 @@ STUDY = Study(
     compare=compare,
     claims=(
         *shortcut_depth_cifar_claims.BOTH,
-        *map(judged, shortcut_depth_cifar_claims.CLAIMS),
+        *(judged(claim, on="CIFAR-10") for claim in shortcut_depth_cifar_claims.CLAIMS),
     ),
     datasets=lambda config: (config.dataset,),
     committed=Committed(committed_network, ("quantity", "epoch")),
+    revision=2,
     drawings=(
         Drawing(
             "error",

@@ -141,10 +141,11 @@ STUDY = Study(
     compare=compare,
     claims=(
         *weight_norms_cifar_claims.BOTH,
-        *map(judged, weight_norms_cifar_claims.CLAIMS),
+        *(judged(claim, on="CIFAR-10") for claim in weight_norms_cifar_claims.CLAIMS),
     ),
     datasets=lambda config: (config.dataset,),
     committed=Committed(committed_network, ("quantity", "epoch")),
+    revision=2,
     drawings=(
         Drawing(
             "norms",

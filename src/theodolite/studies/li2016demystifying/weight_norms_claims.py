@@ -18,7 +18,7 @@ from theodolite.core import (
     holds_if,
     undecided,
 )
-from theodolite.studies.li2016demystifying.judging import largest, smallest
+from theodolite.studies.li2016demystifying.judging import ALONE, largest, smallest
 
 # A difference of means counts beyond this many of its standard errors.
 SURE = 3.0
@@ -109,9 +109,6 @@ def _too_few(measured: Rows) -> bool:
     return len(measured.where(quantity="norm").levels("trial")) < 2
 
 
-_ALONE = "one network a depth has no error: run at least two seeds"
-
-
 def _ends(predicted: Rows, measured: Rows) -> Verdict:
     numbers: dict[str, Number | float] = {}
     least = np.inf
@@ -124,7 +121,7 @@ def _ends(predicted: Rows, measured: Rows) -> Verdict:
         falls = [_fall(a, b) for a, b in pairwise(found)]
         least = min(least, *falls)
     if _too_few(measured):
-        return undecided(_ALONE, numbers)
+        return undecided(ALONE, numbers)
     numbers["norm of a Xavier matrix"] = predicted.value(quantity="xavier_norm")
     numbers["least fall from depth to depth, in standard errors"] = least
     if abs(least) <= SURE:
@@ -143,7 +140,7 @@ def _ends(predicted: Rows, measured: Rows) -> Verdict:
 
 def _during(predicted: Rows, measured: Rows) -> Verdict:
     if _too_few(measured):
-        return undecided(_ALONE, {})
+        return undecided(ALONE, {})
     numbers: dict[str, Number | float] = {}
     worst, late = np.inf, np.inf
     for network in ("linear", "relu"):
@@ -196,7 +193,7 @@ def _early(predicted: Rows, measured: Rows) -> Verdict:
 def _vanish(predicted: Rows, measured: Rows) -> Verdict:
     numbers: dict[str, Number | float] = {}
     if _too_few(measured):
-        return undecided(_ALONE, numbers)
+        return undecided(ALONE, numbers)
     flattest, bends = -np.inf, -np.inf
     for network in ("linear", "relu"):
         rows = final(measured, network)

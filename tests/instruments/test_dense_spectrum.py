@@ -8,7 +8,15 @@ from torch import nn
 from tests.cases import CASES, shortcut_case
 from tests.oracles import looped_hessian
 from theodolite.core import Status
-from theodolite.instruments import HalfSquareLoss, condition, index, spectrum
+from theodolite.instruments import (
+    HalfSquareLoss,
+    condition,
+    dense_spectrum,
+    hessian,
+    index,
+    spectrum,
+    spectrum_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +33,22 @@ def test_eigenvalues_of_the_oracle(case):
     assert np.all(np.diff(reading.eigenvalues) <= 0)
     found = index(model, batch, loss=loss, norm_mode="batch")
     assert found.index <= (exact < 0).mean() <= found.index + found.index_error
+
+
+def test_large_matrices_are_solved_as_small_ones_are(monkeypatch):
+    model, batch, loss = shortcut_case()
+    reading = hessian(model, batch, loss=loss, norm_mode="batch")
+    small = spectrum_of(reading)
+    monkeypatch.setattr(dense_spectrum, "_LARGE", 1)
+    monkeypatch.delattr(np.linalg, "eigvalsh")
+    for writeable in (True, False):
+        reading.matrix.flags.writeable = writeable
+        before = reading.matrix.copy()
+        large = spectrum_of(reading)
+        np.testing.assert_allclose(
+            large.eigenvalues, small.eigenvalues, atol=small.eigenvalue_error
+        )
+        np.testing.assert_array_equal(reading.matrix, before)
 
 
 def test_condition_and_its_percentile():

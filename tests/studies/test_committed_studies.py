@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from tests.studies.worlds import rows_of
+from theodolite import figures
 from theodolite.studies import find
 
-# Each with a cheap cell of its paper scale, and how many rows that has.
+# Each with a cheap cell of its paper scale.
 CELLS = {
     "along_training": {"task": "start", "kind": "orthogonal", "depth": 2, "trial": 0},
+    "weight_norms": {"network": "linear", "depth": 4},
 }
 
 
@@ -31,6 +33,16 @@ def test_the_committed_run_is_judged_where_it_is_there(name, smoke_root):
         assert "committed run, up to 10 networks" in judged.because
         assert "committed" not in alone.because
     assert study.compare(predicted, both) == study.compare(predicted, measured)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_figures_are_drawn_from_the_committed_run(name, smoke_root):
+    study, predicted, measured = rows_of(smoke_root, name)
+    both = measured + study.measure(study.presets["quick"], {"source": "committed"})
+    with figures.house_style():
+        for drawing in study.drawings:
+            drawn = drawing.draw(predicted, both)
+            assert all(axes.lines or axes.collections for axes in drawn.axes)
 
 
 @pytest.mark.parametrize("name", CELLS)

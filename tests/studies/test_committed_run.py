@@ -55,9 +55,33 @@ def test_files_keep_rows_and_config():
     assert saved["config"] == {"depths": [38, 74]}
     first, second = unpack(saved)
     assert first == {"source": "committed", "scale": "paper", "quantity": "norm",
-                     "depth": 38, "value": 0.3333333}  # fmt: skip
+                     "depth": 38, "value": 0.3333333, "error": None}  # fmt: skip
     assert second["graphed"] is True
     assert "depth" not in second
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "kept"),
+    [
+        (1 / 3, 1e-12, 5e-8),
+        (1 / 3, 0.01234, 0.0123),
+        (0.25, 1e-12, 1e-12),
+        (0.0, 0.5, 0.5),
+    ],
+)
+def test_errors_cover_the_rounding_of_values(value, error, kept):
+    row = {"quantity": "norm", "value": value, "error": error}
+    (found,) = unpack(json.loads(pack([row], config={}, made={})))
+    assert found["error"] == pytest.approx(kept)
+    assert abs(found["value"] - value) <= found["error"]
+
+
+def test_what_diverged_and_what_is_a_bound_have_no_number():
+    rows = [{"quantity": "loss", "value": None, "error": None},
+            {"quantity": "ratio", "value": 1e9, "error": float("inf")}]  # fmt: skip
+    lost, bound = unpack(json.loads(pack(rows, config={}, made={})))
+    assert (lost["value"], lost["error"]) == (None, None)
+    assert (bound["value"], bound["error"]) == (1e9, None)
 
 
 def test_a_damaged_file_is_named(monkeypatch):

@@ -86,7 +86,8 @@ def pack(
     """Return the content of a committed file.
 
     Args:
-        rows: What to keep; values are rounded to ``digits`` significant digits.
+        rows: What to keep; values are rounded to ``digits`` significant digits, and
+            their errors are at least that rounding.
         config: The config that made them.
         made: Device, versions, seconds and whatever else tells where from.
         digits: Significant digits kept.
@@ -96,7 +97,7 @@ def pack(
         >>> json.loads(text)["lines"]
         [['loss', 0.3333333]]
     """
-    table = [plain(dict(row)) for row in rows]
+    table = [_honest(plain(dict(row)), digits) for row in rows]
     columns = list(dict.fromkeys(key for row in table for key in row))
     lines = [
         json.dumps([_short(row.get(c), digits) for c in columns], ensure_ascii=False)
@@ -114,7 +115,8 @@ def pack(
 def unpack(saved: Mapping[str, Any]) -> Rows:
     """Return the rows of a committed file's content.
 
-    Empty cells are left out, but for ``value``: a run that diverged has none.
+    Empty cells are left out, but for ``value`` and ``error``, of which a run that
+    diverged or a bound has none.
     """
     columns = saved.get("columns", [])
     return Rows(
@@ -124,11 +126,23 @@ def unpack(saved: Mapping[str, Any]) -> Rows:
             **{
                 key: value
                 for key, value in zip(columns, line, strict=True)
-                if value is not None or key == "value"
+                if value is not None or key in ("value", "error")
             },
         }
         for line in saved.get("lines", [])
     )
+
+
+def _honest(row: Row, digits: int) -> Row:
+    """Raise an error to what rounding the value leaves unknown."""
+    value, error = row.get("value"), row.get("error")
+    if not isinstance(value, float) or not isinstance(error, float) or not value:
+        return row
+    if not math.isfinite(value) or not math.isfinite(error):
+        return row
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+    lost = unit / 2 if float(f"{value:.{digits}g}") != value else 0.0
+    return {**row, "error": float(f"{max(error, lost):.3g}")}
 
 
 def _short(value: Any, digits: int) -> Any:

@@ -1,10 +1,12 @@
 """How claims about trained networks are decided: pairs of seeds and Student's t."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from theodolite.core import Estimate, Number, Rows, estimate
+from theodolite.core import Estimate, Number, Row, Rows, estimate
+from theodolite.studies.committed_run import COMMITTED
 
 # Chance among ten classes: what a diverged network is worth.
 CHANCE = 0.9
@@ -86,3 +88,25 @@ def slopes(rows: Rows, depths: Sequence[int]) -> Estimate | None:
             y = np.log([value[d] for d in depths])
             found.append(float(np.polyfit(np.log(depths), y, 1)[0]))
     return estimate(found) if found else None
+
+
+def beside(
+    predicted: Rows, measured: Rows, quantity: str, name: str, **labels: Any
+) -> list[Row]:
+    """Set a quantity by theory beside the mean over networks, depth by depth."""
+    rows: list[Row] = []
+    for row in predicted.where(quantity=quantity):
+        at = {"source": row["source"], "depth": row["depth"], **labels}
+        found = measured.where(quantity=quantity, **at)
+        if len(found):
+            mean = estimate(found.values())
+            where = "CIFAR-10" if row["source"] == COMMITTED else "this run"
+            rows.append(
+                {
+                    "label": f"{name}, depth {row['depth']}, {where}",
+                    "predicted": row["value"],
+                    "measured": mean.mean,
+                    "error": mean.stderr if mean.n > 1 else row["error"],
+                }
+            )
+    return rows

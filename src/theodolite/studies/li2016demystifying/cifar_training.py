@@ -20,6 +20,15 @@ RUN = CommittedRun(
     __package__ or "", "preactivation_cifar10", free=("depths", "shortcuts")
 )
 SHORTCUTS = (1, 2, 3, 4)
+# Narrow networks on 8×8 digits, which need no files and no GPU.
+SMALL: dict[str, Any] = {
+    "dataset": "digits",
+    "width": 4,
+    "batch_size": 64,
+    "padding": 1,
+    "flip": False,
+    "committed": RUN.digest(),
+}
 QUANTITIES = ("test_error", "train_loss", "norm")
 Cell = Mapping[str, Any]
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, Rows
+from theodolite.core import Blueprint, Row, Rows, estimate
 from theodolite.data import load, whiten
+from theodolite.studies.committed_run import COMMITTED, CommittedRun
 from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
+from theodolite.studies.li2016demystifying.final_losses_judging import Losses
 from theodolite.studies.li2016demystifying.final_losses_search import Search
 from theodolite.studies.li2016demystifying.whitened import whitened
 from theodolite.theory import moments
@@ -74,3 +76,28 @@ def train_cell(
     floor = moments(*data).optimal_loss() if quantity(config) == "excess" else 0.0
     search = Search(config, plan, data, floor=floor, strategy=strategy)
     return Rows(search.run().rows(quantity(config)))
+
+
+def measure(config: RateConfig, cell: Mapping[str, Any], run: CommittedRun) -> Rows:
+    """Train one network at all its rates, or fetch the committed rows."""
+    if cell["source"] == COMMITTED:
+        return run.rows()
+    return train_cell(config, cell, inputs(config))
+
+
+def beside_optimum(losses: Losses, optimum: str, name: str) -> list[Row]:
+    """Set a loss of theory beside the final loss of 2-shortcut networks, by depth."""
+    best = losses.reference(optimum)
+    floor = best if losses.quantity == "excess" else 0.0
+    rows: list[Row] = []
+    for depth in losses.depths("two_shortcut"):
+        mean = estimate(10 ** losses.logs("two_shortcut", depth))
+        rows.append(
+            {
+                "label": f"{name}, depth {depth}",
+                "predicted": best,
+                "measured": floor + mean.mean,
+                "error": mean.stderr,
+            }
+        )
+    return rows

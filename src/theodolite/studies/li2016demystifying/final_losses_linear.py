@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows, estimate
+from theodolite.core import Row, Rows
 from theodolite.studies.committed_first import chosen, drawn, drawn_own, judged
-from theodolite.studies.committed_run import COMMITTED, CommittedRun
+from theodolite.studies.committed_run import CommittedRun
 from theodolite.studies.li2016demystifying import (
     final_losses_cells,
     final_losses_figure,
@@ -82,29 +82,15 @@ def predict(config: RateConfig) -> Rows:
 
 def measure(config: RateConfig, cell: Mapping[str, Any]) -> Rows:
     """Train one network at one depth over all rates and seeds."""
-    if cell["source"] == COMMITTED:
-        return RUN.rows()
-    return final_losses_cells.train_cell(
-        config, cell, final_losses_cells.inputs(config)
-    )
+    return final_losses_cells.measure(config, cell, RUN)
 
 
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Optimal loss beside the final loss of 2-shortcut networks."""
-    rows: list[Row] = []
     losses = Losses(*chosen(predicted, measured), "excess")
-    optimum = losses.reference("optimal_loss")
-    for depth in losses.depths("two_shortcut"):
-        mean = estimate(10 ** losses.logs("two_shortcut", depth))
-        rows.append(
-            {
-                "label": f"final loss, 2-shortcut, depth {depth}",
-                "predicted": optimum,
-                "measured": optimum + mean.mean,
-                "error": mean.stderr,
-            }
-        )
-    return rows
+    return final_losses_cells.beside_optimum(
+        losses, "optimal_loss", "final loss, 2-shortcut"
+    )
 
 
 _DRAWINGS = (

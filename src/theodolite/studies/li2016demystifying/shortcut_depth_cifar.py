@@ -12,15 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import Row, Rows, estimate
+from theodolite.core import Row, Rows
 from theodolite.studies.committed_first import judged
 from theodolite.studies.committed_run import COMMITTED
 from theodolite.studies.li2016demystifying import (
     shortcut_depth_cifar_claims,
     shortcut_depth_cifar_figure,
 )
+from theodolite.studies.li2016demystifying.cifar_judging import beside
 from theodolite.studies.li2016demystifying.cifar_training import (
     RUN,
+    SMALL,
     CifarConfig,
     committed_network,
     measure_cell,
@@ -36,31 +38,8 @@ class Config(CifarConfig):
     """Depths, shortcut depths and training of figure 9."""
 
 
-SMOKE = Config(
-    n_seeds=1,
-    dataset="digits",
-    samples=320,
-    depths=(14, 26),
-    width=4,
-    stages=1,
-    epochs=1,
-    batch_size=64,
-    padding=1,
-    flip=False,
-    committed=RUN.digest(),
-)
-QUICK = Config(
-    n_seeds=3,
-    dataset="digits",
-    samples=960,
-    depths=(38, 74),
-    width=4,
-    epochs=3,
-    batch_size=64,
-    padding=1,
-    flip=False,
-    committed=RUN.digest(),
-)
+SMOKE = Config(n_seeds=1, samples=320, depths=(14, 26), stages=1, epochs=1, **SMALL)
+QUICK = Config(n_seeds=3, samples=960, depths=(38, 74), epochs=3, **SMALL)
 PAPER = paper_config(Config)
 
 
@@ -93,22 +72,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Parameters by formula beside those counted."""
-    rows: list[Row] = []
-    for row in predicted.where(quantity="parameters"):
-        labels = {"source": row["source"], "depth": row["depth"]}
-        found = measured.where(quantity="parameters", **labels)
-        if len(found):
-            counted = estimate(found.values())
-            where = "CIFAR-10" if row["source"] == COMMITTED else "this run"
-            rows.append(
-                {
-                    "label": f"parameters, depth {row['depth']}, {where}",
-                    "predicted": row["value"],
-                    "measured": counted.mean,
-                    "error": counted.stderr if counted.n > 1 else 0.0,
-                }
-            )
-    return rows
+    return beside(predicted, measured, "parameters", "parameters")
 
 
 def _beyond() -> tuple[str, ...]:

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, Rows, estimate
+from theodolite.core import Row, Rows
 from theodolite.studies.committed_first import judged
 from theodolite.studies.committed_run import COMMITTED
 from theodolite.studies.li2016demystifying import (
     weight_norms_cifar_claims,
     weight_norms_cifar_figure,
 )
+from theodolite.studies.li2016demystifying.cifar_judging import beside
 from theodolite.studies.li2016demystifying.cifar_training import (
     RUN,
+    SMALL,
     CifarConfig,
     committed_network,
     measure_cell,
@@ -41,31 +43,8 @@ class Config(CifarConfig):
     shortcuts: tuple[int, ...] = (2,)
 
 
-SMOKE = Config(
-    n_seeds=2,
-    dataset="digits",
-    samples=320,
-    depths=(14, 26),
-    width=4,
-    stages=1,
-    epochs=2,
-    batch_size=64,
-    padding=1,
-    flip=False,
-    committed=RUN.digest(),
-)
-QUICK = Config(
-    n_seeds=3,
-    dataset="digits",
-    samples=960,
-    depths=(38, 74, 110),
-    width=4,
-    epochs=5,
-    batch_size=64,
-    padding=1,
-    flip=False,
-    committed=RUN.digest(),
-)
+SMOKE = Config(n_seeds=2, samples=320, depths=(14, 26), stages=1, epochs=2, **SMALL)
+QUICK = Config(n_seeds=3, samples=960, depths=(38, 74, 110), epochs=5, **SMALL)
 PAPER = paper_config(Config, shortcuts=(2,))
 
 
@@ -106,22 +85,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 def compare(predicted: Rows, measured: Rows) -> list[Row]:
     """Norms of He's initialisation beside those at the start."""
-    rows: list[Row] = []
-    for row in predicted.where(quantity="norm"):
-        labels = {"source": row["source"], "depth": row["depth"]}
-        found = measured.where(quantity="norm", epoch=0, **labels)
-        if len(found):
-            mean = estimate(found.values())
-            where = "CIFAR-10" if row["source"] == COMMITTED else "this run"
-            rows.append(
-                {
-                    "label": f"mean norm at the start, depth {row['depth']}, {where}",
-                    "predicted": row["value"],
-                    "measured": mean.mean,
-                    "error": mean.stderr if mean.n > 1 else row["error"],
-                }
-            )
-    return rows
+    return beside(predicted, measured, "norm", "mean norm at the start", epoch=0)
 
 
 STUDY = Study(

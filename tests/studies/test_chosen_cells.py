@@ -21,7 +21,10 @@ def row(value, committed, error=None):
         ([row(-5e-17, 0.0, 1e-13)], 5e-4),
         ([row(0.1, 0.0, 1e-13)], 1.0),
         ([row(20.0, 10.0, 0.7)], 0.5),
-        ([row(None, 1.0)], math.inf),
+        # One of the two diverged, or both did.
+        ([row(None, 1.0), row(2.0, 2.0)], math.inf),
+        ([row(1.0, None), row(2.0, 2.0)], math.inf),
+        ([row(None, None)], 0.0),
     ],
 )
 def test_differences_are_relative_to_the_value_or_its_error(rows, apart):

@@ -12,6 +12,7 @@ from theodolite.studies import (
     plan_study,
     redraw,
     run_study,
+    travelling,
 )
 
 ENTRIES = catalogue()
@@ -98,7 +99,16 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
     entry = find("around_zero")
     plan = plan_study(entry, scale="smoke")
     first = run_study(plan, root=tmp_path, jobs=0)
-    for text in ("{", "[]", '{"claims": []}'):
+    whole = first.summary
+    damaged = (
+        "{",
+        "[]",
+        '{"claims": []}',
+        json.dumps({**whole, "claims": [{}]}),
+        json.dumps({**whole, "paper": 1}),
+        json.dumps({**whole, "study": {"name": "around_zero"}}),
+    )
+    for text in damaged:
         first.folder.write("summary.json", text)
         with pytest.raises(RunError, match=r"summary\.json is damaged"):
             last_summary(tmp_path, entry)
@@ -115,3 +125,20 @@ def test_the_last_run_is_the_one_judged_last(tmp_path):
     new = run_study(plan, root=tmp_path, jobs=0)
     (old.folder.path / "summary.json").touch()
     assert last_summary(tmp_path, entry)[0].path == new.folder.path
+
+
+def test_every_part_of_the_data_counts_and_travels(monkeypatch):
+    """Networks that are tested need samples for that as well, wherever they train."""
+    plan = plan_study(find("shortcut_depth_cifar"), scale="smoke")
+    sums = plan.spec.config["data"]
+    assert list(sums) == ["digits", "digits/test"]
+    work = travelling.StudyWork(plan.work.name, plan.work.config, sums)
+    parcels, arrived = work.pack(), []
+    monkeypatch.setattr(travelling, "_found_here", lambda part, checksum: False)
+    monkeypatch.setattr(travelling.data, "provide", arrived.append)
+    work.unpack(parcels.__getitem__)
+    assert [(one.name, one.split) for one in arrived] == [
+        ("digits", "train"),
+        ("digits", "test"),
+    ]
+    assert [one.checksum for one in arrived] == list(sums.values())

@@ -42,9 +42,40 @@ def test_a_flat_direction_falls_by_rate_times_steps():
     assert_close(found.change(0.1, 50), -0.1 * 50 * 25, rtol=1e-12, atol=0)
 
 
-def test_overflow_is_large_and_not_nan():
-    found = gradient_spectrum(np.diag([1.0, 50.0]), np.ones(2))
-    assert found.change(10.0, 10_000) > 1e200
+@pytest.mark.parametrize(
+    ("values", "gradient", "sign"),
+    [((1.0, 50.0), (1.0, 1.0), 1), ((-1.0, 100.0), (1.0, 0.03), 1),
+     ((-1.0, 100.0), (0.03, 1.0), 1), ((-100.0, 50.0), (1e-6, 1.0), -1),
+     ((-1.0, 100.0), (1.0, 0.0), -1)],
+)  # fmt: skip
+@pytest.mark.parametrize("steps", [500, 1000, 10_000])
+def test_overflow_has_the_sign_of_the_fastest_direction(values, gradient, sign, steps):
+    """At rate 1 a direction grows by (1 - λ)² a step."""
+    found = gradient_spectrum(np.diag(values), np.array(gradient))
+    assert sign * found.change(1.0, steps) > 1e200
+
+
+def test_a_huge_growth_of_a_tiny_component_is_within_range():
+    steps = 170
+    found = gradient_spectrum(np.diag([50.0, 0.5]), np.array([1e-150, 1.0]))
+    wanted = np.exp(2 * steps * np.log(49.0) + 2 * np.log(1e-150)) / 100 - 1
+    assert_close(found.change(1.0, steps), wanted, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "steps"), [(0.0, 1), (-0.1, 1), (np.nan, 1), (0.1, -1)]
+)
+def test_rates_and_steps_are_checked(rate, steps):
+    found = gradient_spectrum(np.eye(2), np.ones(2))
+    with pytest.raises(ConfigError, match="pass a positive rate"):
+        found.change(rate, steps)
+
+
+def test_what_is_not_finite_is_refused():
+    with pytest.raises(ConfigError, match="Hessian with entries"):
+        gradient_spectrum(np.full((2, 2), np.nan), np.ones(2))
+    with pytest.raises(ConfigError, match="gradient of 2 entries"):
+        gradient_spectrum(np.eye(2), np.array([1.0, np.inf]))
 
 
 def test_a_gradient_of_zero_changes_nothing():

@@ -37,7 +37,7 @@ def test_the_vertex_between_grid_points_is_found():
     assert best.edge is None
     assert best.n_seeds == 2
     # Spread of two seeds 0.2 apart: 0.1; resolution of a third of a decade.
-    assert best.lr_error == pytest.approx(math.hypot(0.1, 1 / 3 / math.sqrt(24)))
+    assert best.lr_error == pytest.approx(math.hypot(0.1, 1 / 3 / math.sqrt(12)))
 
 
 def test_settings_are_told_apart():

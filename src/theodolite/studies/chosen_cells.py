@@ -54,7 +54,7 @@ class ChosenCells:
         if self.apart is None:
             lines.append("no committed rows were made with these settings and labels")
         else:
-            n = sum(row.get("committed") is not None for row in self.rows)
+            n = sum("committed" in row for row in self.rows)
             lines.append(
                 f"{n} of {len(self.rows)} rows have a committed value; the largest "
                 f"relative difference is {self.apart:.2g}"
@@ -128,7 +128,7 @@ def largest_difference(rows: Rows) -> float | None:
     pairs = [
         (row["value"], row["committed"], row.get("error"))
         for row in rows
-        if isinstance(row.get("committed"), int | float)
+        if "committed" in row
     ]
     if not pairs:
         return None
@@ -167,9 +167,10 @@ def _key(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
     return tuple((name, row.get(name)) for name in names)
 
 
-def _relative(value: Any, kept: float, error: float | None) -> float:
-    if not isinstance(value, int | float):
-        return math.inf  # one of the two diverged, the other did not
+def _relative(value: Any, kept: Any, error: float | None) -> float:
+    numbers = [isinstance(one, int | float) for one in (value, kept)]
+    if not all(numbers):
+        return math.inf if any(numbers) else 0.0  # one diverged, or both did
     scale = max(abs(value), abs(kept), error or 0.0)
     return abs(value - kept) / scale if scale else 0.0
 

@@ -38,7 +38,7 @@ from theodolite.studies.chosen_cells import (
     largest_difference,
     parse_filters,
 )
-from theodolite.studies.travelling import StudyWork
+from theodolite.studies.travelling import StudyWork, part_name
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,11 @@ def plan_study(
     config = study.config(scale, n_seeds=n_seeds, device=device)
     if not elsewhere:
         check_device(config.device)
-    needed = {name: data.load(name) for name in study.datasets(config)}
+    needed = {
+        part_name(name, split): data.load(name, split)
+        for name in study.datasets(config)
+        for split in study.splits
+    }
     sums = {name: found.checksum for name, found in needed.items()}
     spec = RunSpec(
         paper=entry.paper.name,
@@ -147,7 +151,11 @@ def plan_study(
         device=config.device,
         seeds=config.seeds,
     )
-    from_folder = {name: sums[name] for name in needed if data.needs_folder(name)}
+    from_folder = {
+        part: sums[part]
+        for part, found in needed.items()
+        if data.needs_folder(found.name)
+    }
     command = _command(entry, scale, n_seeds, device, bool(from_folder))
     return Plan(entry, spec, config, command, from_folder)
 
@@ -278,9 +286,8 @@ def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | Non
         return None
     try:
         summary = json.loads(text)
-        needed = {"paper", "study", "scale", "judged", "cost", "claims", "figures"}
-        complete = needed <= set(summary)
-    except (ValueError, TypeError):
+        complete = _complete(summary)
+    except (ValueError, TypeError, KeyError):
         complete, summary = False, {}
     if not complete:
         raise RunError(
@@ -288,6 +295,22 @@ def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | Non
             f"{entry.full_name}` again, which keeps all finished cells"
         )
     return folder, summary
+
+
+def _complete(summary: Any) -> bool:
+    """Whether a summary has all that is read of it."""
+    parts = {
+        "paper": {"name"},
+        "study": {"name", "title"},
+        "cost": {"cpu_s"},
+        "scale": set(),
+        "judged": set(),
+        "figures": set(),
+    }
+    told = {"claim", "place", "kind", "statement", "verdict", "because", "numbers"}
+    return all(names <= set(summary[part]) for part, names in parts.items()) and all(
+        told <= set(claim) for claim in summary["claims"]
+    )
 
 
 def _predicted(entry: Entry, config: Any, folder: RunFolder) -> Rows:

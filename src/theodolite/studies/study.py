@@ -81,6 +81,7 @@ class Study:
         drawings: Figures made from saved rows.
         claims: What is judged.
         datasets: Named datasets that a config needs, loaded before anything is run.
+        splits: Parts of the datasets that it reads.
         departures: Where the study departs from the paper, and why.
         revision: Raised when a change of code changes saved values.
         committed: Rows of long runs that a recomputed cell is set beside.
@@ -96,6 +97,7 @@ class Study:
     claims: tuple[Claim, ...]
     drawings: tuple[Drawing, ...] = ()
     datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
+    splits: tuple[str, ...] = ("train",)
     departures: tuple[str, ...] = field(default=())
     revision: int = 1
     committed: Committed | None = None

@@ -16,7 +16,8 @@ class StudyWork:
     Attributes:
         name: Full name of the study.
         config: Its config as plain values.
-        checksums: Checksum of each dataset that is read from the user's files.
+        checksums: Checksum of each part of a dataset that is read from the user's
+            files, by :func:`part_name`.
     """
 
     name: str
@@ -30,17 +31,32 @@ class StudyWork:
 
     def pack(self) -> dict[str, Any]:
         """Return the datasets that a far process may lack; see ``Travelling``."""
-        return {name: data.packed(data.load(name)) for name in self.checksums}
+        return {part: data.packed(_load(part)) for part in self.checksums}
 
     def unpack(self, fetch: Callable[[str], Any]) -> None:
         """Find each dataset where this process is, or fetch it."""
-        for name, checksum in self.checksums.items():
-            if not _found_here(name, checksum):
-                data.provide(data.unpacked(fetch(name), checksum))
+        for part, checksum in self.checksums.items():
+            if not _found_here(part, checksum):
+                data.provide(data.unpacked(fetch(part), checksum))
 
 
-def _found_here(name: str, checksum: str) -> bool:
+def part_name(name: str, split: str) -> str:
+    """Name a part of a dataset; samples for training go by the dataset's own name.
+
+    Example:
+        >>> part_name("mnist", "train"), part_name("cifar10", "test")
+        ('mnist', 'cifar10/test')
+    """
+    return name if split == "train" else f"{name}/{split}"
+
+
+def _load(part: str) -> data.Dataset:
+    name, _, split = part.partition("/")
+    return data.load(name, split or "train")
+
+
+def _found_here(part: str, checksum: str) -> bool:
     try:
-        return data.load(name).checksum == checksum
+        return _load(part).checksum == checksum
     except DataError:
         return False

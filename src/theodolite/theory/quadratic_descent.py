@@ -14,6 +14,7 @@ from theodolite.core import ConfigError, Square, Vector
 _STEPS = 120
 # Losses are compared with multiples of the first, far below this.
 _LARGEST = 1e300
+_HUGE = 600.0  # exponents up to here are taken as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +35,30 @@ class GradientSpectrum:
         r"""Change of the model's loss after ``steps`` steps at one rate.
 
         $\sum_i \frac{g_i^2}{2\lambda_i}\bigl((1-\eta\lambda_i)^{2T} - 1\bigr)$, its
-        limit $-\eta T g_i^2$ where $\lambda_i \to 0$; infinite where it overflows.
+        limit $-\eta T g_i^2$ where $\lambda_i \to 0$. Beyond $10^{300}$ it is that
+        number, with the sign of the direction that outgrows the others.
         """
+        if not rate > 0 or steps < 0:
+            raise ConfigError(
+                f"{steps} steps at rate {rate}: pass a positive rate, and steps from "
+                "0 up"
+            )
         lam = self.nodes
         small = np.abs(lam) * rate * steps < 1e-8
         safe = np.where(small, 1.0, lam)
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore"):
             power = 2 * steps * np.log(np.abs(1 - rate * safe))
-            growth = np.expm1(np.minimum(power, np.log(_LARGEST)))
-        terms = np.where(small, -rate * steps, growth / (2 * safe))
-        return float(np.sum(self.weights * terms))
+            size = np.where(small, -np.inf, power + np.log(self.weights / 2))
+        size = size - np.log(np.abs(safe))
+        top = int(np.argmax(size))
+        if size[top] > np.log(_LARGEST):
+            return float(np.copysign(_LARGEST, lam[top]))
+        # A huge power on a tiny weight: only their product is within range.
+        huge = power > _HUGE
+        growth = np.expm1(np.minimum(power, _HUGE)) / (2 * safe)
+        terms = self.weights * np.where(small, -rate * steps, growth)
+        terms[huge] = np.sign(safe[huge]) * np.exp(size[huge])
+        return float(np.sum(terms))
 
 
 def gradient_spectrum(hessian: Square, gradient: Vector) -> GradientSpectrum:
@@ -60,6 +75,16 @@ def gradient_spectrum(hessian: Square, gradient: Vector) -> GradientSpectrum:
         >>> found.nodes.round(12), found.largest
         (array([1., 3.]), 3.0)
     """
+    if not gradient.size or not np.isfinite(gradient).all():
+        raise ConfigError(
+            f"a gradient of {gradient.size} entries, or one that is not finite: pass "
+            "that of the loss at finite weights"
+        )
+    if not np.isfinite(hessian).all():
+        raise ConfigError(
+            "a Hessian with entries that are not finite: pass that of the loss at "
+            "finite weights"
+        )
     if hessian.shape != (gradient.size, gradient.size):
         raise ConfigError(
             f"a Hessian of shape {hessian.shape} and a gradient of {gradient.size} "

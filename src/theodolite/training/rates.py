@@ -20,12 +20,12 @@ class BestRate:
         labels: That setting, without seed and rate.
         lr: Geometric mean over seeds of each seed's best rate; NaN if all diverged.
         lr_error: Its standard error in decades: the spread over seeds and the
-            spacing of the rates, a third of which a uniform error has.
+            spacing of the rates, which all seeds share (uniform: over √12).
         final_loss: Mean over seeds of the smallest final loss.
         final_loss_error: Its standard error over seeds; NaN for a single seed.
         edge: ``low`` or ``high`` if any seed's best is the first or last rate tried,
             so that the optimum may lie outside; else None.
-        spacing: Decades between the best rate and its nearest neighbour tried.
+        spacing: Decades between the best rate and the farther of its neighbours tried.
         n_seeds: Seeds with at least one run that did not diverge.
         status: ``DIVERGED`` if no run survived.
     """
@@ -193,7 +193,8 @@ def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> Bes
     logs = estimate([math.log10(found.lr) for found in optima])
     losses = estimate([found.loss for found in optima])
     spacing = max(found.spacing for found in optima)
-    resolution = spacing / math.sqrt(12 * len(optima))
+    # Seeds share the rates tried, so their number does not make them finer.
+    resolution = spacing / math.sqrt(12)
     spread = 0.0 if math.isnan(logs.stderr) else logs.stderr
     edges = sorted({found.edge for found in optima if found.edge is not None})
     return BestRate(
@@ -230,7 +231,7 @@ def _optimum(runs: dict[float, float]) -> _Optimum | None:
     lr = rates[place]
     if edge is None and all(math.isfinite(losses[i]) for i in near):
         lr = _vertex(rates[place - 1 : place + 2], losses[place - 1 : place + 2])
-    return _Optimum(lr, losses[place], min(gaps, default=math.nan), edge)
+    return _Optimum(lr, losses[place], max(gaps, default=math.nan), edge)
 
 
 def _vertex(rates: list[float], losses: list[float]) -> float:

@@ -115,11 +115,15 @@ class Losses:
     def faster(self, first: str, second: str, depth: int) -> tuple[Number, float]:
         """Return the decades and p-value by which the first takes higher rates.
 
-        By seeds, or by the rates of the mean loss where those are in another order.
+        By seeds. Where the rates of the mean loss are in the other order, the gap is
+        theirs, and nothing is sure.
         """
         gap, p = self.rate_gap(first, second, depth)
-        common = self.rate(first, depth).value - self.rate(second, depth).value
-        return (gap, p) if common >= 0 else (Number(common), 1.0)
+        mine, theirs = self.rate(first, depth), self.rate(second, depth)
+        common = mine.value - theirs.value
+        if gap.value <= 0 or common >= 0:
+            return gap, p
+        return Number(common, float(np.hypot(mine.error or 0, theirs.error or 0))), 1.0
 
     def growth(self, network: str, *, of: str = "logs", least: int = 0) -> Number:
         """Return the exponent of a power of depth, fitted to each seed."""

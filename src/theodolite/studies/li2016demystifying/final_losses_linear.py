@@ -152,8 +152,9 @@ STUDY = Study(
         "inverse proportion; a trend is three standard errors. Where the paper names "
         "no depths, all count.",
         "Networks are compared on the same seeds by sign flips. A claimed order fails "
-        "where one gap has the other sign; one that may be chance, at 5 %, leaves it "
-        "undecided. Rates are not compared where all of a network end basically alike.",
+        "where one gap has the other sign beyond chance, at 5 %; a gap that may be "
+        "chance leaves it undecided. Rates are not compared where all of a network "
+        "end basically alike.",
         "Shortcut networks start at a hundredth of Xavier weights: at exactly zero, "
         "units of two or more matrices have no gradient.",
         "The paper averages losses; here the mean is of their logarithm, since single "

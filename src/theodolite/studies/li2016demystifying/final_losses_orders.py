@@ -16,14 +16,14 @@ Gaps = dict[tuple[str, int], tuple[Number, float]]
 
 
 def ordered(found: Gaps, numbers: Numbers, *, holds: str, fails: str) -> Verdict:
-    """HOLDS if all gaps are positive and significant, FAILS if one is not positive.
+    """HOLDS if all gaps are positive and significant, FAILS if one is the other way.
 
-    A positive gap that could be chance leaves the claim undecided.
+    A gap of either sign that could be chance leaves the claim undecided.
     """
     against = [
         f"{NAMES[name]} at depth {depth}"
-        for (name, depth), (gap, _) in found.items()
-        if not gap.value > 0
+        for (name, depth), (gap, p) in found.items()
+        if not gap.value > 0 and p < SIGNIFICANT
     ]
     doubtful = {
         depth
@@ -34,7 +34,7 @@ def ordered(found: Gaps, numbers: Numbers, *, holds: str, fails: str) -> Verdict
     rest = f"; it is met from depth {beyond[0]} up" if beyond else ""
     if doubtful and not against:
         chance = max(p for _, p in found.values())
-        why = f"all gaps have the claimed sign, but one may be chance, p = {chance:.2g}"
+        why = f"no gap is surely the other way, but one may be chance, p = {chance:.2g}"
         return undecided(why + rest, numbers)
     fails = f"{fails} {', '.join(against)}{rest}"
     return holds_if(not against, numbers, holds=holds, fails=fails)

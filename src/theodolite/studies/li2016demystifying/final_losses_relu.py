@@ -161,8 +161,9 @@ STUDY = Study(
         "tenth; a trend is three standard errors. Where the paper names no depths, all "
         "count.",
         "Networks are compared on the same seeds by sign flips. A claimed order fails "
-        "where one gap has the other sign; one that may be chance, at 5 %, leaves it "
-        "undecided. Rates are not compared where all of a network end basically alike, "
+        "where one gap has the other sign beyond chance, at 5 %; a gap that may be "
+        "chance leaves it undecided. Rates are not compared where all of a network "
+        "end basically alike, "
         "as the paper does at depth 64.",
         "Shortcut networks start at a hundredth of Xavier weights: at exactly zero, "
         "units of two or more matrices have no gradient.",

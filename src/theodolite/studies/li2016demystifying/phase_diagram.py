@@ -257,6 +257,7 @@ STUDY = Study(
             phase_diagram_figure.draw,
         ),
     ),
+    revision=2,
     departures=(
         "Not in the paper, which trains at one initial scale.",
         "A tenth of the 5,000 digits and 300 steps at QUICK; all of them and 1,000 "

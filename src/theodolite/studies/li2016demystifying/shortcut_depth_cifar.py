@@ -112,6 +112,7 @@ STUDY = Study(
         *(judged(claim, on="CIFAR-10") for claim in shortcut_depth_cifar_claims.CLAIMS),
     ),
     datasets=lambda config: (config.dataset,),
+    splits=("train", "test"),
     committed=Committed(committed_network, ("quantity", "epoch")),
     revision=2,
     drawings=(

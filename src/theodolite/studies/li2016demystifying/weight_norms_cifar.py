@@ -108,6 +108,7 @@ STUDY = Study(
         *(judged(claim, on="CIFAR-10") for claim in weight_norms_cifar_claims.CLAIMS),
     ),
     datasets=lambda config: (config.dataset,),
+    splits=("train", "test"),
     committed=Committed(committed_network, ("quantity", "epoch")),
     revision=2,
     drawings=(

@@ -1,15 +1,16 @@
 """Many classifiers at once: each as a plain loop alone would have trained it."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from theodolite.core import ConfigError, derive
+from theodolite.core import ConfigError, DataError, derive
 from theodolite.networks import PreactivationBlueprint, build_preactivation
-from theodolite.training import Images, Recipe, train_many
+from theodolite.training import Images, ProbeWarning, Recipe, train_many
 
 RECIPE = Recipe(epochs=3, batch_size=8, rate=0.05, milestones=(0.4, 0.7))
 
@@ -179,6 +180,99 @@ def test_recipes_are_checked():
         Recipe(epochs=0)
     with pytest.raises(LookupError, match="did you mean 'bf16'"):
         Recipe(epochs=1, precision="bf61")
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"rate": 0}, "rate is 0: pass a positive"),
+        ({"rate": math.nan}, "rate is nan"),
+        ({"rate": math.inf}, "rate is inf"),
+        ({"rate": "high"}, "rate is 'high'"),
+        ({"factor": -0.1}, "factor is -0.1"),
+        ({"momentum": 1.0}, "from 0 to below 1"),
+        ({"momentum": -0.1}, "from 0 to below 1"),
+        ({"momentum": math.nan}, "from 0 to below 1"),
+        ({"weight_decay": -1e-4}, "weight_decay is -0.0001"),
+        ({"weight_decay": math.inf}, "weight_decay is inf"),
+        ({"epochs": 1.5}, "epochs is 1.5"),
+        ({"epochs": True}, "epochs is True"),
+        ({"batch_size": 8.0}, "batch_size is 8.0"),
+    ],
+)
+def test_a_recipe_that_means_nothing_is_refused(change, match):
+    with pytest.raises(ConfigError, match=match):
+        Recipe(**{"epochs": 1, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"labels": torch.zeros(3, dtype=torch.int64)}, "36 inputs and 3 labels"),
+        ({"test_labels": torch.zeros(3, dtype=torch.int64)}, "8 test_inputs and 3"),
+        (
+            {
+                "test_inputs": torch.zeros(0, 1, 8, 8),
+                "test_labels": torch.zeros(0, dtype=torch.int64),
+            },
+            "at least one image",
+        ),
+        ({"inputs": torch.full((36, 1, 8, 8), math.nan)}, "2304 of the 2304"),
+        ({"scale": torch.tensor([math.inf])}, "numbers of scale"),
+    ],
+)
+def test_images_that_cannot_be_trained_on_are_refused(change, match):
+    with pytest.raises(DataError, match=match):
+        Images(**{**vars(some_images()), **change})
+
+
+def without_seconds(result):
+    return [{**reading, "seconds": 0} for reading in result.history]
+
+
+def test_a_probe_leaves_the_training_as_it_was():
+    def spoils(model):
+        torch.rand(7)
+        model(torch.ones(2, 1, 8, 8, dtype=torch.float64)).sum().backward()
+        model.eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+        return {"seen": 1.0}
+
+    models = [network(0), network(0)]
+    given = {"recipe": RECIPE, "seeds": [0]}
+    alone = train_many(models[:1], some_images(), **given)[0]
+    torch.manual_seed(3)
+    watched = train_many(models[1:], some_images(), probe=spoils, **given)[0]
+    state = torch.get_rng_state()
+    torch.manual_seed(3)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(reading.pop("seen") == 1.0 for reading in watched.history)
+    assert without_seconds(watched) == without_seconds(alone)
+    for a, b in zip(*(m.state_dict().values() for m in models), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("what", ["probe", "report"])
+def test_what_raises_is_retired_with_one_warning(what):
+    calls = []
+
+    def fails(*_):
+        calls.append(1)
+        raise ValueError("not today")
+
+    given: dict[str, Any] = {"recipe": RECIPE, "seeds": [0, 1]}
+    alone = train_many([network(0), network(1)], some_images(), **given)
+    given |= {what: fails}
+    with pytest.warns(ProbeWarning, match=f"the {what} raised ValueError") as caught:
+        done = train_many([network(0), network(1)], some_images(), **given)
+    assert len(caught) == 1
+    assert len(calls) == 2  # once a network
+    for mine, theirs in zip(done, alone, strict=True):
+        assert mine.status == "finished"
+        assert mine.retired == {what: "ValueError: not today"}
+        assert without_seconds(mine) == without_seconds(theirs)
 
 
 @pytest.mark.gpu

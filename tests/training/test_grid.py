@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -197,6 +198,117 @@ def test_a_probe_that_raises_is_retired_and_the_others_go_on(data):
     assert any("'bad' raised in 1 cells" in note for note in grid.notes)
     assert len(grid.probed("good/norm")) == 4
     assert np.isfinite(grid.final_loss).all()
+
+
+def test_a_probe_that_fails_in_many_cells_is_said_once(data):
+    axes = {"seed": range(10), "lr": [0.05, 0.1]}
+    for plan in (LINEAR, TANH):
+        with pytest.warns(ProbeWarning, match="'bad' raised in 20 cells") as caught:
+            grid = train_grid(
+                plan, data, axes, steps=3, probes=[Probe("bad", fails)], jobs=0
+            )
+        assert len(caught) == len(grid.notes) == 1
+        assert len(grid.rows.where(quantity="retired_probe")) == 20
+
+
+@pytest.mark.parametrize("name", ["loss", "final_loss", "retired_probe"])
+def test_a_probe_may_not_take_the_name_of_the_grid_s_own_rows(data, name):
+    called = []
+    probe = Probe(name, lambda at: called.append(at) or 1.0)
+    with pytest.raises(ConfigError, match=f"named '{name}'.*another name") as caught:
+        train_grid(LINEAR, data, {"lr": [0.1]}, steps=3, probes=[probe])
+    assert "\n" not in str(caught.value)
+    assert not called
+
+
+def scaled(snapshot, k=1):
+    return float(k)
+
+
+class Scaled:
+    def __init__(self, k):
+        self.k, self.lock = k, object()
+
+    def __call__(self, snapshot):
+        return float(self.k)
+
+    def measure(self, snapshot):
+        return float(self.k)
+
+
+def closed_over(k):
+    return lambda snapshot: float(k)
+
+
+def defaulted(k):
+    def measure(snapshot, k=k):
+        return float(k)
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda k: partial(scaled, k=k),
+        lambda k: partial(partial(scaled), k=k),
+        lambda k: partial(lambda k, at: float(k.sum()), np.full(2, k / 2)),
+        lambda k: partial(lambda k, at: float(k), torch.tensor(k)),
+        lambda k: closed_over(k),
+        lambda k: closed_over(np.float64(k)),
+        lambda k: partial(closed_over(k)),
+        lambda k: defaulted(k),
+        lambda k: Scaled(k),
+        lambda k: Scaled(k).measure,
+        lambda k: (lambda at: 1.0) if k == 1 else (lambda at: 2.0),
+    ],
+)
+def test_a_grid_is_not_resumed_with_another_probe(data, tmp_path, make):
+    def found(k):
+        grid = train_grid(
+            LINEAR, data, {"lr": [0.1]}, steps=2, folder=tmp_path,
+            probes=[Probe("p", make(k))],
+        )  # fmt: skip
+        return set(grid.probed("p").values())
+
+    assert found(1) == {1.0}
+    assert found(1) == {1.0}
+    with pytest.raises(RunError, match=r"other settings .*probes"):
+        found(2)
+
+
+IDENTITY = """
+import numpy as np
+from functools import partial
+from theodolite.training.identity import identity
+class Thing:
+    __slots__ = ()
+class Holder:
+    def __init__(self):
+        self.thing, self.names, self.me = Thing(), {"a", "b", "c"}, self
+    def __call__(self, at):
+        return 1.0
+def outer(n):
+    def again(at, m=Thing()):
+        return again if at in {"x", "y", "z"} else (lambda: n)
+    return again
+for measure in (Holder(), outer(3), partial(outer(3), k=[np.ones(2), Holder()]), sum,
+                Holder().__call__):
+    print(identity(measure))
+"""
+
+
+def test_a_probe_is_known_in_every_process():
+    def said(seed):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", IDENTITY]
+        return subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout.splitlines()
+
+    first = said("1")
+    assert len(set(first)) == 5
+    assert said("2") == first
 
 
 def opaque(snapshot):

@@ -19,6 +19,8 @@ from theodolite.training.strategies import choose, engine_for, seconds
 # A piece of about this length is long against saving it and short against losing it.
 _SECONDS = 2.0
 _LARGEST = 2048
+# Quantities of the rows that are a grid's own.
+QUANTITIES = ("final_loss", "loss", "retired_probe")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +128,8 @@ def train_chunk(job: Job, labels: Mapping[str, Any]) -> list[Row]:
 def _boards(job: Job, cells: list[GridCell], labels: Mapping[str, Any]) -> list[Board]:
     if not job.probes:  # one that stays empty serves all
         return [Board(())] * len(cells)
-    return [Board(job.probes, {**cell.labels, **labels}) for cell in cells]
+    # What fails is kept in the rows, and said once for the whole grid.
+    return [Board(job.probes, {**cell.labels, **labels}, quiet=True) for cell in cells]
 
 
 def _stacked(

@@ -40,8 +40,10 @@ def train_many(
         recipe: How.
         seeds: One a network.
         augment: Maps raw images and a CPU generator to changed images.
-        probe: Reads numbers off a network, at the start and after every epoch.
-        report: Told of each reading, with the place of the network in ``models``.
+        probe: Reads numbers off a network, at the start and after every epoch; the
+            network is left as found. Where it raises, it is retired.
+        report: Told of each reading, with the place of the network in ``models``;
+            retired where it raises.
         at_once: Networks in training at any moment.
         limit_s: Seconds after which all that still runs is stopped.
 
@@ -62,8 +64,9 @@ def train_many(
             f"precision {recipe.precision!r} was asked for on "
             f"{images.inputs.device}: it wants CUDA; pass 'float32'"
         )
+    told: set[str] = set()  # what was warned of, for all runs together
     runs = [
-        Run(place, model, images, recipe, seed, augment, probe, report)
+        Run(place, model, images, recipe, seed, augment, probe, report, told)
         for place, (model, seed) in enumerate(zip(models, seeds, strict=True))
     ]
     with torch.backends.cudnn.flags(

@@ -1,12 +1,15 @@
 """What image classifiers are trained on and how, and what became of them."""
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from theodolite.core import ConfigError, unknown_name
+from theodolite.core import ConfigError, DataError, unknown_name
 
 Precision = Literal["float32", "tf32", "bf16"]
 Reading = dict[str, float]
@@ -43,8 +46,21 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            if (value := getattr(self, name)) < 1:
+            value = getattr(self, name)
+            if not (_is(Integral, value) and value >= 1):
                 raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+        for name in ("rate", "factor"):
+            value = getattr(self, name)
+            if not (_is(Real, value) and 0 < value < math.inf):
+                raise ConfigError(f"{name} is {value!r}: pass a positive number")
+        if not (_is(Real, self.momentum) and 0 <= self.momentum < 1):
+            raise ConfigError(
+                f"momentum is {self.momentum!r}: pass a number from 0 to below 1"
+            )
+        if not (_is(Real, self.weight_decay) and 0 <= self.weight_decay < math.inf):
+            raise ConfigError(
+                f"weight_decay is {self.weight_decay!r}: pass a number from 0 up"
+            )
         if self.precision not in get_args(Precision):
             raise unknown_name("precision", self.precision, get_args(Precision))
 
@@ -56,6 +72,10 @@ class Recipe:
             0.05
         """
         return self.rate * self.factor ** sum(progress >= m for m in self.milestones)
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +98,21 @@ class Images:
     centre: Tensor
     scale: Tensor
 
+    def __post_init__(self) -> None:
+        for name in ("", "test_"):
+            inputs, labels = (getattr(self, name + n) for n in ("inputs", "labels"))
+            if len(inputs) != len(labels) or not len(labels):
+                raise DataError(
+                    f"{len(inputs)} {name}inputs and {len(labels)} {name}labels: pass "
+                    "one label an image, and at least one image"
+                )
+        for name, part in vars(self).items():
+            if part.is_floating_point() and not torch.isfinite(part).all():
+                raise DataError(
+                    f"{int((~torch.isfinite(part)).sum())} of the {part.numel()} "
+                    f"numbers of {name} are NaN or infinite: clean the data first"
+                )
+
     def to(self, device: torch.device | str) -> "Images":
         """Return the images on a device."""
         return Images(*(t.to(device) for t in vars(self).values()))
@@ -96,9 +131,11 @@ class Trained:
             began, and what the probe found.
         graphed: Whether its steps were replayed as a CUDA graph.
         error: Why it failed, or why its graph could not be captured; else empty.
+        retired: Why ``probe`` or ``report`` was called no more, for those that raised.
     """
 
     status: str
     history: tuple[Reading, ...]
     graphed: bool = False
     error: str = ""
+    retired: Mapping[str, str] = field(default_factory=dict)

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from theodolite.core import derive
+from theodolite.instruments import preserve
 from theodolite.training.convolutional_recipe import Images, Reading, Recipe, Trained
 from theodolite.training.graphed import Step, capture
+from theodolite.training.probes import warn
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 Probe = Callable[[nn.Module], Mapping[str, float]]
@@ -35,10 +37,12 @@ class Run:
         augment: Augment | None,
         probe: Probe | None,
         report: Report | None,
+        told: set[str],
     ) -> None:
         self.place, self.given, self.images, self.recipe = place, model, images, recipe
         self.augment, self.probe, self.report = augment, probe, report
         self.generator = torch.Generator().manual_seed(derive(seed, "images"))
+        self.told, self.retired = told, dict[str, str]()
         self.history: list[Reading] = []
         self.status, self.error, self.graphed = "stopped", "", False
         self.stream: Any = None
@@ -50,6 +54,7 @@ class Run:
             history=tuple(self.history),
             graphed=self.graphed,
             error=self.error,
+            retired=self.retired,
         )
 
     def release(self) -> None:
@@ -141,11 +146,31 @@ class Run:
         found["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in found.items() if name.endswith("loss")]
         if self.probe is not None:
-            found |= self.probe(self.step.model)
+            found |= self._attempt("probe", self._measure, self.probe) or {}
         self.history.append(found)
         if self.report is not None:
-            self.report(self.place, found)
+            self._attempt("report", self.report, self.place, found)
         return all(map(math.isfinite, losses))
+
+    def _measure(self, probe: Probe) -> Reading:
+        with preserve(self.step.model):
+            return dict(probe(self.step.model))
+
+    def _attempt(self, what: str, action: Callable[..., Any], *given: Any) -> Any:
+        """Do what the training does not need; once it has failed, never again."""
+        if what in self.retired:
+            return None
+        try:
+            return action(*given)
+        except Exception as problem:
+            self.retired[what] = f"{type(problem).__name__}: {problem}"[:500]
+            if what not in self.told:
+                self.told.add(what)
+                warn(
+                    f"the {what} raised {self.retired[what]} on network {self.place}: "
+                    "it is retired there and training goes on; mend it and run again"
+                )
+            return None
 
 
 def evaluate(step: Step, images: Images) -> Reading:

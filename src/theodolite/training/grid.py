@@ -25,10 +25,16 @@ from theodolite.runs import (
     runs_in,
 )
 from theodolite.training.axes import expand
-from theodolite.training.chunks import Job, train_chunk
+from theodolite.training.chunks import QUANTITIES, Job, train_chunk
 from theodolite.training.grid_result import Grid
+from theodolite.training.identity import identity
 from theodolite.training.loop import DIVERGENCE, check_record, check_steps
-from theodolite.training.probes import Probe, check_probes, warn
+from theodolite.training.probes import (
+    Probe,
+    ProbeWarning,
+    check_probes,
+    warn,
+)
 from theodolite.training.schedules import When
 
 # Starting a worker costs about as much as this much training.
@@ -109,7 +115,7 @@ def train_grid(
         drops=drops,
         data=_arrays(data, _dtype(dtype)),
         steps=int(steps),
-        probes=check_probes(probes),
+        probes=_probes(probes),
         record=record,
         divergence=divergence,
         dtype=dtype,
@@ -138,9 +144,12 @@ def train_grid(
         if done.failures:
             raise _failed(done.failures, len(pieces))
         rows, cost = run.collected(pieces)
-    notes = tuple(_notes(rows))
-    for note in notes:
+    lost, failed = list(_lost_rates(rows)), list(_failed_probes(rows))
+    for note in lost:
         warn(note, GridWarning)
+    for note in failed:
+        warn(note, ProbeWarning)
+    notes = (*lost, *failed)
     return Grid(checked, rows, steps, cost, None if temporary else run.path, notes)
 
 
@@ -164,6 +173,17 @@ def _executor(job: Job, jobs: int | None, stack: ExitStack) -> Executor:
     if here or (jobs is None and job.seconds < _WORTH_A_POOL_S):
         return InProcess()
     return stack.enter_context(Pool(jobs, initialise=one_thread))
+
+
+def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
+    """Return probes whose rows cannot be taken for the grid's own."""
+    found = check_probes(probes)
+    if taken := [probe.name for probe in found if probe.name in QUANTITIES]:
+        raise ConfigError(
+            f"a probe is named {taken[0]!r}, as are rows of the grid's own: give it "
+            f"another name than {', '.join(QUANTITIES)}"
+        )
+    return found
 
 
 def _drops(drops: Any) -> dict[int, float]:
@@ -266,7 +286,7 @@ def _spec(job: Job) -> RunSpec:
         "steps": job.steps,
         "drops": {str(step): factor for step, factor in job.drops.items()},
         "record": repr(job.record),
-        "probes": [[p.name, _function(p.measure), repr(p.when)] for p in job.probes],
+        "probes": [[p.name, identity(p.measure), repr(p.when)] for p in job.probes],
         "divergence": strict(job.divergence),
         "dtype": job.dtype,
         "device": job.device.split(":")[0],
@@ -280,13 +300,8 @@ def _spec(job: Job) -> RunSpec:
     return RunSpec(paper=paper, study=study, scale="grid", config=config, seeds=seeds)
 
 
-def _function(measure: Any) -> str:
-    name = getattr(measure, "__qualname__", type(measure).__qualname__)
-    return f"{getattr(measure, '__module__', '')}.{name}"
-
-
-def _notes(rows: Rows) -> Iterable[str]:
-    """Say which rates lose every cell, and which probes failed."""
+def _lost_rates(rows: Rows) -> Iterable[str]:
+    """Say which rates lose every cell."""
     ends: dict[float, list[int | None]] = {}
     for row in rows.where(quantity="final_loss"):
         ends.setdefault(row["lr"], []).append(row["diverged_at"])
@@ -297,6 +312,10 @@ def _notes(rows: Rows) -> Iterable[str]:
                 f"all {len(lost)} cells with lr={rate:g} diverged (the last at step "
                 f"{max(lost)}): try a lower rate"
             )
+
+
+def _failed_probes(rows: Rows) -> Iterable[str]:
+    """Say which probes failed, each once however many cells it failed in."""
     failed: dict[str, tuple[int, str]] = {}
     for row in rows.where(quantity="retired_probe"):
         count, reason = failed.get(row["probe"], (0, row["reason"]))

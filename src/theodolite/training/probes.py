@@ -108,11 +108,17 @@ class Board:
     Args:
         probes: What to measure.
         labels: Put on every row; they win over a reading's own, such as its seed.
+        quiet: Whether somebody else says which probes have failed.
     """
 
     def __init__(
-        self, probes: Iterable[Probe], labels: Mapping[str, Any] | None = None
+        self,
+        probes: Iterable[Probe],
+        labels: Mapping[str, Any] | None = None,
+        *,
+        quiet: bool = False,
     ) -> None:
+        self._quiet = quiet
         self._probes = {probe.name: probe for probe in check_probes(probes)}
         self._levels = {name: list(p.when.levels) for name, p in self._probes.items()}
         self._labels = dict(labels or {})
@@ -182,6 +188,8 @@ class Board:
         """Measure a probe no more, and say so once."""
         reason = f"{type(error).__name__}: {error}"
         self.retired[name] = reason
+        if self._quiet:
+            return
         warn(
             f"probe {name!r} raised {reason} at step {step}: it is retired and "
             "training goes on; mend it and run again"

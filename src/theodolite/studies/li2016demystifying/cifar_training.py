@@ -202,7 +202,7 @@ def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
                 label = {"quantity": name, "epoch": int(reading["epoch"])}
                 error = _error(name, value, tested)
                 rows.append({**label, "value": value, "error": error, **fate})
-    if result.history:
+    if result.history and "parameters" in result.history[0]:
         count = result.history[0]["parameters"]
         rows.append({"quantity": "parameters", "value": count, "error": 0.0, **fate})
     seconds = result.history[-1]["seconds"] if result.history else 0.0

@@ -100,6 +100,7 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
     plan = plan_study(entry, scale="smoke")
     first = run_study(plan, root=tmp_path, jobs=0)
     whole = first.summary
+    assert last_summary(tmp_path, entry)[1] == whole
     damaged = (
         "{",
         "[]",

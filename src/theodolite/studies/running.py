@@ -299,17 +299,13 @@ def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | Non
 
 def _complete(summary: Any) -> bool:
     """Whether a summary has all that is read of it."""
-    parts = {
-        "paper": {"name"},
-        "study": {"name", "title"},
-        "cost": {"cpu_s"},
-        "scale": set(),
-        "judged": set(),
-        "figures": set(),
-    }
+    parts = {"paper": {"name"}, "study": {"name", "title"}, "cost": {"cpu_s"}}
     told = {"claim", "place", "kind", "statement", "verdict", "because", "numbers"}
-    return all(names <= set(summary[part]) for part, names in parts.items()) and all(
-        told <= set(claim) for claim in summary["claims"]
+    return (
+        {"scale", "judged", "figures"} <= set(summary)
+        and all(names <= set(summary[part]) for part, names in parts.items())
+        and all(told <= set(claim) for claim in summary["claims"])
+        and all("files" in figure for figure in summary["figures"])
     )
 
 

@@ -16,7 +16,10 @@ import numpy as np
 from theodolite.core import ConfigError
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.unit_points import (
+    as_numbers,
+    check_between,
     check_unit_points,
+    check_whole,
     minimum_distance,
     separated_labels,
 )
@@ -81,7 +84,8 @@ class InterpolatingNetwork:
 
     def trajectory(self, x: np.ndarray) -> np.ndarray:
         """Return samples before and after every unit, shape (units + 1, k, d)."""
-        found = [np.asarray(x, dtype=np.float64)]
+        x = as_numbers("x", x, "samples", self.first.shape[2])
+        found = [x.astype(np.float64)]
         for unit in zip(self.first, self.second, self.bias, strict=True):
             found.append(residual_unit(found[-1], *unit))
         return np.stack(found)
@@ -119,6 +123,8 @@ def weight_norm_bound(*, rho: float, samples: int, units: int) -> float:
         >>> round(weight_norm_bound(rho=0.6192085644, samples=3, units=480), 6)
         0.814469
     """
+    check_between("rho", rho, np.inf)
+    _check_units(units, samples)
     length = np.pi * (1 + rho * (samples - 1) / 2)
     return float(np.sqrt(8 * length / (units // samples)) / rho)
 
@@ -136,6 +142,9 @@ def step_unit(here: np.ndarray, there: np.ndarray, rho: float) -> Unit:
     References:
         Li et al. (2016), Demystifying ResNet, lemma 1, Eqs 15–17.
     """
+    here = as_numbers("here", here, "width")
+    there = as_numbers("there", there, here.size)
+    check_between("rho", rho, np.inf)
     d = here.size
     first, second, bias = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     step = float(np.linalg.norm(there - here))
@@ -189,8 +198,8 @@ def interpolating_network(
         >>> bool(np.abs(net.apply(x) - np.eye(3)[:2]).max() < 1e-12)
         True
     """
+    x, y = check_unit_points(x, y)
     _check_units(units, len(x))
-    check_unit_points(x, y)
     if perturb is not None:
         y = separated_labels(x, y, perturb, seed=seed)
     rho = minimum_distance(np.concatenate([x, y]))
@@ -256,8 +265,5 @@ def _walk(
 
 
 def _check_units(units: int, samples: int) -> None:
-    if isinstance(units, bool) or not isinstance(units, int) or units < samples:
-        raise ConfigError(
-            f"units is {units!r} for {samples} samples: pass a whole number from "
-            f"{samples} up, best a multiple of it"
-        )
+    check_whole("samples", samples, 1)
+    check_whole(f"the number of units for {samples} samples", units, samples)

@@ -7,6 +7,7 @@ output; the gradient of matrix $k$ is the mean of $\delta_k a_k^\top$ over sampl
 import numpy as np
 
 from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.theory.relu_hessian import checked_arrays
 
 
 def relu_gradient(
@@ -31,6 +32,7 @@ def relu_gradient(
         (2.0, array([2., 2.]))
     """
     _check(blueprint)
+    weights, x, y = checked_arrays(blueprint, weights, x, y)
     n, relu = blueprint.shortcut, blueprint.mid == "relu"
     inputs, gates, state, entrance = [], [], x, x
     for layer, weight in enumerate(weights):

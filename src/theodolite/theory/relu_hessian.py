@@ -17,6 +17,7 @@ import numpy as np
 from theodolite.core import Blueprint, ConfigError, Samples
 from theodolite.theory.activations import activation
 from theodolite.theory.moments import check_samples
+from theodolite.theory.unit_points import as_numbers
 
 _CHUNK_BYTES = 2**26
 
@@ -83,7 +84,8 @@ def relu_hessian_parts(
 
     Assumes: as :func:`relu_hessian`.
     """
-    _check(blueprint, weights, x, y)
+    _check(blueprint)
+    weights, x, y = checked_arrays(blueprint, weights, x, y)
     depth, d = len(weights), x.shape[1]
     # Entries (layer, column, row) twice; only k ≥ l is filled, then mirrored.
     shape = (depth, d, d, depth, d, d)
@@ -215,20 +217,28 @@ def _chunks(samples: int, depth: int, d: int) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _check(
-    blueprint: Blueprint, weights: np.ndarray, x: np.ndarray, y: np.ndarray
-) -> None:
+def checked_arrays(
+    blueprint: Blueprint, weights: object, x: object, y: object
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weights and samples as arrays; refuse what the blueprint cannot hold."""
+    weights = as_numbers("weights", weights, "depth", "width", "width")
+    x = as_numbers("x", x, "samples", "width")
+    y = as_numbers("y", y, "samples", "width")
     check_samples(x, y)
+    wanted = (blueprint.depth, blueprint.width, blueprint.width)
+    if weights.shape != wanted or x.shape[1] != blueprint.width:
+        raise ConfigError(
+            f"weights of shape {weights.shape} and data of width {x.shape[1]}: the "
+            f"blueprint wants {wanted} and width {blueprint.width}"
+        )
+    return weights, x, y
+
+
+def _check(blueprint: Blueprint) -> None:
     names = (blueprint.pre, blueprint.mid, blueprint.post)
     if blueprint.bias or not set(names) <= {"identity", "relu"}:
         raise ConfigError(
             f"activations {names} and bias={blueprint.bias}: frozen gates suffice for "
             "identity and relu without biases only; measure this one with "
             "instruments.hessian"
-        )
-    wanted = (blueprint.depth, blueprint.width, blueprint.width)
-    if weights.shape != wanted or x.shape[1] != blueprint.width:
-        raise ConfigError(
-            f"weights of shape {weights.shape} and data of width {x.shape[1]}: the "
-            f"blueprint wants {wanted} and width {blueprint.width}"
         )

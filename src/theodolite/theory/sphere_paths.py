@@ -11,6 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from theodolite.theory.unit_points import (
+    as_numbers,
+    check_between,
+    check_norms,
+    check_whole,
+    check_width,
+)
+
 # The rim is walked this fraction of the radius outside, so that rounding cannot put a
 # point inside the cap.
 HAIR = 1e-9
@@ -63,6 +71,7 @@ class SpherePath:
 
     def steps(self, count: int) -> np.ndarray:
         """Return ``count + 1`` points at equal lengths, both ends exact."""
+        check_whole("count", count, 1)
         along = np.linspace(0.0, self.length, count + 1)
         ends = np.cumsum([arc.length for arc in self.arcs])
         piece = np.minimum(np.searchsorted(ends, along), len(self.arcs) - 1)
@@ -90,7 +99,7 @@ def sphere_path(
         start: Unit vector.
         end: Unit vector.
         others: Unit vectors to keep clear of, shape (k, d).
-        radius: Chordal radius of the caps.
+        radius: Chordal radius of the caps, below 1 where there are others.
 
     References:
         Li et al. (2016), Demystifying ResNet, lemma 2 and figure 10.
@@ -103,6 +112,9 @@ def sphere_path(
         >>> sphere_path(x, y, middle[None], 0.3).detours
         1
     """
+    start, end, others = _checked(start, end, others)
+    # Without caps any radius will do: a lone sample may face its label at distance 2.
+    check_between("radius", radius, 1.0 if len(others) else np.inf)
     radius = radius * (1 + HAIR)
     cosine = 1 - radius**2 / 2
     across = _towards(start, end)
@@ -118,6 +130,18 @@ def sphere_path(
         place = high
     arcs.append(_great(great, start, across, place, whole))
     return SpherePath(tuple(arcs), start, end, len(met))
+
+
+def _checked(
+    start: object, end: object, others: object
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    start = as_numbers("start", start, "width")
+    check_width(start.size)
+    end = as_numbers("end", end, start.size)
+    others = as_numbers("others", others, "points", start.size)
+    check_norms("start and end", np.stack([start, end]))
+    check_norms("others", others)
+    return start, end, others
 
 
 def _caps_met(

@@ -1,5 +1,7 @@
 """Points on the unit sphere: how far apart they are, and how to set them apart."""
 
+from numbers import Integral
+
 import numpy as np
 
 from theodolite.core import ConfigError, Samples, stream
@@ -23,6 +25,7 @@ def minimum_distance(points: Samples) -> float:
         >>> minimum_distance(np.eye(3)).__round__(6)
         1.414214
     """
+    points = as_numbers("points", points, "points", "width")
     least = np.inf
     for place in range(1, len(points)):
         gaps = np.linalg.norm(points[:place] - points[place], axis=1)
@@ -54,8 +57,8 @@ def separated_labels(
         >>> minimum_distance(separated_labels(x, y, 0.2)).__round__(10)
         0.2
     """
-    if not 0 < distance < 1:
-        raise ConfigError(f"perturb is {distance}: pass a distance in (0, 1), or None")
+    x, y = _on_sphere(x, y)
+    check_between("perturb", distance, 1.0)
     rng, moved = stream(seed, "perturb"), y.copy()
     for place in range(len(y)):
         known = np.concatenate([x, moved[:place]])
@@ -73,18 +76,77 @@ def separated_labels(
     return moved
 
 
-def check_unit_points(x: np.ndarray, y: np.ndarray) -> None:
-    """Refuse what cannot be walked on a sphere."""
-    check_samples(x, y)
-    if x.shape[1] < 3:
+def check_unit_points(x: object, y: object) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples and labels as arrays; refuse what no sphere can walk."""
+    x, y = _on_sphere(x, y)
+    check_width(x.shape[1])
+    return x, y
+
+
+def check_width(width: int) -> None:
+    """Refuse a circle."""
+    if width < 3:
         raise ConfigError(
-            f"data of width {x.shape[1]}: on a circle no sample can pass another; "
+            f"data of width {width}: on a circle no sample can pass another; "
             "append zeros to reach at least 3 dimensions"
         )
-    for name, points in (("inputs", x), ("labels", y)):
-        norms = np.linalg.norm(points, axis=1)
-        if np.abs(norms - 1).max() > _UNIT:
-            raise ConfigError(
-                f"{name} have norms from {norms.min():.4g} to {norms.max():.4g}, and "
-                "the construction wants 1: divide each row by its norm"
-            )
+
+
+def check_norms(name: str, points: np.ndarray) -> None:
+    """Refuse rows that are not of unit norm."""
+    norms = np.linalg.norm(points, axis=1)
+    if norms.size and np.abs(norms - 1).max() > _UNIT:
+        raise ConfigError(
+            f"{name} have norms from {norms.min():.4g} to {norms.max():.4g}, and "
+            "the construction wants 1: divide each row by its norm"
+        )
+
+
+def as_numbers(name: str, value: object, *wanted: int | str) -> np.ndarray:
+    """Return finite real numbers as an array; letters in a shape stand for any size."""
+    shape = f"({', '.join(map(str, wanted))}{',' * (len(wanted) == 1)})"
+    try:
+        found = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise ConfigError(
+            f"{name} is a {type(value).__name__} that makes no array: pass real "
+            f"numbers of shape {shape}"
+        ) from None
+    fits = found.ndim == len(wanted) and all(
+        isinstance(want, str) or have == want
+        for have, want in zip(found.shape, wanted, strict=True)
+    )
+    if found.dtype.kind not in "biuf" or not fits:
+        raise ConfigError(
+            f"{name} has shape {found.shape} and type {found.dtype}: pass real "
+            f"numbers of shape {shape}"
+        )
+    wrong = found.size - int(np.isfinite(found).sum())
+    if wrong:
+        raise ConfigError(
+            f"{name} holds NaN or infinity in {wrong} of {found.size} places: drop or "
+            "repair them"
+        )
+    return found if found.dtype.kind == "f" else found.astype(np.float64)
+
+
+def check_between(name: str, value: object, high: float) -> None:
+    """Refuse what is not a number between 0 and a limit, both left out."""
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if isinstance(value, bool) or not number or not 0 < value < high:
+        raise ConfigError(f"{name} is {value!r}: pass a number in (0, {high:g})")
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Refuse what is not a whole number from a limit up."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ConfigError(f"{name} is {value!r}: pass a whole number from {least} up")
+
+
+def _on_sphere(x: object, y: object) -> tuple[np.ndarray, np.ndarray]:
+    x = as_numbers("x", x, "samples", "width")
+    y = as_numbers("y", y, "samples", "width")
+    check_samples(x, y)
+    check_norms("inputs", x)
+    check_norms("labels", y)
+    return x, y

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from theodolite.core import attach
 from theodolite.data.cache import cache_folder, clear_cache
+from theodolite.data.condense import condense
 from theodolite.data.dataset import Dataset
 from theodolite.data.listing import Listing, available
 from theodolite.data.loading import load, needs_folder
@@ -32,6 +33,7 @@ __all__ = [
     "available",
     "cache_folder",
     "clear_cache",
+    "condense",
     "load",
     "needs_folder",
     "one_hot",

@@ -133,6 +133,10 @@ class MatrixOperator(Operator):
         self.dtype, self.device = matrix.dtype, matrix.device
         self.symmetric = symmetric
 
+    def dense(self) -> np.ndarray:
+        """Return the matrix as it is."""
+        return self._matrix.detach().to("cpu", torch.float64).numpy()
+
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1

@@ -9,15 +9,10 @@ from theodolite.studies.catalogue import (
     select,
 )
 from theodolite.studies.chosen_cells import ChosenCells
-from theodolite.studies.running import (
-    Finished,
-    Plan,
-    last_summary,
-    plan_study,
-    prepare_worker,
-    redraw,
-    run_study,
-)
+from theodolite.studies.committed import CommittedRun, pack
+from theodolite.studies.judging import evidence, evidence_of, redraw
+from theodolite.studies.planning import Plan, plan_study, prepare_worker
+from theodolite.studies.running import Finished, last_summary, run_study
 from theodolite.studies.story import Chapter, Finding
 from theodolite.studies.study import SCALES, Committed, Drawing, Study, StudyConfig
 
@@ -26,6 +21,7 @@ __all__ = [
     "Chapter",
     "ChosenCells",
     "Committed",
+    "CommittedRun",
     "Drawing",
     "Entry",
     "Finding",
@@ -35,8 +31,11 @@ __all__ = [
     "Study",
     "StudyConfig",
     "catalogue",
+    "evidence",
+    "evidence_of",
     "find",
     "last_summary",
+    "pack",
     "papers",
     "plan_study",
     "prepare_worker",

@@ -18,7 +18,7 @@ from theodolite.theory.linear_network import (
     linear_hessian,
     linear_loss,
 )
-from theodolite.theory.moments import Moments, equivalent_samples, moments
+from theodolite.theory.moments import Moments, moments
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
 from theodolite.theory.relu_gradient import relu_gradient
@@ -53,7 +53,6 @@ __all__ = [
     "conditioning_at_zero",
     "data_matrix",
     "eigenvalues_at_zero",
-    "equivalent_samples",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",

@@ -68,30 +68,6 @@ def moments(x: np.ndarray, y: np.ndarray) -> Moments:
     return Moments(x.T @ x / m, y.T @ x / m, y.T @ y / m)
 
 
-def equivalent_samples(data: Moments) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return few samples, twice the width, with the given second moments.
-
-    With $S = E[zz^\top] = V\,\mathrm{diag}(w)\,V^\top$ for $z = (x, y)$, the $2d$
-    rows $\sqrt{2d\,w_k}\,v_k$ have the same $S$: to a linear network and the square
-    loss they are the same data.
-
-    Assumes: moments of real data, so that $S$ is positive semidefinite.
-
-    Returns:
-        Inputs and targets, each of shape (2d, d).
-
-    Example:
-        >>> x = np.random.default_rng(0).normal(size=(50, 3))
-        >>> few = equivalent_samples(moments(x, 2 * x))
-        >>> bool(np.allclose(moments(*few).yx, moments(x, 2 * x).yx))
-        True
-    """
-    whole = np.block([[data.xx, data.yx.T], [data.yx, data.yy]])
-    values, vectors = np.linalg.eigh(whole)
-    rows = np.sqrt(len(values) * np.clip(values, 0, None))[:, None] * vectors.T
-    return rows[:, : data.width], rows[:, data.width :]
-
-
 def check_samples(x: np.ndarray, y: np.ndarray) -> None:
     """Refuse data that no residual network of constant width can see."""
     if x.ndim != 2 or x.shape != y.shape or len(x) == 0:

@@ -4,9 +4,11 @@ The closed forms order the entries of each matrix column by column, as *Demystif
 ResNet* does (definition 5); torch flattens row by row.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
+
+from theodolite.core import column_major
+
+__all__ = ["column_major", "commutation"]
 
 
 def commutation(width: int) -> np.ndarray:
@@ -24,23 +26,3 @@ def commutation(width: int) -> np.ndarray:
     index = np.arange(width * width).reshape(width, width)
     matrix[index.ravel(), index.T.ravel()] = 1.0
     return matrix
-
-
-def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """Return the permutation from row-major parameters to the paper's order.
-
-    ``matrix[np.ix_(order, order)]`` reorders a Hessian measured on a module whose
-    parameters have these shapes.
-
-    Assumes: parameters listed layer by layer, as the network applies them.
-
-    Example:
-        >>> column_major([(2, 2), (2,)])
-        array([0, 2, 1, 3, 4, 5])
-    """
-    parts, start = [], 0
-    for shape in shapes:
-        size = int(np.prod(shape))
-        parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
-        start += size
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=int)

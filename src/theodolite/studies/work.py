@@ -27,7 +27,7 @@ class StudyWork:
     def __call__(self, cell: Mapping[str, Any]) -> Rows:
         """Measure one cell."""
         study = find(self.name).study
-        return study.measure(study.config_from(self.config), cell)
+        return study.of_cell(study.config_from(self.config), cell)
 
     def pack(self) -> dict[str, Any]:
         """Return the datasets that a far process may lack; see ``Travelling``."""

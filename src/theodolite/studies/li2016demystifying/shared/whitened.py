@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from theodolite.data import load, whiten
+from theodolite.data import condense, load, whiten
 
 
 @cache
@@ -17,3 +17,9 @@ def whitened(name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
     dataset = load(name)
     x = whiten(dataset.flat(), k=width).apply(dataset.flat())
     return x, dataset.one_hot()
+
+
+@cache
+def few(name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return few samples with all second moments of the whitened data."""
+    return condense(*whitened(name, width))

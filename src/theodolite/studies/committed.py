@@ -1,13 +1,11 @@
 """Long runs whose rows travel with the package.
 
 A paper's folder ``committed`` holds a JSON file a run: the config, what it was made
-with, and a table of columns and lines. Below the paper scale a study fetches the rows
-in a cell of their own, ``source="committed"``; the paper scale measures the same cells
-again. Rows of theory, where the run had other data, are among them under
-``side="predicted"``.
+with, and a table of columns and lines. Rows of theory, where the run had other data,
+are among them under ``side="predicted"``. Below the paper scale the runner judges and
+draws them beside a run's own; the paper scale measures the same cells again.
 """
 
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -16,10 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from theodolite.core import Row, Rows, RunError, plain
+from theodolite.core import Roads, Row, Rows, RunError, plain
 
-COMMITTED = "committed"
-CELL: dict[str, Any] = {"source": COMMITTED}
 PREDICTED = "predicted"
 
 
@@ -35,8 +31,8 @@ class CommittedRun:
 
     Example:
         >>> run = CommittedRun("theodolite.studies.li2016demystifying", "no-such-run")
-        >>> run.rows(), run.config(), run.digest()
-        (Rows(0 rows), {}, '')
+        >>> run.rows(), run.config(), run.roads(Rows())
+        (Rows(0 rows), {}, None)
     """
 
     package: str
@@ -44,21 +40,25 @@ class CommittedRun:
     free: tuple[str, ...] = ()
 
     def rows(self) -> Rows:
-        """Return all its rows; none where there is no such file."""
+        """Return all its measured rows; none where there is no such file."""
+        return self._all().where(lambda row: row.get("side") != PREDICTED)
+
+    def roads(self, predicted: Rows) -> Roads | None:
+        """Return both roads of the run; None where there is no such file.
+
+        Args:
+            predicted: Theory that stands in where the run brings none.
+        """
+        rows = self.rows()
+        theory = self._all().where(side=PREDICTED)
+        return Roads(theory if len(theory) else predicted, rows) if len(rows) else None
+
+    def _all(self) -> Rows:
         return unpack(_saved(self.package, self.name))
 
     def config(self) -> dict[str, Any]:
         """Return the config that made it; empty where there is no such file."""
         return dict(_saved(self.package, self.name).get("config", {}))
-
-    def digest(self) -> str:
-        """Return a short hash of the file, so that configs change with it."""
-        text = _text(self.package, self.name)
-        return hashlib.sha256(text.encode()).hexdigest()[:12] if text else ""
-
-    def cells(self, config: Any) -> list[dict[str, Any]]:
-        """Return the cell that fetches the rows, if the config asks for them."""
-        return [dict(CELL)] if config.committed else []
 
     def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
         """Return the rows of one cell, if this very config made them.
@@ -67,13 +67,11 @@ class CommittedRun:
         """
         ours, theirs = plain(config), self.config()
         free = {"device", "committed", *self.free}
-        if not theirs or cell.get("source") == COMMITTED:
+        if not theirs:
             return Rows()
         if any(ours.get(k) != v for k, v in theirs.items() if k not in free):
             return Rows()
-        labels = {label: value for label, value in cell.items() if label != "source"}
-        found = self.rows().where(**labels)
-        return found.where(lambda row: row.get("side") != PREDICTED)
+        return self.rows().where(**cell)
 
 
 def pack(
@@ -121,13 +119,9 @@ def unpack(saved: Mapping[str, Any]) -> Rows:
     columns = saved.get("columns", [])
     return Rows(
         {
-            **CELL,
-            "scale": "paper",
-            **{
-                key: value
-                for key, value in zip(columns, line, strict=True)
-                if value is not None or key in ("value", "error")
-            },
+            key: value
+            for key, value in zip(columns, line, strict=True)
+            if value is not None or key in ("value", "error")
         }
         for line in saved.get("lines", [])
     )

@@ -1,4 +1,4 @@
-"""What the studies of this paper share: random data, measured Hessians, rows."""
+"""Random data, measured Hessians in the paper's order, and rows of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, Row, stream
-from theodolite.theory import column_major
+from theodolite.core import Blueprint, Row, column_major, stream
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -1,0 +1,182 @@
+"""Check a study before anything is computed: its config, its device and its data."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from theodolite import data
+from theodolite.core import ConfigError
+from theodolite.runs import (
+    Executor,
+    Progress,
+    RunFolder,
+    RunSpec,
+    Tracker,
+    Tracking,
+    execute,
+)
+from theodolite.studies.catalogue import Entry
+from theodolite.studies.chosen_cells import (
+    ChosenCells,
+    beside,
+    choose,
+    largest_difference,
+    parse_filters,
+)
+from theodolite.studies.work import StudyWork, part_name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study that has been found able to run: its config, device and data are there.
+
+    Attributes:
+        entry: Which study.
+        spec: What names its run folder; datasets count by their checksums.
+        config: The study's own config.
+        command: How to run it again.
+        checksums: Of the datasets that are read from the user's files.
+    """
+
+    entry: Entry
+    spec: RunSpec
+    config: Any
+    command: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def work(self) -> StudyWork:
+        """What a process does with a cell."""
+        return StudyWork(self.entry.full_name, self.config.to_dict(), self.checksums)
+
+    def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
+        """Return the cells with these labels, given as ``LABEL=VALUE``."""
+        cells = self.entry.study.cells(self.config)
+        return choose(cells, parse_filters(filters), self.entry.full_name)
+
+    def run_cells(
+        self,
+        filters: Iterable[str],
+        *,
+        root: Path | str,
+        pool: Executor | None = None,
+        progress: Progress | None = None,
+        trackers: Iterable[Tracker] | Tracking = (),
+    ) -> ChosenCells:
+        """Run some cells into the study's run folder; nothing is judged.
+
+        Args:
+            filters: ``LABEL=VALUE`` texts that choose the cells.
+            root: Folder of all results.
+            pool: Workers; this process by default.
+            progress: Told of every finished cell.
+            trackers: Told the rows of each computed cell.
+        """
+        cells = self.choose(filters)
+        folder = RunFolder.create(root, self.spec)
+        execution = execute(
+            folder,
+            cells,
+            self.work,
+            pool=pool,
+            jobs=None if pool is not None else 0,
+            initialise=None if pool is not None else prepare_worker,
+            progress=progress,
+            label=self.entry.full_name,
+            trackers=trackers,
+        )
+        committed = self.entry.study.committed
+        rows = beside(folder.rows(cells), cells, committed, self.config)
+        apart = largest_difference(rows)
+        return ChosenCells(folder, execution, tuple(cells), rows, apart)
+
+
+def plan_study(
+    entry: Entry,
+    *,
+    scale: str,
+    n_seeds: int | None = None,
+    device: str | None = None,
+    elsewhere: bool = False,
+) -> Plan:
+    """Check a study before anything is computed, and load its data once.
+
+    Args:
+        entry: Which study.
+        scale: ``smoke``, ``quick`` or ``paper``.
+        n_seeds: Trials a point in place of the preset's.
+        device: Where networks live, in place of the preset's.
+        elsewhere: Other machines will compute: the device need not be here.
+    """
+    study = entry.study
+    config = study.config(scale, n_seeds=n_seeds, device=device)
+    if not elsewhere:
+        check_device(config.device)
+    needed = {
+        part_name(name, split): data.load(name, split)
+        for name in study.datasets(config)
+        for split in study.splits
+    }
+    sums = {name: found.checksum for name, found in needed.items()}
+    spec = RunSpec(
+        paper=entry.paper.name,
+        study=entry.name,
+        scale=scale,
+        config={**config.to_dict(), **({"data": sums} if sums else {})},
+        revision=study.revision,
+        device=config.device,
+        seeds=config.seeds,
+    )
+    from_folder = {
+        part: sums[part]
+        for part, found in needed.items()
+        if data.needs_folder(found.name)
+    }
+    command = _command(entry, scale, n_seeds, device, bool(from_folder))
+    return Plan(entry, spec, config, command, from_folder)
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that networks cannot live on here."""
+    import torch
+
+    try:
+        usable = torch.device(name).type != "meta"
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"device {name!r} was asked for and is not there: try 'cpu'"
+            f"{', or cuda:0' if torch.cuda.is_available() else ''}"
+        )
+
+
+def prepare_worker() -> None:
+    """Make a process compute one thing at a time, and the same thing every time."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def _command(
+    entry: Entry,
+    scale: str,
+    n_seeds: int | None,
+    device: str | None,
+    from_folder: bool,
+) -> str:
+    parts = ["theodolite", "run", entry.full_name, "--scale", scale]
+    if n_seeds is not None:
+        parts += ["--seeds", str(n_seeds)]
+    if device is not None:
+        parts += ["--device", device]
+    if from_folder:
+        parts += ["--data", "DIR"]
+    return " ".join(parts)

@@ -133,8 +133,8 @@ class MatrixOperator(Operator):
         self.dtype, self.device = matrix.dtype, matrix.device
         self.symmetric = symmetric
 
-    def dense(self) -> np.ndarray:
-        """Return the matrix as it is."""
+    def dense(self, *, max_bytes: int = 4 * 2**30) -> np.ndarray:
+        """Return the matrix as it is, whatever its size: it is there already."""
         return self._matrix.detach().to("cpu", torch.float64).numpy()
 
     def matvec(self, vector: Tensor) -> Tensor:

@@ -81,9 +81,9 @@ def condition_of(
         rounding = float(np.finfo(np.float64).eps) * size.size * largest
     resolved = small > rounding
     ratio = largest / small if small > 0 else float("inf")
-    most = (largest + rounding) / (small - rounding) if resolved else float("inf")
+    error = (largest + rounding) / (small - rounding) - ratio if resolved else np.inf
     least = max(largest - rounding, 0.0) / (small + rounding) if largest else 0.0
-    return Condition(ratio, largest, small, most - ratio, resolved, least)
+    return Condition(ratio, largest, small, float(error), resolved, least)
 
 
 def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:

@@ -8,8 +8,8 @@ from tests.cases import CASES
 from tests.instruments.test_operators import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, Jacobian
-from theodolite.instruments.derivatives import Curve
-from theodolite.instruments.forecast import (
+from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.passes.forecast import (
     available_bytes,
     budget,
     graph_bytes,

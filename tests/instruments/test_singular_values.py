@@ -12,8 +12,8 @@ from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import ConfigError, MeasurementError, NormMode, Status
 from theodolite.core import UnknownNameError as UnknownName
 from theodolite.instruments import BlockJacobian, singular_values
-from theodolite.instruments.bidiagonal import Bidiagonalisation, grid
-from theodolite.instruments.operator import MatrixOperator
+from theodolite.instruments.operators.operator import MatrixOperator
+from theodolite.instruments.solvers.bidiagonal import Bidiagonalisation, grid
 
 BY_NAME = {case.name: case for case in CASES}
 PLACES = [
@@ -179,7 +179,7 @@ def test_chance_alone_is_calibrated():
     values = torch.linspace(0.5, 2, 400, dtype=torch.float64)
     covered, points = 0, grid(2.0, 512)
     truth = cdf_of(values.numpy(), points)
-    from theodolite.instruments.bidiagonal import chance
+    from theodolite.instruments.solvers.bidiagonal import chance
 
     generator = np.random.default_rng(0)
     for _ in range(400):

@@ -5,12 +5,34 @@ from typing import TYPE_CHECKING
 from theodolite.core import attach
 
 if TYPE_CHECKING:
-    from theodolite.instruments.batches import Batches, read_batches
-    from theodolite.instruments.block_jacobian import BlockJacobian
-    from theodolite.instruments.blockwise import Blocks, by_block
-    from theodolite.instruments.conditions import condition, condition_of_operator
-    from theodolite.instruments.dense_hessian import DenseHessian, hessian
-    from theodolite.instruments.dense_spectrum import (
+    from theodolite.instruments.curvature.blockwise import Blocks, by_block
+    from theodolite.instruments.curvature.conditions import (
+        condition,
+        condition_of_operator,
+    )
+    from theodolite.instruments.curvature.dense import DenseHessian, hessian
+    from theodolite.instruments.curvature.density import (
+        SpectralDensity,
+        density_of,
+        spectral_density,
+    )
+    from theodolite.instruments.curvature.diagonals import (
+        Diagonal,
+        diagonal,
+        diagonal_of,
+    )
+    from theodolite.instruments.curvature.extremes import (
+        ExtremeEigenvalues,
+        extreme_eigenvalues,
+        extremes_of,
+    )
+    from theodolite.instruments.curvature.indices import index, index_of_operator
+    from theodolite.instruments.curvature.sharpness import (
+        SharpnessAlong,
+        SharpnessProbe,
+        sharpness_along,
+    )
+    from theodolite.instruments.curvature.spectra import (
         Condition,
         Index,
         Spectrum,
@@ -18,42 +40,27 @@ if TYPE_CHECKING:
         spectrum_of,
         spectrum_of_operator,
     )
-    from theodolite.instruments.density import (
-        SpectralDensity,
-        density_of,
-        spectral_density,
-    )
-    from theodolite.instruments.diagonals import Diagonal, diagonal, diagonal_of
-    from theodolite.instruments.extreme import (
-        ExtremeEigenvalues,
-        extreme_eigenvalues,
-        extremes_of,
-    )
-    from theodolite.instruments.gauss_newton import GaussNewton
-    from theodolite.instruments.hessian_operator import Hessian
-    from theodolite.instruments.indices import index, index_of_operator
-    from theodolite.instruments.normalisation import apply_norm_mode
-    from theodolite.instruments.objective import (
+    from theodolite.instruments.curvature.traces import Trace, trace, trace_of
+    from theodolite.instruments.model.objective import (
         Batch,
         HalfSquareLoss,
         Loss,
         Reduction,
     )
-    from theodolite.instruments.operator import MatrixOperator, Operator
-    from theodolite.instruments.parameter_jacobian import Jacobian
-    from theodolite.instruments.parameter_operator import ParameterOperator
-    from theodolite.instruments.preservation import preserve
-    from theodolite.instruments.sharpness import (
-        SharpnessAlong,
-        SharpnessProbe,
-        sharpness_along,
-    )
-    from theodolite.instruments.singular import singular_values
-    from theodolite.instruments.singular_reading import SingularValues
-    from theodolite.instruments.tangent import TangentKernel
-    from theodolite.instruments.tangent_gram import tangent_kernel
-    from theodolite.instruments.tangent_reading import DenseTangentKernel
-    from theodolite.instruments.traces import Trace, trace, trace_of
+    from theodolite.instruments.model.preservation import preserve
+    from theodolite.instruments.norms.normalisation import apply_norm_mode
+    from theodolite.instruments.operators.block_jacobian import BlockJacobian
+    from theodolite.instruments.operators.gauss_newton import GaussNewton
+    from theodolite.instruments.operators.jacobian import Jacobian
+    from theodolite.instruments.operators.loss_hessian import Hessian
+    from theodolite.instruments.operators.operator import MatrixOperator, Operator
+    from theodolite.instruments.operators.parameter_operator import ParameterOperator
+    from theodolite.instruments.operators.tangent import TangentKernel
+    from theodolite.instruments.passes.batches import Batches, read_batches
+    from theodolite.instruments.singular.reading import SingularValues
+    from theodolite.instruments.singular.values import singular_values
+    from theodolite.instruments.tangents.kernel import tangent_kernel
+    from theodolite.instruments.tangents.reading import DenseTangentKernel
 
 __all__ = [
     "Batch",
@@ -110,31 +117,19 @@ __all__ = [
 __getattr__, __dir__, _ = attach(
     __name__,
     {
-        "block_jacobian": ["BlockJacobian"],
-        "blockwise": ["Blocks", "by_block"],
-        "conditions": ["condition", "condition_of_operator"],
-        "density": ["SpectralDensity", "density_of", "spectral_density"],
-        "diagonals": ["Diagonal", "diagonal", "diagonal_of"],
-        "extreme": ["ExtremeEigenvalues", "extreme_eigenvalues", "extremes_of"],
-        "indices": ["index", "index_of_operator"],
-        "sharpness": ["SharpnessAlong", "SharpnessProbe", "sharpness_along"],
-        "singular": ["singular_values"],
-        "singular_reading": ["SingularValues"],
-        "tangent": ["TangentKernel"],
-        "tangent_gram": ["tangent_kernel"],
-        "tangent_reading": ["DenseTangentKernel"],
-        "traces": ["Trace", "trace", "trace_of"],
-        "dense_hessian": ["DenseHessian", "hessian"],
-        "normalisation": ["apply_norm_mode"],
-        "objective": ["Batch", "HalfSquareLoss", "Loss", "Reduction"],
-        "batches": ["Batches", "read_batches"],
-        "gauss_newton": ["GaussNewton"],
-        "hessian_operator": ["Hessian"],
-        "parameter_jacobian": ["Jacobian"],
-        "parameter_operator": ["ParameterOperator"],
-        "operator": ["MatrixOperator", "Operator"],
-        "preservation": ["preserve"],
-        "dense_spectrum": [
+        "curvature.blockwise": ["Blocks", "by_block"],
+        "curvature.conditions": ["condition", "condition_of_operator"],
+        "curvature.dense": ["DenseHessian", "hessian"],
+        "curvature.density": ["SpectralDensity", "density_of", "spectral_density"],
+        "curvature.diagonals": ["Diagonal", "diagonal", "diagonal_of"],
+        "curvature.extremes": [
+            "ExtremeEigenvalues",
+            "extreme_eigenvalues",
+            "extremes_of",
+        ],
+        "curvature.indices": ["index", "index_of_operator"],
+        "curvature.sharpness": ["SharpnessAlong", "SharpnessProbe", "sharpness_along"],
+        "curvature.spectra": [
             "Condition",
             "Index",
             "Spectrum",
@@ -142,5 +137,21 @@ __getattr__, __dir__, _ = attach(
             "spectrum_of",
             "spectrum_of_operator",
         ],
+        "curvature.traces": ["Trace", "trace", "trace_of"],
+        "model.objective": ["Batch", "HalfSquareLoss", "Loss", "Reduction"],
+        "model.preservation": ["preserve"],
+        "norms.normalisation": ["apply_norm_mode"],
+        "operators.block_jacobian": ["BlockJacobian"],
+        "operators.gauss_newton": ["GaussNewton"],
+        "operators.jacobian": ["Jacobian"],
+        "operators.loss_hessian": ["Hessian"],
+        "operators.operator": ["MatrixOperator", "Operator"],
+        "operators.parameter_operator": ["ParameterOperator"],
+        "operators.tangent": ["TangentKernel"],
+        "passes.batches": ["Batches", "read_batches"],
+        "singular.reading": ["SingularValues"],
+        "singular.values": ["singular_values"],
+        "tangents.kernel": ["tangent_kernel"],
+        "tangents.reading": ["DenseTangentKernel"],
     },
 )

@@ -1,0 +1,11 @@
+"""Instruments of the loss Hessian.
+
+- ``dense``, ``spectra``: the whole matrix and its eigenvalues, for small models.
+- ``extremes``, ``sharpness``: eigenvalues at the ends, at a point and along training.
+- ``density``, ``indices``, ``conditions``: the distribution of all eigenvalues, how
+  many are negative, how far they spread.
+- ``traces``, ``diagonals``: from random vectors.
+- ``blockwise``: any of these for each part of a model.
+
+May touch: ``solvers`` and what stands before it. Start reading at ``traces``.
+"""

@@ -22,8 +22,9 @@ from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.output_map import OutputMap
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk
-from theodolite.instruments.passes.stage import Stage
+from theodolite.instruments.passes.set_up import set_up
 
 Outputs = Callable[[nn.Module, Batch], Tensor]
 OutputLoss = Callable[[Tensor, Batch], Tensor]
@@ -79,7 +80,7 @@ class GaussNewton(ParameterOperator):
         outputs, self._output_loss = _parts_of(loss, outputs, output_loss)
         criterion: Any = self._output_loss if loss is None else loss
         self.reduction = reduction_of(criterion, reduction)
-        stage = Stage(
+        given = set_up(
             model,
             batches,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
@@ -95,14 +96,15 @@ class GaussNewton(ParameterOperator):
             seed=seed,
             randomness=randomness,
         )
-        super().__init__(stage)
-        self._map = OutputMap(stage)
+        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        super().__init__(given, maps)
+        self._map = OutputMap(given.prepared, maps)
         self.shape = (sum(self._sizes), sum(self._sizes))
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
         self.passes += 1
-        with self._stage.session():
+        with self._prepared.session():
             pushed = self._map.push(self._parts(vector))
             return flat(self._map.pull([self._curved(*entry) for entry in pushed]))
 

@@ -11,7 +11,8 @@ from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.output_map import OutputMap
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.stage import Stage
+from theodolite.instruments.passes.graph_cache import GraphCache
+from theodolite.instruments.passes.set_up import set_up
 
 
 class Jacobian(ParameterOperator):
@@ -52,7 +53,7 @@ class Jacobian(ParameterOperator):
         randomness: Randomness = "refuse",
     ) -> None:
         pick = outputs or outputs_of
-        stage = Stage(
+        given = set_up(
             model,
             batches,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
@@ -66,8 +67,9 @@ class Jacobian(ParameterOperator):
             seed=seed,
             randomness=randomness,
         )
-        super().__init__(stage)
-        self._map = OutputMap(stage)
+        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        super().__init__(given, maps)
+        self._map = OutputMap(given.prepared, maps)
         self._shapes = self._map.shapes()
         rows = sum(shape.numel() for shape in self._shapes)
         self.shape = (rows, sum(self._sizes))
@@ -75,7 +77,7 @@ class Jacobian(ParameterOperator):
     def matvec(self, vector: Tensor) -> Tensor:
         """Return the outputs' change along a vector of parameters."""
         self.passes += 1
-        with self._stage.session():
+        with self._prepared.session():
             pushed = self._map.push(self._parts(vector))
             return flat([change for _, _, change in pushed])
 
@@ -84,7 +86,7 @@ class Jacobian(ParameterOperator):
         self.passes += 1
         parts = vector.detach().split([shape.numel() for shape in self._shapes])
         pairs = zip(parts, self._shapes, strict=True)
-        with self._stage.session():
+        with self._prepared.session():
             return flat(self._map.pull([part.reshape(shape) for part, shape in pairs]))
 
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
@@ -93,11 +95,11 @@ class Jacobian(ParameterOperator):
 
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, as the rows go."""
-        with self._stage.session():
+        with self._prepared.session():
             return flat(
                 [
                     self._map.map(group, chunk).outputs
-                    for group in self._stage.groups
+                    for group in self._prepared.groups
                     for chunk in group.chunks
                 ]
             )

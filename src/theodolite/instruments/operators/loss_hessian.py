@@ -25,8 +25,9 @@ from theodolite.instruments.model.objective import (
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.stage import Stage
+from theodolite.instruments.passes.set_up import set_up
 
 
 class Hessian(ParameterOperator):
@@ -79,7 +80,7 @@ class Hessian(ParameterOperator):
         randomness: Randomness = "refuse",
     ) -> None:
         self.reduction = reduction_of(loss, reduction)
-        stage = Stage(
+        given = set_up(
             model,
             batches,
             measure=lambda network, batch: evaluate(network, batch, loss),
@@ -95,7 +96,8 @@ class Hessian(ParameterOperator):
             seed=seed,
             randomness=randomness,
         )
-        super().__init__(stage)
+        self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
 
     def matvec(self, vector: Tensor) -> Tensor:
@@ -116,13 +118,13 @@ class Hessian(ParameterOperator):
 
     def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
         """Return the loss of all the data and its flat gradient."""
-        stage = self._stage
-        with stage.session():
-            total, value = zeros(stage.leaves), torch.zeros((), dtype=torch.float64)
-            for group in stage.groups:
+        prepared = self._prepared
+        with prepared.session():
+            total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
+            for group in prepared.groups:
                 for chunk in group.chunks:
                     curve, shared = self.curve(group, chunk)
-                    add(total, curve.gradient[: len(stage.leaves)])
+                    add(total, curve.gradient[: len(prepared.leaves)])
                     value += shared.cpu()
         self.passes += 1
         return value, flat(total)
@@ -133,43 +135,40 @@ class Hessian(ParameterOperator):
 
         Only where no batch statistics run over several passes.
         """
-        with self._stage.session():
+        with self._prepared.session():
             yield (
                 self.curve(group, chunk)[0]
-                for group in self._stage.groups
+                for group in self._prepared.groups
                 for chunk in group.chunks
             )
 
     @property
     def coupled(self) -> bool:
         """Whether batch statistics run over several passes."""
-        return any(group.coupled for group in self._stage.groups)
+        return any(group.coupled for group in self._prepared.groups)
 
     def curve(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         """Return a chunk's part of the loss as a curve, and its value; in a session.
 
         The variables are the leaves, then the moments where these run over chunks.
         """
-        if chunk in self._stage.kept:
-            return self._stage.kept[chunk]
+        return self._curves.graph(group, chunk, lambda: self._built(group, chunk))
+
+    def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         if group.statistics is None:
-            value = chunk.weight * self._stage.run(chunk)
-            found = Curve(value, self._stage.leaves), value.detach()
-        else:
-            variables = _statistics(group).variables()
-            found = self._given_moments(group, chunk, variables)[:2]
-        if self._stage.retain and not group.coupled:
-            self._stage.kept[chunk] = found
-        return found
+            value = chunk.weight * self._prepared.run(chunk)
+            return Curve(value, self._prepared.leaves), value.detach()
+        variables = group.statistics.variables()
+        return self._given_moments(group, chunk, variables)[:2]
 
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
-        stage = self._stage
+        prepared = self._prepared
         self.passes += 1
-        with stage.session():
-            leaves = stage.leaves
+        with prepared.session():
+            leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
             total = zeros(chosen)
-            for group in stage.groups:
+            for group in prepared.groups:
                 if group.coupled:
                     add(total, self._through_moments(group, tangents))
                 else:
@@ -184,7 +183,7 @@ class Hessian(ParameterOperator):
         fixed moments; its change along $(v, \sigma)$ acts on parameters directly and
         on moments, from where the adjoint carries it to parameters.
         """
-        leaves, statistics = self._stage.leaves, _statistics(group)
+        leaves, statistics = self._prepared.leaves, _statistics(group)
         moved = statistics.tangent(leaves, tangents)
 
         def source(chunk: Chunk, variables: Parts) -> tuple[Any, Parts, Parts]:
@@ -201,19 +200,17 @@ class Hessian(ParameterOperator):
         value = chunk.weight * value
         pairs = zip(multipliers, shares, strict=True)
         pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
-        curve = Curve(value + pulled, [*self._stage.leaves, *variables])
+        curve = Curve(value + pulled, [*self._prepared.leaves, *variables])
         return curve, value.detach(), shares
 
     def _multipliers(self, group: Group) -> Parts:
-        kept, statistics = self._stage.kept, _statistics(group)
+        statistics = _statistics(group)
 
         def source(chunk: Chunk, variables: Parts) -> tuple[Parts, Parts, Parts]:
             value, shares = statistics.forward(chunk, variables)
             return [chunk.weight * value], [torch.ones_like(value)], shares
 
-        if group not in kept:
-            kept[group] = statistics.solve(source)
-        return kept[group]
+        return self._curves.multipliers(group, lambda: statistics.solve(source))
 
 
 def _statistics(group: Group) -> Any:

@@ -8,37 +8,39 @@ from torch import Tensor
 from theodolite.instruments.differentiate.derivatives import Map, Parts, add, zeros
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
 from theodolite.instruments.norms.full_statistics import FullStatistics
+from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.stage import Stage
+from theodolite.instruments.passes.prepared_model import PreparedModel
 
 
 class OutputMap:
     """The linear map from parameters to outputs, chunk by chunk.
 
     Args:
-        stage: A set-up that measures outputs.
+        prepared: A model prepared to measure outputs.
+        maps: Where maps are kept between products.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, prepared: PreparedModel, maps: GraphCache[Map]) -> None:
+        self._prepared, self._maps = prepared, maps
 
     @property
     def chunks(self) -> list[Chunk]:
         """All chunks, in the order of the data."""
-        return [chunk for group in self._stage.groups for chunk in group.chunks]
+        return [chunk for group in self._prepared.groups for chunk in group.chunks]
 
     def shapes(self) -> list[torch.Size]:
         """Return the shape of each chunk's outputs."""
-        with self._stage.session(), torch.no_grad():
+        with self._prepared.session(), torch.no_grad():
             return [self._shape(chunk) for chunk in self.chunks]
 
     def push(self, tangents: Parts) -> list[tuple[Chunk, Tensor, Tensor]]:
         """Return each chunk with its outputs and their change; in a session."""
         found = []
-        for group in self._stage.groups:
+        for group in self._prepared.groups:
             moved: Parts = []
             if group.statistics is not None:
-                moved = group.statistics.tangent(self._stage.leaves, tangents)
+                moved = group.statistics.tangent(self._prepared.leaves, tangents)
             for chunk in group.chunks:
                 map_ = self.map(group, chunk)
                 found.append((chunk, map_.outputs, map_.push([*tangents, *moved])))
@@ -46,9 +48,9 @@ class OutputMap:
 
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""
-        leaves = self._stage.leaves
+        leaves = self._prepared.leaves
         total, queue = zeros(leaves), iter(cotangents)
-        for group in self._stage.groups:
+        for group in self._prepared.groups:
             given = {chunk: next(queue) for chunk in group.chunks}
             if group.statistics is None:
                 chunk = group.chunks[0]
@@ -64,23 +66,20 @@ class OutputMap:
             outputs, shares = statistics.forward(chunk, variables)
             return [outputs], [cotangents[chunk]], shares
 
-        return statistics.pull(self._stage.leaves, source)
+        return statistics.pull(self._prepared.leaves, source)
 
     def map(self, group: Group, chunk: Chunk) -> Map:
         """Return a chunk's outputs by the leaves, then by the moments if shared."""
-        if chunk in self._stage.kept:
-            return self._stage.kept[chunk]
+        return self._maps.graph(group, chunk, lambda: self._built(group, chunk))
+
+    def _built(self, group: Group, chunk: Chunk) -> Map:
         if group.statistics is None:
-            found = Map(self._stage.run(chunk), self._stage.leaves)
-        else:
-            variables = group.statistics.variables()
-            outputs, _ = group.statistics.forward(chunk, variables)
-            found = Map(outputs, [*self._stage.leaves, *variables])
-        if self._stage.retain and not group.coupled:
-            self._stage.kept[chunk] = found
-        return found
+            return Map(self._prepared.run(chunk), self._prepared.leaves)
+        variables = group.statistics.variables()
+        outputs, _ = group.statistics.forward(chunk, variables)
+        return Map(outputs, [*self._prepared.leaves, *variables])
 
     def _shape(self, chunk: Chunk) -> torch.Size:
         # Shapes do not hang on statistics, and a chunk may hold but one sample.
         with BatchNormCalls(own_statistics):
-            return self._stage.run(chunk).shape
+            return self._prepared.run(chunk).shape

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -10,7 +10,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError, NormMode, unknown_name
 from theodolite.instruments.differentiate.derivatives import Parts, flat
 from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.stage import Stage
+from theodolite.instruments.passes.graph_cache import GraphCache
+from theodolite.instruments.passes.set_up import SetUp
 
 
 class ParameterOperator(Operator):
@@ -31,16 +32,17 @@ class ParameterOperator(Operator):
             None where that could not be told.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self.layout = stage.layout
-        self.dtype, self.device = stage.dtype, stage.device
-        self.norm_mode: NormMode = stage.mode
-        self.partition = stage.partition
-        self.micro_batch = stage.micro_batch
-        self.seed = stage.seed
-        self.forecast_bytes = stage.forecast_bytes
-        self._sizes = [leaf.numel() for leaf in stage.leaves]
+    def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
+        self._prepared, self._kept = given.prepared, cache
+        self._prepared.when_changed(cache.clear)
+        self.layout = self._prepared.layout
+        self.dtype, self.device = self._prepared.dtype, self._prepared.device
+        self.norm_mode: NormMode = self._prepared.mode
+        self.partition = given.partition
+        self.micro_batch = given.micro_batch
+        self.seed = given.seed
+        self.forecast_bytes = given.forecast_bytes
+        self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
 
     @property
@@ -93,7 +95,7 @@ class ParameterOperator(Operator):
 
     def close(self) -> None:
         """Let the graphs go that are kept between products."""
-        self._stage.kept.clear()
+        self._kept.clear()
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,10 @@
 - ``batches``: whatever holds data, read into batches; cut, joined, counted.
 - ``grouping``: the chunks that passes take, so that a partition means what it says.
 - ``forecast``: how much memory a graph will take, before it is built.
-- ``stage``: model, data and norm mode together, opened for passes.
+- ``prepared_model``: model, data and norm mode together, opened for passes.
+- ``inspection``, ``graph_memory``: a first look at a model, and what of it fits.
+- ``graph_cache``: graphs that many products walk.
+- ``set_up``: all of these in order, for an operator.
 
-May touch: ``differentiate``, ``model``, ``norms``. Start reading at ``stage``.
+May touch: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.
 """

@@ -34,6 +34,18 @@ def test_left_as_found(case, mode):
     assert portrait(model) == before
 
 
+def test_left_as_found_when_opened_twice_at_once():
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)).double()
+    batch = torch.randn(8, 3).double(), torch.randn(8, 1).double()
+    buffers, before = list(model.buffers()), portrait(model)
+    operator = Hessian(model, batch, loss=HalfSquareLoss(), norm_mode="batch")
+    with operator.curves() as curves:
+        products(operator)
+        assert len(list(curves)) == 1
+    assert all(a is b for a, b in zip(model.buffers(), buffers, strict=True))
+    assert portrait(model) == before
+
+
 @pytest.mark.parametrize("mode", list(NormMode))
 @pytest.mark.parametrize("fail_at", [1, 2, 3, 4, 6, 9])
 def test_left_as_found_after_an_exception(mode, fail_at):

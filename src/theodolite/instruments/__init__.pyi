@@ -27,11 +27,11 @@ from .curvature.spectra import spectrum_of_operator as spectrum_of_operator
 from .curvature.traces import Trace as Trace
 from .curvature.traces import trace as trace
 from .curvature.traces import trace_of as trace_of
+from .model.as_found import preserve as preserve
 from .model.objective import Batch as Batch
 from .model.objective import HalfSquareLoss as HalfSquareLoss
 from .model.objective import Loss as Loss
 from .model.objective import Reduction as Reduction
-from .model.preservation import preserve as preserve
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
 from .operators.gauss_newton import GaussNewton as GaussNewton

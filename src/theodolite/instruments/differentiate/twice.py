@@ -30,6 +30,13 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """Record graphs, whatever mode the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
 class _Replace(TorchFunctionMode):
     def __torch_function__(
         self,

@@ -10,6 +10,7 @@ from theodolite.core import MeasurementError
 
 Batch = Any
 Loss = nn.Module | Callable[[nn.Module, Batch], Tensor]
+Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 
 
@@ -30,6 +31,12 @@ class HalfSquareLoss(nn.Module):
                 "one-hot targets"
             )
         return (outputs - targets).square().sum() / (2 * len(outputs))
+
+
+def run_model(model: nn.Module, batch: Batch) -> Any:
+    """Call a model on a batch; of a pair, the first part is the inputs."""
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    return call_model(model, batch[0] if paired else batch)
 
 
 def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:

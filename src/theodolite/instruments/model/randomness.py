@@ -1,6 +1,8 @@
 """Draw the same random numbers in every pass, or notice that any are drawn."""
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +10,6 @@ import torch
 from torch import Tensor
 
 from theodolite.core import ConfigError, MeasurementError, unknown_name
-from theodolite.instruments.model.preservation import random_state
 
 Randomness = Literal["refuse", "fixed"]
 
@@ -29,6 +30,36 @@ def reseed(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 — the global state a model may use
     random.seed(seed)
+
+
+def random_state() -> dict[str, Any]:
+    """Return the states of torch, NumPy and Python's generators."""
+    cuda = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if cuda else None,
+        "numpy": np.random.get_state(),  # noqa: NPY002 — the global state of others
+        "python": random.getstate(),
+    }
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    """Put back what :func:`random_state` returned."""
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] is not None:
+        torch.cuda.set_rng_state_all(state["cuda"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    random.setstate(state["python"])
+
+
+@contextmanager
+def preserve_randomness() -> Iterator[None]:
+    """Put the random states of torch, NumPy and Python back on the way out."""
+    state = random_state()
+    try:
+        yield
+    finally:
+        restore_random_state(state)
 
 
 class Draws:

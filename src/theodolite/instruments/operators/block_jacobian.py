@@ -12,13 +12,9 @@ from theodolite.instruments.differentiate.pullback import (
     pull_back,
     pull_back_many,
 )
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.running import (
-    Outputs,
-    differentiating,
-    run_model,
-    running,
-)
+from theodolite.instruments.differentiate.twice import differentiating
+from theodolite.instruments.model.as_found import opened
+from theodolite.instruments.model.objective import Batch, Outputs, run_model
 from theodolite.instruments.norms.normalisation import apply_norm_mode
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
@@ -87,7 +83,8 @@ class BlockJacobian(Operator):
         frozen = through and norms and not coupled
         mode = NormMode.FROZEN if frozen else self.norm_mode
         run = outputs or run_model
-        with running(model):
+        with opened(model, careful=True) as before:
+            before.lend_buffers()
             apply_norm_mode(model, mode, lambda: run(model, batch))
             found = linearise(model, block, lambda: run(model, batch))
         self._inputs, self._outputs = found.inputs, found.outputs

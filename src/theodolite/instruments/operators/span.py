@@ -46,7 +46,7 @@ def linearise(
 ) -> Linearisation:
     """Run the model once and keep the graph of one span.
 
-    Must be called inside ``running``. The activation that enters the first module is
+    Must be called inside ``opened``. The activation that enters the first module is
     replaced by a leaf, and the one that leaves the last by a constant, so that nothing
     outside is differentiated: paths around the span, and other arguments of its first
     module, are held fixed.

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from theodolite.core import MeasurementError
 from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.shelter import preserve_randomness
+from theodolite.instruments.model.randomness import preserve_randomness
 
 Batches = Any
 

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
 from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments.model.as_found import AsFound, opened, preserve
+from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import Batch, chosen_parameters
-from theodolite.instruments.model.preservation import preserve
 from theodolite.instruments.model.randomness import reseed
-from theodolite.instruments.model.shelter import Fingerprint, Shelter
 from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
@@ -79,6 +79,7 @@ class PreparedModel:
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
+        self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches)
         check_devices(self.items, self.device)
@@ -105,23 +106,26 @@ class PreparedModel:
         with preserve(self.model):
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
             before = Fingerprint(self.model, grads)
-            with self._shelter():
+            with self.sheltered():
                 found = look()
             self._careful = not before.matches(self.model)
-            self._shelter.careful = self._careful
         return found
 
     @contextmanager
     def sheltered(self) -> Iterator[None]:
         """Open the model before groups are settled; as found on the way out."""
-        with self._shelter():
-            yield
+        with opened(self.model, careful=self._careful, leaves=self.leaves) as found:
+            before, self._found = self._found, found
+            try:
+                yield
+            finally:
+                self._found = before
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Open the model for passes; it is as found on the way out."""
         changed = self.follow()
-        with self._shelter(), BatchNormCalls(batch_statistics), _no_recomputing():
+        with self.sheltered(), BatchNormCalls(batch_statistics), _no_recomputing():
             self.renew()
             if changed:
                 self._measure_statistics()
@@ -155,7 +159,8 @@ class PreparedModel:
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
-        self._shelter.renew()
+        if self._found is not None:
+            self._found.lend_buffers()
         set_norm_layers(self.model, self.mode)
         freeze_norm_layers(self._frozen)
 
@@ -187,5 +192,3 @@ class PreparedModel:
         self.leaves: list[Tensor] = list(chosen.values())
         self.layout = tuple((name, tuple(p.shape)) for name, p in chosen.items())
         self.dtype, self.device = leaf.dtype, leaf.device
-        self._shelter = Shelter(self.model, chosen.values())
-        self._shelter.careful = self._careful

@@ -13,8 +13,7 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.running import Outputs
+from theodolite.instruments.model.objective import Batch, Outputs
 from theodolite.instruments.operators.block_jacobian import BlockJacobian
 from theodolite.instruments.operators.span import Block
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature

@@ -8,13 +8,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
+from theodolite.instruments.model.as_found import opened
 from theodolite.instruments.model.objective import (
     Batch,
     checked_outputs,
     chosen_parameters,
     outputs_of,
 )
-from theodolite.instruments.model.running import running
 from theodolite.instruments.norms.normalisation import apply_norm_mode
 from theodolite.instruments.passes.batches import Batches, join_batches, read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
@@ -73,7 +73,8 @@ def tangent_kernel(
     def run(batch: Batch) -> Tensor:
         return _checked(pick(model, batch))
 
-    with running(model):
+    with opened(model, careful=True) as found:
+        found.lend_buffers()
         for parameter in model.parameters():
             parameter.requires_grad_(False)
         scenes = _scenes(model, given, mode)

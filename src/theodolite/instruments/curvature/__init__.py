@@ -6,6 +6,7 @@
   many are negative, how far they spread.
 - ``traces``, ``diagonals``: from random vectors.
 - ``blockwise``: any of these for each part of a model.
+- ``measured``: what makes an instrument of the Hessian from a function of operators.
 
 May touch: ``solvers`` and what stands before it. Start reading at ``traces``.
 """

@@ -8,7 +8,7 @@ the weight of a few of them, so a percentile below about $4/m$ may have no lower
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from torch import nn
@@ -16,6 +16,7 @@ from torch import nn
 from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
 from theodolite.instruments.curvature.extremes import extremes_of
 from theodolite.instruments.curvature.indices import rounding_of
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import (
     Condition,
     Method,
@@ -23,7 +24,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -37,66 +38,6 @@ from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
 # Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
 # the 12 decades above rounding neighbours differ by 7 %, which the interval includes.
 _POINTS = 400
-
-
-def condition(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    quantile: float = 0.1,
-    interpolation: Interpolation = "linear",
-    n_probes: int = 8,
-    steps: int = 64,
-    max_matvecs: int = 200,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    **options: Any,
-) -> Condition:
-    r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
-        interpolation: How to read between two order statistics of a dense matrix.
-        n_probes: Random vectors, where the matrix is large.
-        steps: Products a vector.
-        max_matvecs: Products for the largest eigenvalue.
-        level: Confidence of the interval.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-
-    References:
-        Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return condition_of_operator(
-            operator,
-            quantile=quantile,
-            interpolation=interpolation,
-            n_probes=n_probes,
-            steps=steps,
-            max_matvecs=max_matvecs,
-            level=level,
-            seed=seed,
-            method=method,
-        )
 
 
 def condition_of_operator(
@@ -177,6 +118,48 @@ def condition_of_operator(
         cost=watch.read(passes=operator.passes - before),
         method="Lanczos and stochastic Lanczos quadrature",
     )
+
+
+@measured_by(condition_of_operator)
+def condition(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    quantile: float = 0.1,
+    interpolation: Interpolation = "linear",
+    n_probes: int = 8,
+    steps: int = 64,
+    max_matvecs: int = 200,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> Condition:
+    r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
+        interpolation: How to read between two order statistics of a dense matrix.
+        n_probes: Random vectors, where the matrix is large.
+        steps: Products a vector.
+        max_matvecs: Products for the largest eigenvalue.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.
+    """
+    ...
 
 
 def _percentile(

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Reading, Status, Stopwatch
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import (
     Method,
     Spectrum,
@@ -15,7 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -81,60 +82,6 @@ class SpectralDensity(Reading):
         return {**super().coordinates(), "point": self.grid.tolist()}
 
 
-def spectral_density(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    n_probes: int = 8,
-    steps: int = 64,
-    grid: np.ndarray | int = 256,
-    width: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    **options: Any,
-) -> SpectralDensity:
-    """Measure the density of all eigenvalues of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        n_probes: Random vectors; chance falls with their root.
-        steps: Products a vector; resolution grows with them.
-        grid: Points, or how many to lay over the spectrum.
-        width: Standard deviation of the kernel; what the steps resolve by default.
-        level: Confidence of the bands.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return density_of(
-            operator,
-            n_probes=n_probes,
-            steps=steps,
-            grid=grid,
-            width=width,
-            level=level,
-            seed=seed,
-            method=method,
-        )
-
-
 def density_of(
     operator: Operator,
     *,
@@ -190,6 +137,43 @@ def density_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else "stochastic Lanczos quadrature",
     )
+
+
+@measured_by(density_of)
+def spectral_density(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    n_probes: int = 8,
+    steps: int = 64,
+    grid: np.ndarray | int = 256,
+    width: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> SpectralDensity:
+    """Measure the density of all eigenvalues of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        n_probes: Random vectors; chance falls with their root.
+        steps: Products a vector; resolution grows with them.
+        grid: Points, or how many to lay over the spectrum.
+        width: Standard deviation of the kernel; what the steps resolve by default.
+        level: Confidence of the bands.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+    """
+    ...
 
 
 def rule_of(spectrum: Spectrum) -> Quadrature:

@@ -13,16 +13,17 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -57,47 +58,6 @@ class Diagonal(Reading):
     diagonal_error: np.ndarray
     factor: float
     level: float
-
-
-def diagonal(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    max_matvecs: int = 60,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    **options: Any,
-) -> Diagonal:
-    """Measure the diagonal of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        max_matvecs: Products, all of which are spent.
-        level: Confidence that ``factor`` is for.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return diagonal_of(
-            operator, max_matvecs=max_matvecs, level=level, seed=seed, method=method
-        )
 
 
 def diagonal_of(
@@ -138,6 +98,37 @@ def diagonal_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else "Diag++",
     )
+
+
+@measured_by(diagonal_of)
+def diagonal(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> Diagonal:
+    """Measure the diagonal of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_matvecs: Products, all of which are spent.
+        level: Confidence that ``factor`` is for.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+    """
+    ...
 
 
 def _estimate(

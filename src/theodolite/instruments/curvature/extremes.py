@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import ClassVar, Unpack, get_args
 
 import numpy as np
 import torch
@@ -16,9 +16,10 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -92,77 +93,6 @@ class ExtremeEigenvalues(Reading):
     smallest_statuses: tuple[Status, ...]
     eigenvectors: np.ndarray | None = None
     smallest_eigenvectors: np.ndarray | None = None
-
-
-def extreme_eigenvalues(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    k: int = 1,
-    params: Sequence[str] | None = None,
-    ends: Ends = "both",
-    tol: float = 1e-6,
-    max_matvecs: int = 200,
-    seed: int = 0,
-    stop: Stop = "residual",
-    repeated: bool = False,
-    vectors: bool = False,
-    method: Method = "auto",
-    **options: Any,
-) -> ExtremeEigenvalues:
-    r"""Measure the largest and smallest eigenvalues of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        k: How many at each end.
-        params: Names of parameters; all that require a gradient by default.
-        ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
-        tol: Wanted $\|Hv - \lambda v\| / |\lambda|$.
-        max_matvecs: Budget of Hessian-vector products.
-        seed: Seed of the starting vector.
-        stop: What must fall below ``tol``: "residual", or "value" for the relative
-            ``sharp_errors``, which takes fewer products.
-        repeated: Spend more products on copies of repeated eigenvalues.
-        vectors: Whether to return eigenvectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-
-    Example:
-        >>> from theodolite.instruments import HalfSquareLoss
-        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
-        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
-        >>> reading = extreme_eigenvalues(
-        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
-        ... )
-        >>> reading.eigenvalues, reading.smallest
-        (array([2.]), array([0.5]))
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return extremes_of(
-            operator,
-            k=k,
-            ends=ends,
-            tol=tol,
-            max_matvecs=max_matvecs,
-            seed=seed,
-            stop=stop,
-            repeated=repeated,
-            vectors=vectors,
-            method=method,
-        )
 
 
 def extremes_of(
@@ -245,6 +175,58 @@ def extremes_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if found.end is Status.EXACT else _told(sweeps, found.spent),
     )
+
+
+@measured_by(extremes_of)
+def extreme_eigenvalues(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    k: int = 1,
+    params: Sequence[str] | None = None,
+    ends: Ends = "both",
+    tol: float = 1e-6,
+    max_matvecs: int = 200,
+    seed: int = 0,
+    stop: Stop = "residual",
+    repeated: bool = False,
+    vectors: bool = False,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> ExtremeEigenvalues:
+    r"""Measure the largest and smallest eigenvalues of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        k: How many at each end.
+        params: Names of parameters; all that require a gradient by default.
+        ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
+        tol: Wanted $\|Hv - \lambda v\| / |\lambda|$.
+        max_matvecs: Budget of Hessian-vector products.
+        seed: Seed of the starting vector.
+        stop: What must fall below ``tol``: "residual", or "value" for the relative
+            ``sharp_errors``, which takes fewer products.
+        repeated: Spend more products on copies of repeated eigenvalues.
+        vectors: Whether to return eigenvectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+
+    Example:
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> reading = extreme_eigenvalues(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> reading.eigenvalues, reading.smallest
+        (array([2.]), array([0.5]))
+    """
+    ...
 
 
 def _told(sweeps: int, spent: int) -> str:

@@ -1,13 +1,14 @@
 """Fraction of negative eigenvalues of the loss Hessian."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Stopwatch
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import (
     Index,
     Method,
@@ -15,7 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -25,57 +26,6 @@ from theodolite.instruments.solvers.checks import (
     norm_mode_of,
 )
 from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
-
-
-def index(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    n_probes: int = 8,
-    steps: int = 64,
-    rounding: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    **options: Any,
-) -> Index:
-    r"""Measure the fraction of negative eigenvalues of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        n_probes: Random vectors, where the matrix is large.
-        steps: Products a vector.
-        rounding: Size below which an eigenvalue has no sign.
-        level: Confidence of the interval.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return index_of_operator(
-            operator,
-            n_probes=n_probes,
-            steps=steps,
-            rounding=rounding,
-            level=level,
-            seed=seed,
-            method=method,
-        )
 
 
 def index_of_operator(
@@ -128,6 +78,41 @@ def index_of_operator(
         cost=watch.read(passes=operator.passes - before),
         method="stochastic Lanczos quadrature",
     )
+
+
+@measured_by(index_of_operator)
+def index(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    n_probes: int = 8,
+    steps: int = 64,
+    rounding: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> Index:
+    r"""Measure the fraction of negative eigenvalues of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        n_probes: Random vectors, where the matrix is large.
+        steps: Products a vector.
+        rounding: Size below which an eigenvalue has no sign.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+    """
+    ...
 
 
 def rounding_of(rule: Quadrature, operator: Operator) -> float:

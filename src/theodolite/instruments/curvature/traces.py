@@ -15,16 +15,17 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
+from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -75,47 +76,6 @@ class Trace(Reading):
     level: float
 
 
-def trace(
-    model: nn.Module,
-    batches: Batches,
-    *,
-    loss: Loss,
-    norm_mode: NormMode | str,
-    params: Sequence[str] | None = None,
-    max_matvecs: int = 60,
-    level: float = 0.95,
-    seed: int = 0,
-    method: Method = "auto",
-    **options: Any,
-) -> Trace:
-    """Measure the trace of the loss Hessian.
-
-    Args:
-        model: Any module.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
-        norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        max_matvecs: Products, all of which are spent.
-        level: Confidence of the interval.
-        seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
-    """
-    with Hessian(
-        model,
-        batches,
-        loss=loss,
-        norm_mode=norm_mode,
-        params=params,
-        seed=seed,
-        **options,
-    ) as operator:
-        return trace_of(
-            operator, max_matvecs=max_matvecs, level=level, seed=seed, method=method
-        )
-
-
 def trace_of(
     operator: Operator,
     *,
@@ -155,6 +115,37 @@ def trace_of(
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else "Hutch++",
     )
+
+
+@measured_by(trace_of)
+def trace(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> Trace:
+    """Measure the trace of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_matvecs: Products, all of which are spent.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+    """
+    ...
 
 
 def _dense(operator: Operator) -> tuple[float, float, float, Status]:

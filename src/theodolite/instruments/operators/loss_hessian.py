@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -28,6 +28,15 @@ from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.set_up import set_up
+
+
+class HessianOptions(TypedDict, total=False):
+    """What instruments pass on to :class:`Hessian`, see there."""
+
+    reduction: Reduction | None
+    micro_batch: int | None
+    max_bytes: int | None
+    randomness: Randomness
 
 
 class Hessian(ParameterOperator):

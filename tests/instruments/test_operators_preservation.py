@@ -157,7 +157,7 @@ def test_randomness_is_refused_or_fixed(given):
     other = Hessian(model, batch, seed=1, **fixed).dense()
     assert np.abs(other - matrix).max() > 1e-3 * np.abs(matrix).max()
     # Each batch draws for itself, and the same whenever it is met.
-    parts = Hessian(model, cut(batch, 3), max_bytes=12_000, **fixed)
+    parts = Hessian(model, cut(batch, 3), graph_bytes=12_000, **fixed)
     near(parts.dense(), parts.dense().T)
     for settings, data in (
         ({"micro_batch": 2}, batch),

@@ -324,9 +324,15 @@ def test_misuse_is_said_in_one_sentence():
         singular_values(model, batch, **given, tol=0.0)
     with pytest.raises(ConfigError, match="max_steps"):
         singular_values(model, batch, **given, max_steps=0)
-    for method in ("dense", "blocks", "quadrature"):
-        with pytest.raises(MeasurementError, match="max_bytes"):
-            singular_values(model, batch, **given, method=method, max_bytes=100)
+    for method, limit in (
+        ("dense", "matrix_bytes"),
+        ("blocks", "matrix_bytes"),
+        ("quadrature", "basis_bytes"),
+    ):
+        few = {**given, "method": method}
+        with pytest.raises(MeasurementError, match=f"raise {limit}"):
+            singular_values(model, batch, **few, **{limit: 100})
+        singular_values(model, batch, **few, **{limit: 10**6})
     with pytest.raises(MeasurementError, match="NaN or infinity"):
         singular_values(nn.Sequential(Root()), torch.zeros(2, 3), **given)
 

@@ -51,6 +51,7 @@ def condition_of_operator(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> Condition:
     """Return the percentile condition number of a symmetric operator.
 
@@ -82,6 +83,7 @@ def condition_of_operator(
         max_matvecs=max_matvecs,
         seed=seed,
         method="products",
+        basis_bytes=basis_bytes,
     )
     rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
     largest, error = abs(float(top.eigenvalues[0])), float(top.errors[0])
@@ -136,6 +138,7 @@ def condition(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
     **options: Unpack[HessianOptions],
 ) -> Condition:
     r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
@@ -154,6 +157,7 @@ def condition(
         level: Confidence of the interval.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters.
+        basis_bytes: Memory for the basis of the search for the largest eigenvalue.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     References:

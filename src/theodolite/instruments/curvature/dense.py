@@ -58,7 +58,8 @@ def hessian(
     reduction: Reduction | None = None,
     micro_batch: int | None = None,
     chunk: int = 64,
-    max_bytes: int = 4 * 2**30,
+    matrix_bytes: int = 4 * 2**30,
+    graph_bytes: int | None = None,
     seed: int = 0,
     randomness: Randomness = "refuse",
 ) -> DenseHessian:
@@ -76,7 +77,8 @@ def hessian(
         reduction: How a function combines samples, ``mean`` by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         chunk: Rows pulled back at a time; more is faster and takes more memory.
-        max_bytes: Refuse to build a larger matrix.
+        matrix_bytes: Memory that the matrix and its copies may take.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
 
@@ -97,7 +99,7 @@ def hessian(
     mode, watch = NormMode(norm_mode), Stopwatch()
     chosen = chosen_parameters(getattr(model, "_orig_mod", model), params)
     size = sum(p.numel() for p in chosen.values())
-    _forecast(size, max_bytes)
+    _forecast(size, matrix_bytes)
     operator = Hessian(
         model,
         batches,
@@ -106,12 +108,13 @@ def hessian(
         params=params,
         reduction=reduction,
         micro_batch=micro_batch,
+        graph_bytes=graph_bytes,
         seed=seed,
         randomness=randomness,
     )
     with operator:
         value, gradient = operator.loss_and_gradient()
-        rows = _rows(operator, list(chosen.values()), chunk)
+        rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
     _check_finite(rows)
     matrix, gap = _symmetrise(rows)
     scale = np.abs(matrix).max(initial=0.0)
@@ -133,10 +136,12 @@ def hessian(
     )
 
 
-def _rows(operator: Hessian, leaves: list[nn.Parameter], chunk: int) -> np.ndarray:
+def _rows(
+    operator: Hessian, leaves: list[nn.Parameter], chunk: int, matrix_bytes: int
+) -> np.ndarray:
     """Return all rows, summed over the batches."""
     if operator.coupled:
-        return operator.dense()
+        return operator.dense(matrix_bytes=matrix_bytes)
     total = np.zeros(operator.shape)
     with operator.curves() as curves:
         for curve in curves:
@@ -248,12 +253,12 @@ def _check_symmetry(asymmetry: float, dtype: torch.dtype) -> None:
         )
 
 
-def _forecast(size: int, max_bytes: int) -> None:
+def _forecast(size: int, matrix_bytes: int) -> None:
     # Matrix, its transpose-sum and one temporary, in float64.
     wanted = 3 * 8 * size * size
-    if wanted > max_bytes:
+    if wanted > matrix_bytes:
         raise MeasurementError(
             f"the dense Hessian of {size:,} parameters takes "
-            f"{wanted / 2**30:.1f} GiB, allowed are {max_bytes / 2**30:.1f}: choose "
-            "fewer with params=…, or raise max_bytes"
+            f"{wanted / 2**30:.1f} GiB, allowed are {matrix_bytes / 2**30:.1f}: choose "
+            "fewer with params=…, or raise matrix_bytes"
         )

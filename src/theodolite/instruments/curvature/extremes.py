@@ -108,7 +108,7 @@ def extremes_of(
     vectors: bool = False,
     method: Method = "auto",
     start: Tensor | None = None,
-    max_bytes: int = 4 * 2**30,
+    basis_bytes: int = 4 * 2**30,
 ) -> ExtremeEigenvalues:
     r"""Return extreme eigenvalues of a symmetric operator.
 
@@ -126,7 +126,7 @@ def extremes_of(
         vectors: Whether to return eigenvectors.
         method: "dense", "products", or "auto".
         start: Vector to start from, such as an eigenvector of a nearby operator.
-        max_bytes: Memory that the basis may take; it is restarted to stay within.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
 
     Example:
         >>> from theodolite.instruments import MatrixOperator
@@ -143,7 +143,7 @@ def extremes_of(
     if start is None and goes_dense(operator, method):
         found, sweeps = _dense(operator, k, ends), 0
     else:
-        search = Search(k, ends, tol, max_matvecs, max_bytes, repeated, stop, seed)
+        search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
         found = eigenpairs(operator, search, start=start)
         sweeps = len(found.directions)
     eps = torch.finfo(operator.dtype).eps
@@ -194,6 +194,7 @@ def extreme_eigenvalues(
     repeated: bool = False,
     vectors: bool = False,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
     **options: Unpack[HessianOptions],
 ) -> ExtremeEigenvalues:
     r"""Measure the largest and smallest eigenvalues of the loss Hessian.
@@ -214,6 +215,7 @@ def extreme_eigenvalues(
         repeated: Spend more products on copies of repeated eigenvalues.
         vectors: Whether to return eigenvectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     Example:

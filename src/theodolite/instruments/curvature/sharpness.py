@@ -7,7 +7,7 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from theodolite.core import ConfigError, Cost, NormMode, Reading, Status
 from theodolite.instruments.curvature.extremes import ExtremeEigenvalues, extremes_of
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import check_count
 
@@ -77,9 +77,11 @@ class SharpnessProbe:
         tol: float,
         max_matvecs: int,
         seed: int,
+        basis_bytes: int = 4 * 2**30,
     ) -> None:
         self._operator, self._every = operator, every
         self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
+        self._basis_bytes = basis_bytes
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
 
@@ -98,6 +100,7 @@ class SharpnessProbe:
                 vectors=True,
                 method="products",
                 start=self._start,
+                basis_bytes=self._basis_bytes,
                 **self._settings,
             )
         self._start = self._mixed(found)
@@ -147,7 +150,8 @@ def sharpness_along(
     tol: float = 1e-3,
     max_matvecs: int = 100,
     seed: int = 0,
-    **options: Any,
+    basis_bytes: int = 4 * 2**30,
+    **options: Unpack[HessianOptions],
 ) -> SharpnessProbe:
     r"""Return a recorder of the largest Hessian eigenvalues during training.
 
@@ -166,6 +170,7 @@ def sharpness_along(
             are residuals, and larger.
         max_matvecs: Budget of products a step.
         seed: Seed of the first starting vector.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     Example:
@@ -192,7 +197,13 @@ def sharpness_along(
         **options,
     )
     return SharpnessProbe(
-        operator, k=k, every=every, tol=tol, max_matvecs=max_matvecs, seed=seed
+        operator,
+        k=k,
+        every=every,
+        tol=tol,
+        max_matvecs=max_matvecs,
+        seed=seed,
+        basis_bytes=basis_bytes,
     )
 
 

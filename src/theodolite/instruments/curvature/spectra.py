@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import torch
@@ -21,7 +21,9 @@ from theodolite.core import (
 )
 from theodolite.instruments.curvature.dense import DenseHessian, hessian
 from theodolite.instruments.model.objective import Batch, Loss
+from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
 
 Method = Literal["auto", "dense", "products"]
@@ -32,6 +34,8 @@ _LARGE = 2000
 # Up to here all columns and `eigvalsh` take about a second, and there is no error of
 # estimation; beyond, both grow with the square of the size or faster.
 DENSE_UP_TO = 1000
+# What `Operator.dense` allows by default: order 23,170.
+_MATRIX_BYTES = 4 * 2**30
 
 
 def goes_dense(operator: Operator, method: Method) -> bool:
@@ -43,7 +47,14 @@ def goes_dense(operator: Operator, method: Method) -> bool:
 
 def whole_matrix(operator: Operator) -> tuple[np.ndarray, float]:
     """Return the symmetrised matrix and half its largest asymmetry."""
-    matrix = operator.dense()
+    order = operator.shape[1]
+    refuse_beyond(
+        8 * order**2,
+        _MATRIX_BYTES,
+        f"the dense matrix of order {order:,}",
+        "pass method='products', or ask for a density in place of every eigenvalue",
+    )
+    matrix = operator.dense(matrix_bytes=_MATRIX_BYTES)
     if not np.isfinite(matrix).all():
         raise MeasurementError(
             f"the matrix of {type(operator).__name__} holds NaN or infinity: check the "
@@ -207,6 +218,8 @@ def spectrum(
     loss: Loss,
     norm_mode: NormMode | str,
     params: Sequence[str] | None = None,
+    matrix_bytes: int = 4 * 2**30,
+    **options: Unpack[HessianOptions],
 ) -> Spectrum:
     r"""Measure every eigenvalue of the loss Hessian of a small module.
 
@@ -216,6 +229,8 @@ def spectrum(
         loss: A torch loss module, or ``loss(model, batch) -> scalar``.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
+        matrix_bytes: Memory that the matrix and its copies may take.
+        options: Passed on to ``hessian``, such as ``micro_batch``.
 
     Example:
         >>> import torch
@@ -229,7 +244,15 @@ def spectrum(
         (array([2. , 0.5]), 4.0)
     """
     return spectrum_of(
-        hessian(model, batch, loss=loss, norm_mode=norm_mode, params=params)
+        hessian(
+            model,
+            batch,
+            loss=loss,
+            norm_mode=norm_mode,
+            params=params,
+            matrix_bytes=matrix_bytes,
+            **options,
+        )
     )
 
 

@@ -130,14 +130,14 @@ class BlockJacobian(Operator):
             )
         return found.detach().reshape(len(block), -1)
 
-    def dense(self, *, max_bytes: int = 4 * 2**30) -> np.ndarray:
+    def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, many rows at a time."""
         height, width = self.shape
-        if 8 * height * width > max_bytes:
+        if 8 * height * width > matrix_bytes:
             raise MeasurementError(
                 f"the dense Jacobian of shape {self.shape} takes "
                 f"{8 * height * width / 2**30:.1f} GiB, allowed are "
-                f"{max_bytes / 2**30:.1f}: work with products, or raise max_bytes"
+                f"{matrix_bytes / 2**30:.1f}: work with products, or raise matrix_bytes"
             )
         matrix = np.empty(self.shape)
         for start in range(0, height, CHUNK):

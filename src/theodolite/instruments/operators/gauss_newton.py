@@ -43,7 +43,7 @@ class GaussNewton(ParameterOperator):
         output_loss: ``output_loss(outputs, batch) -> scalar`` that goes with it.
         reduction: How ``output_loss`` combines samples, ``mean`` by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        max_bytes: Memory that graphs may take; most of what is free by default.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
 
@@ -73,7 +73,7 @@ class GaussNewton(ParameterOperator):
         output_loss: OutputLoss | None = None,
         reduction: Reduction | None = None,
         micro_batch: int | None = None,
-        max_bytes: int | None = None,
+        graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
     ) -> None:
@@ -92,7 +92,7 @@ class GaussNewton(ParameterOperator):
             else None,
             scalar=False,
             micro_batch=micro_batch,
-            max_bytes=max_bytes,
+            graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
         )

@@ -26,7 +26,7 @@ class Jacobian(ParameterOperator):
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        max_bytes: Memory that graphs may take; most of what is free by default.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
 
@@ -48,7 +48,7 @@ class Jacobian(ParameterOperator):
         params: Sequence[str] | None = None,
         outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
         micro_batch: int | None = None,
-        max_bytes: int | None = None,
+        graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
     ) -> None:
@@ -63,7 +63,7 @@ class Jacobian(ParameterOperator):
             mass=None,
             scalar=False,
             micro_batch=micro_batch,
-            max_bytes=max_bytes,
+            graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
         )

@@ -35,7 +35,7 @@ class HessianOptions(TypedDict, total=False):
 
     reduction: Reduction | None
     micro_batch: int | None
-    max_bytes: int | None
+    graph_bytes: int | None
     randomness: Randomness
 
 
@@ -57,7 +57,7 @@ class Hessian(ParameterOperator):
         reduction: How a function combines samples, ``mean`` by default: means of
             several batches are weighted by their samples, sums are added.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        max_bytes: Memory that graphs may take; most of what is free by default.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
 
@@ -84,7 +84,7 @@ class Hessian(ParameterOperator):
         params: Sequence[str] | None = None,
         reduction: Reduction | None = None,
         micro_batch: int | None = None,
-        max_bytes: int | None = None,
+        graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
     ) -> None:
@@ -101,7 +101,7 @@ class Hessian(ParameterOperator):
             else None,
             scalar=True,
             micro_batch=micro_batch,
-            max_bytes=max_bytes,
+            graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
         )

@@ -66,15 +66,15 @@ class Operator(ABC):
         """The transpose, sharing this operator's model."""
         return self if self.symmetric else Transposed(self)
 
-    def dense(self, *, max_bytes: int = 4 * 2**30) -> np.ndarray:
+    def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, column by column."""
         rows, columns = self.shape
         wanted = 8 * rows * columns
-        if wanted > max_bytes:
+        if wanted > matrix_bytes:
             raise MeasurementError(
                 f"the dense matrix of shape {self.shape} takes {wanted / 2**30:.1f} "
-                f"GiB, allowed are {max_bytes / 2**30:.1f}: work with products, or "
-                "raise max_bytes"
+                f"GiB, allowed are {matrix_bytes / 2**30:.1f}: work with products, or "
+                "raise matrix_bytes"
             )
         matrix = np.empty((rows, columns))
         for j in range(columns):

@@ -25,7 +25,7 @@ class TangentKernel(Operator):
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        max_bytes: Memory that graphs may take; most of what is free by default.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
 
     Attributes:
         jacobian: The Jacobian $DF$.
@@ -51,7 +51,7 @@ class TangentKernel(Operator):
         params: Sequence[str] | None = None,
         outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
         micro_batch: int | None = None,
-        max_bytes: int | None = None,
+        graph_bytes: int | None = None,
     ) -> None:
         self.jacobian = Jacobian(
             model,
@@ -60,7 +60,7 @@ class TangentKernel(Operator):
             params=params,
             outputs=outputs,
             micro_batch=micro_batch,
-            max_bytes=max_bytes,
+            graph_bytes=graph_bytes,
         )
         self.norm_mode = self.jacobian.norm_mode
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])

@@ -70,9 +70,9 @@ def available_bytes(device: torch.device) -> int:
     return min(_free_memory(), _group_limit())
 
 
-def budget(max_bytes: int | None, device: torch.device) -> int:
+def budget(given: int | None, device: torch.device) -> int:
     """Return what graphs may take: the argument, or most of what is free."""
-    return int(_SHARE * available_bytes(device)) if max_bytes is None else max_bytes
+    return int(_SHARE * available_bytes(device)) if given is None else given
 
 
 def refuse_beyond(wanted: int, allowed: int, what: str, advice: str) -> None:

@@ -59,7 +59,7 @@ class GraphMemory:
             largest,
             self.allowed,
             f"the graph of {max(sizes):,} samples",
-            "pass micro_batch=… for fewer samples a pass, or raise max_bytes",
+            "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
         )
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
 

@@ -50,7 +50,7 @@ def set_up(
     mass: Mass | None,
     scalar: bool,
     micro_batch: int | None = None,
-    max_bytes: int | None = None,
+    graph_bytes: int | None = None,
     seed: int = 0,
     randomness: Randomness = "refuse",
 ) -> SetUp:
@@ -66,7 +66,7 @@ def set_up(
         mass: Share of a batch in the mean of all, None for a sum.
         scalar: Whether a loss is measured, or outputs.
         micro_batch: Samples a pass at most, to save memory.
-        max_bytes: Memory that graphs may take; most of what is free by default.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: Refuse models that draw, or fix what they draw by the seed.
     """
@@ -74,7 +74,7 @@ def set_up(
     prepared = PreparedModel(
         model, batches, measure=measure, norm_mode=norm_mode, params=params
     )
-    allowed = forecast.budget(max_bytes, prepared.device)
+    allowed = forecast.budget(graph_bytes, prepared.device)
     memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
     if randomness == "refuse":
         refuse_dropout(prepared.model)

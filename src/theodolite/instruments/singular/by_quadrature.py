@@ -28,7 +28,7 @@ def by_quadrature(
     tol: float,
     max_steps: int,
     seed: int,
-    max_bytes: int,
+    basis_bytes: int,
     watch: Stopwatch,
 ) -> SingularValues:
     """Estimate the distribution from random starts among the units that matter."""
@@ -38,7 +38,7 @@ def by_quadrature(
     mask = columns if right else rows
     active = int(mask.sum())
     steps = max(1, min(max_steps, active))
-    _forecast(jacobian, steps, max_bytes)
+    _forecast(jacobian, steps, basis_bytes)
     # Active units carry part of the distribution only, so their own may be off by
     # more. A third of that goes to chance, the rest to truncation.
     wanted = tol * min(jacobian.shape) / max(active, 1)
@@ -121,11 +121,11 @@ def _band(
     return np.clip(low - slack, 0, 1), np.clip(high + slack, 0, 1)
 
 
-def _forecast(jacobian: BlockJacobian, steps: int, max_bytes: int) -> None:
+def _forecast(jacobian: BlockJacobian, steps: int, basis_bytes: int) -> None:
     wanted = steps * sum(jacobian.shape) * jacobian.dtype.itemsize
-    if wanted > max_bytes:
+    if wanted > basis_bytes:
         raise MeasurementError(
             f"{steps} steps on a Jacobian of shape {jacobian.shape} keep "
             f"{wanted / 2**30:.1f} GiB of vectors, allowed are "
-            f"{max_bytes / 2**30:.1f}: lower max_steps, or raise max_bytes"
+            f"{basis_bytes / 2**30:.1f}: lower max_steps, or raise basis_bytes"
         )

@@ -25,7 +25,7 @@ def active_units(jacobian: BlockJacobian, *, seed: int = 0) -> tuple[Tensor, Ten
 
 
 def whole_values(
-    jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, max_bytes: int
+    jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, matrix_bytes: int
 ) -> np.ndarray:
     """Return the singular values of the whole Jacobian, descending, without zeros'.
 
@@ -33,7 +33,7 @@ def whole_values(
     """
     chosen = rows.nonzero().reshape(-1)
     width = int(columns.sum())
-    forecast(len(chosen), width, 1, jacobian, max_bytes)
+    forecast(len(chosen), width, 1, jacobian, matrix_bytes)
     matrix = torch.empty(
         len(chosen), width, dtype=jacobian.dtype, device=jacobian.device
     )
@@ -45,14 +45,14 @@ def whole_values(
 
 
 def sample_values(
-    jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, max_bytes: int
+    jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, matrix_bytes: int
 ) -> np.ndarray:
     """Return the singular values of all per-sample blocks, descending.
 
     One cotangent holds a unit vector for every sample at once, so that as many passes
     are enough as a sample has rows.
     """
-    blocks = sample_blocks(jacobian, rows, max_bytes=max_bytes)
+    blocks = sample_blocks(jacobian, rows, matrix_bytes=matrix_bytes)
     inputs = columns.reshape(jacobian.samples, -1)
     counts = rows.reshape(jacobian.samples, -1).sum(1).tolist()
     found = [
@@ -63,7 +63,10 @@ def sample_values(
 
 
 def sample_blocks(
-    jacobian: BlockJacobian, rows: Tensor | None = None, *, max_bytes: int = 4 * 2**30
+    jacobian: BlockJacobian,
+    rows: Tensor | None = None,
+    *,
+    matrix_bytes: int = 4 * 2**30,
 ) -> Tensor:
     """Return per-sample Jacobians, shape (samples, rows, inputs of a sample).
 
@@ -82,7 +85,7 @@ def sample_blocks(
     # A stable sort puts the chosen rows of each sample first and keeps their order.
     order = torch.sort(~mask, dim=1, stable=True).indices
     kept = int(mask.sum(1).max())
-    forecast(kept, width, samples, jacobian, max_bytes)
+    forecast(kept, width, samples, jacobian, matrix_bytes)
     blocks = torch.empty(
         samples, kept, width, dtype=jacobian.dtype, device=jacobian.device
     )
@@ -132,15 +135,15 @@ def value_errors(
 
 
 def forecast(
-    rows: int, columns: int, count: int, jacobian: BlockJacobian, max_bytes: int
+    rows: int, columns: int, count: int, jacobian: BlockJacobian, matrix_bytes: int
 ) -> None:
     """Refuse Jacobians that would not fit."""
     wanted = bytes_wanted(rows, columns, count, jacobian.dtype)
-    if wanted > max_bytes:
+    if wanted > matrix_bytes:
         raise MeasurementError(
             f"{count} Jacobian{'s' if count > 1 else ''} of {rows:,} by {columns:,} "
-            f"take {wanted / 2**30:.1f} GiB, allowed are {max_bytes / 2**30:.1f}: use "
-            "method='quadrature', or raise max_bytes"
+            f"take {wanted / 2**30:.1f} GiB, allowed are {matrix_bytes / 2**30:.1f}: "
+            "use method='quadrature', or raise matrix_bytes"
         )
 
 

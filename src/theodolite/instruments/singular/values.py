@@ -46,7 +46,8 @@ def singular_values(
     tol: float = 0.02,
     max_steps: int = 256,
     seed: int = 0,
-    max_bytes: int = 4 * 2**30,
+    matrix_bytes: int = 4 * 2**30,
+    basis_bytes: int = 4 * 2**30,
     outputs: Outputs | None = None,
 ) -> SingularValues:
     r"""Measure the singular values of a block's Jacobian on a real batch.
@@ -72,7 +73,8 @@ def singular_values(
         max_steps: Steps a random start may take; each is a product and a transposed
             one.
         seed: Of the random starts.
-        max_bytes: Refuse to allocate more.
+        matrix_bytes: Memory that Jacobians may take as matrices.
+        basis_bytes: Memory that the vectors of a random start may take.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
 
@@ -93,7 +95,7 @@ def singular_values(
     watch = Stopwatch()
     given = {"block": block, "norm_mode": norm_mode, "outputs": outputs}
     jacobian = BlockJacobian(model, batch, **given)
-    chosen = _choose(jacobian, tol, max_bytes) if method == "auto" else method
+    chosen = _choose(jacobian, tol, matrix_bytes) if method == "auto" else method
     if chosen == "blocks":
         try:
             jacobian = BlockJacobian(model, batch, **given, coupled=False)
@@ -102,8 +104,8 @@ def singular_values(
                 raise
             chosen = "dense" if max(jacobian.shape) <= _SMALL else "quadrature"
     if chosen == "quadrature":
-        return by_quadrature(jacobian, tol, max_steps, seed, max_bytes, watch)
-    return _by_values(jacobian, chosen, max_bytes, watch)
+        return by_quadrature(jacobian, tol, max_steps, seed, basis_bytes, watch)
+    return _by_values(jacobian, chosen, matrix_bytes, watch)
 
 
 def _check(method: str, tol: float, max_steps: int) -> None:
@@ -115,14 +117,14 @@ def _check(method: str, tol: float, max_steps: int) -> None:
         raise ConfigError(f"max_steps is {max_steps!r}: pass a whole number from 1 up")
 
 
-def _choose(jacobian: BlockJacobian, tol: float, max_bytes: int) -> Method:
+def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:
     size, samples = min(jacobian.shape), jacobian.samples
-    whole = bytes_wanted(*jacobian.shape, 1, jacobian.dtype) <= max_bytes
+    whole = bytes_wanted(*jacobian.shape, 1, jacobian.dtype) <= matrix_bytes
     rows, columns = (length // samples for length in jacobian.shape)
     cubed = min(rows, columns) * rows * columns
     by_sample = (
         jacobian.output_shape[:1] == jacobian.input_shape[:1]
-        and bytes_wanted(rows, columns, samples, jacobian.dtype) <= max_bytes
+        and bytes_wanted(rows, columns, samples, jacobian.dtype) <= matrix_bytes
         and samples * cubed <= _MINUTE
     )
     if by_sample and jacobian.coupling_rank == 0 and samples > 1:
@@ -135,12 +137,12 @@ def _choose(jacobian: BlockJacobian, tol: float, max_bytes: int) -> Method:
 
 
 def _by_values(
-    jacobian: BlockJacobian, method: str, max_bytes: int, watch: Stopwatch
+    jacobian: BlockJacobian, method: str, matrix_bytes: int, watch: Stopwatch
 ) -> SingularValues:
     """Take every singular value, of the whole Jacobian or of its blocks."""
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
-    found = take(jacobian, rows, columns, max_bytes=max_bytes)
+    found = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
     parts = jacobian.samples if method == "blocks" else 1
     shape = jacobian.shape[0] // parts, jacobian.shape[1] // parts
     errors = value_errors(found, shape, jacobian.dtype)

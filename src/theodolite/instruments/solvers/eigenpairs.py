@@ -34,7 +34,7 @@ class Search:
     ends: Ends
     tol: float
     max_matvecs: int
-    max_bytes: int
+    basis_bytes: int
     repeated: bool
     stop: Stop
     seed: int
@@ -171,14 +171,14 @@ def _capacity(operator: Operator, search: Search, locked: int) -> int:
     # Room for the wanted twice over and a few more, or restarts would not converge.
     least = min(n, 2 * ends * search.k + 6)
     # The basis, its pending vector, the pairs already found and as many new ones.
-    held = int(search.max_bytes // row) - 1 - locked - ends * search.k
+    held = int(search.basis_bytes // row) - 1 - locked - ends * search.k
     if held < least:
         wanted_bytes = (least + 1 + locked + ends * search.k) * row
         raise MeasurementError(
             f"{search.k} eigenpairs of {n:,} parameters take a basis of "
             f"{wanted_bytes / 2**30:.1f} GiB, allowed are "
-            f"{search.max_bytes / 2**30:.1f}: ask for fewer, choose fewer parameters, "
-            "or raise max_bytes"
+            f"{search.basis_bytes / 2**30:.1f}: ask for fewer, choose fewer "
+            "parameters, or raise basis_bytes"
         )
     return min(held, max(least, search.max_matvecs))
 

@@ -30,7 +30,7 @@ def tangent_kernel(
     params: Sequence[str] | None = None,
     trace_outputs: bool = False,
     certify: bool = True,
-    max_bytes: int = 4 * 2**30,
+    matrix_bytes: int = 4 * 2**30,
     outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
 ) -> DenseTangentKernel:
     r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
@@ -52,7 +52,7 @@ def tangent_kernel(
         trace_outputs: Sum over equal outputs, $K_{nm} = \sum_c K_{nc,mc}$.
         certify: Compute the eigenvalues and check that none is negative; without,
             they are NaN.
-        max_bytes: Refuse to take more memory.
+        matrix_bytes: Memory that the matrix and the work on it may take.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
 
     Returns:
@@ -84,7 +84,9 @@ def tangent_kernel(
         sheet = plan(model, scenes, run, chosen)
         if coupled:
             sheet = replace(sheet, units=[], rest=chosen)
-        work = KernelWork(model, scenes, run, chosen, sheet, trace_outputs, max_bytes)
+        work = KernelWork(
+            model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes
+        )
         matrix, method = work.kernel(coupled=coupled)
     return _read(matrix, work, mode, method, certify, watch)
 

@@ -37,7 +37,7 @@ class Share:
 
 
 def share_out(
-    sheet: Plan, *, size: int, rows: int, itemsize: int, max_bytes: int
+    sheet: Plan, *, size: int, rows: int, itemsize: int, matrix_bytes: int
 ) -> Share:
     """Share memory out before anything large is allocated, or refuse."""
     # The half that grows, the whole of it, and in float64 that and the copy that the
@@ -46,12 +46,12 @@ def share_out(
     largest = max((unit.bytes for unit in sheet.units), default=0)
     # A block of columns, and the layer's own copy of what it is made from.
     column = 2 * rows * itemsize
-    spare = max_bytes - fixed - largest - column
+    spare = matrix_bytes - fixed - largest - column
     if spare < 0:
         raise MeasurementError(
             f"the tangent kernel of {rows:,} outputs takes "
-            f"{(max_bytes - spare) / 2**30:.3g} GiB, allowed are "
-            f"{max_bytes / 2**30:.3g}: raise max_bytes, pass less data, use "
+            f"{(matrix_bytes - spare) / 2**30:.3g} GiB, allowed are "
+            f"{matrix_bytes / 2**30:.3g}: raise matrix_bytes, pass less data, use "
             "trace_outputs=True, or products of TangentKernel"
         )
     columns = 1 + min(_COLUMNS, spare // 2 // column)
@@ -59,7 +59,7 @@ def share_out(
     every = sum(unit.bytes for unit in sheet.units)
     layers = largest + min(every - largest, spare - (columns - 1) * column)
     rest = sum(parameter.numel() for parameter in sheet.rest)
-    for_rows = max(for_rows, min(rest * column, max_bytes - fixed - layers))
+    for_rows = max(for_rows, min(rest * column, matrix_bytes - fixed - layers))
     return Share(columns, layers, for_rows, fixed + layers + for_rows)
 
 
@@ -74,7 +74,7 @@ class KernelWork:
         chosen: list[nn.Parameter],
         sheet: Plan,
         traced: bool,
-        max_bytes: int,
+        matrix_bytes: int,
     ) -> None:
         self._model, self._scenes, self._run = model, scenes, run
         self._chosen, self._sheet, self.traced = chosen, sheet, traced
@@ -86,7 +86,7 @@ class KernelWork:
             size=self.samples if traced else self.rows,
             rows=self.rows,
             itemsize=chosen[0].itemsize,
-            max_bytes=max_bytes,
+            matrix_bytes=matrix_bytes,
         )
         self.peak_bytes = self._share.peak
 

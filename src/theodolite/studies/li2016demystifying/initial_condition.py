@@ -184,7 +184,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows: list[Row] = []
     if cell["depth"] <= config.measured_depth:
         few = equivalent_samples(moments(x, y))
-        found, reading = measured_hessian(network, *few, max_bytes=MEASURED_BYTES)
+        found, reading = measured_hessian(network, *few, matrix_bytes=MEASURED_BYTES)
         rows.append(_meeting("moments_gap", matrix, found, reading))
     else:
         reading = _from_moments(matrix)

@@ -1,6 +1,5 @@
 """The whole Hessian of the loss of a small module."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -10,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
+from theodolite.instruments.differentiate.parts import flat
+from theodolite.instruments.differentiate.pullback import pull_back, pull_back_many
 from theodolite.instruments.model.objective import Loss, Reduction, chosen_parameters
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.loss_hessian import Hessian
@@ -145,7 +146,8 @@ def _rows(
     total = np.zeros(operator.shape)
     with operator.curves() as curves:
         for curve in curves:
-            total += _second_derivatives(_flat(curve.gradient, leaves), leaves, chunk)
+            gradient = torch.cat([part.reshape(-1) for part in curve.gradient])
+            total += _second_derivatives(gradient, leaves, chunk)
     return total
 
 
@@ -157,15 +159,6 @@ def _check_finite(rows: np.ndarray) -> None:
         )
 
 
-def _flat(parts: Sequence[Tensor | None], leaves: list[nn.Parameter]) -> Tensor:
-    return torch.cat(
-        [
-            (torch.zeros_like(leaf) if part is None else part).reshape(-1)
-            for part, leaf in zip(parts, leaves, strict=True)
-        ]
-    )
-
-
 def _second_derivatives(
     gradient: Tensor, leaves: list[nn.Parameter], chunk: int
 ) -> np.ndarray:
@@ -175,16 +168,13 @@ def _second_derivatives(
     rows = _batched_rows(gradient, leaves, chunk)
     if rows is None or not _confirmed(rows, gradient, leaves):
         basis = torch.eye(size, dtype=gradient.dtype, device=gradient.device)
-        rows = torch.stack([_pull_back(gradient, leaves, row) for row in basis])
+        rows = torch.stack([_product(gradient, leaves, row) for row in basis])
     return rows.cpu().double().numpy()
 
 
-def _pull_back(gradient: Tensor, leaves: list[nn.Parameter], vector: Tensor) -> Tensor:
+def _product(gradient: Tensor, leaves: list[nn.Parameter], vector: Tensor) -> Tensor:
     """Multiply one vector into the Hessian."""
-    parts = torch.autograd.grad(
-        gradient, leaves, vector, retain_graph=True, allow_unused=True
-    )
-    return _flat(parts, leaves).detach()
+    return flat(pull_back([gradient], leaves, [vector]))
 
 
 def _batched_rows(
@@ -196,25 +186,10 @@ def _batched_rows(
         basis = gradient.new_zeros(min(chunk, size - start), size).detach()
         basis[torch.arange(len(basis)), torch.arange(start, start + len(basis))] = 1
         try:
-            with warnings.catch_warnings():
-                # Operators without a batching rule fall back to a loop, and say so.
-                warnings.filterwarnings("ignore", message="There is a performance drop")
-                parts = torch.autograd.grad(
-                    gradient,
-                    leaves,
-                    basis,
-                    retain_graph=True,
-                    allow_unused=True,
-                    is_grads_batched=True,
-                )
+            parts = pull_back_many(gradient, leaves, basis, batched=True)
         except RuntimeError:
             return None
-        columns = [
-            basis.new_zeros(len(basis), leaf.numel())
-            if part is None
-            else part.detach().reshape(len(basis), -1)
-            for part, leaf in zip(parts, leaves, strict=True)
-        ]
+        columns = [part.detach().reshape(len(basis), -1) for part in parts]
         blocks.append(torch.cat(columns, dim=1))
     return torch.cat(blocks)
 
@@ -228,7 +203,7 @@ def _confirmed(rows: Tensor, gradient: Tensor, leaves: list[nn.Parameter]) -> bo
     """
     weights = np.random.default_rng(0).normal(size=gradient.numel())
     vector = torch.as_tensor(weights).to(gradient)
-    single = _pull_back(gradient, leaves, vector.detach())
+    single = _product(gradient, leaves, vector.detach())
     batched = vector.detach() @ rows
     scale = float(rows.abs().max()) * float(np.sqrt(len(rows)))
     limit = 1e3 * torch.finfo(rows.dtype).eps * max(scale, 1e-300)

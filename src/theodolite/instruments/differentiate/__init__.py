@@ -1,7 +1,8 @@
 """Derivatives of what torch runs: the first inner room, which knows no model.
 
+- ``parts``: vectors in parts, one tensor a variable.
+- ``pullback``: cotangents pulled back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``pullback``: one covector, or many at once, pulled back through a graph.
 - ``twice``, ``batch_norm_twice``: operators that torch differentiates only once,
   replaced by ones that can be differentiated again.
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
-
-Parts = list[Tensor]
+from theodolite.instruments.differentiate.parts import Parts, filled
+from theodolite.instruments.differentiate.pullback import pull_back
 
 
 class Curve:
@@ -43,7 +43,7 @@ class Curve:
     @property
     def gradient(self) -> Parts:
         """The same with zeros for None."""
-        return _filled(self._graph, self._variables)
+        return filled(self._graph, self._variables)
 
     def product(
         self, tangents: Sequence[Tensor], only: Sequence[int] | None = None
@@ -93,52 +93,3 @@ class Map:
     def pull(self, cotangent: Tensor) -> Parts:
         """Return the transpose's product with a cotangent, for each variable."""
         return pull_back([self.graph], self._variables, [cotangent])
-
-
-def add(total: Parts, parts: Sequence[Tensor]) -> None:
-    """Add in place, part by part."""
-    for sum_, part in zip(total, parts, strict=True):
-        sum_ += part
-
-
-def zeros(like: Sequence[Tensor]) -> Parts:
-    """Return parts of zeros in the shapes given."""
-    return [torch.zeros_like(part, requires_grad=False) for part in like]
-
-
-def flat(parts: Sequence[Tensor]) -> Tensor:
-    """Join parts into one vector."""
-    return torch.cat([part.detach().reshape(-1) for part in parts])
-
-
-def pull_back(
-    outputs: Sequence[Tensor | None],
-    variables: Sequence[Tensor],
-    cotangents: Sequence[Tensor],
-) -> Parts:
-    """Pull cotangents back; what does not depend on a variable gives zeros.
-
-    The graph is kept.
-    """
-    pairs = [
-        (output, cotangent)
-        for output, cotangent in zip(outputs, cotangents, strict=True)
-        if output is not None and output.requires_grad
-    ]
-    if not pairs:
-        return zeros(variables)
-    parts = torch.autograd.grad(
-        [output for output, _ in pairs],
-        list(variables),
-        [cotangent for _, cotangent in pairs],
-        retain_graph=True,
-        allow_unused=True,
-    )
-    return [part.detach() for part in _filled(parts, variables)]
-
-
-def _filled(parts: Sequence[Tensor | None], variables: Sequence[Tensor]) -> Parts:
-    return [
-        torch.zeros_like(variable, requires_grad=False) if part is None else part
-        for part, variable in zip(parts, variables, strict=True)
-    ]

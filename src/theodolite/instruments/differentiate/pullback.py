@@ -1,4 +1,4 @@
-"""Many cotangents through one graph, checked against a single product."""
+"""Cotangents through a graph that is kept: one, or many at once."""
 
 import warnings
 from collections.abc import Sequence
@@ -8,30 +8,44 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, stream
+from theodolite.instruments.differentiate.parts import Parts, filled, zeros
 
 
 def pull_back(
-    outputs: Tensor, inputs: Sequence[Tensor], cotangent: Tensor
-) -> list[Tensor]:
-    """Return one vector-Jacobian product for each input; zeros where unused."""
+    outputs: Sequence[Tensor | None],
+    variables: Sequence[Tensor],
+    cotangents: Sequence[Tensor],
+) -> Parts:
+    """Pull cotangents back; what does not depend on a variable gives zeros.
+
+    The graph is kept.
+    """
+    pairs = [
+        (output, cotangent)
+        for output, cotangent in zip(outputs, cotangents, strict=True)
+        if output is not None and output.requires_grad
+    ]
+    if not pairs:
+        return zeros(variables)
     try:
         parts = torch.autograd.grad(
-            outputs, inputs, cotangent, retain_graph=True, allow_unused=True
+            [output for output, _ in pairs],
+            list(variables),
+            [cotangent for _, cotangent in pairs],
+            retain_graph=True,
+            allow_unused=True,
         )
     except RuntimeError as error:
         raise explained(error) from error
-    return [
-        torch.zeros_like(tensor) if part is None else part
-        for part, tensor in zip(parts, inputs, strict=True)
-    ]
+    return [part.detach() for part in filled(parts, variables)]
 
 
 def pull_back_many(
     outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, *, batched: bool
-) -> list[Tensor]:
+) -> Parts:
     """Pull a block of cotangents (k, ...) back, all at once or one by one."""
     if not batched:
-        found = [pull_back(outputs, inputs, cotangent) for cotangent in cotangents]
+        found = [pull_back([outputs], inputs, [given]) for given in cotangents]
         return [torch.stack(parts) for parts in zip(*found, strict=True)]
     with warnings.catch_warnings():
         # Operators without a batching rule fall back to a loop, and say so.

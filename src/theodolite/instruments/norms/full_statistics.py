@@ -26,13 +26,9 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.derivatives import (
-    Map,
-    Parts,
-    add,
-    pull_back,
-    zeros,
-)
+from theodolite.instruments.differentiate.derivatives import Map
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.pullback import pull_back
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.

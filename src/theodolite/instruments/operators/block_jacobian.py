@@ -107,7 +107,7 @@ class BlockJacobian(Operator):
             if pulled is None:
                 return vector.new_zeros(self.shape[0])
             direction = vector.detach().reshape(self.input_shape).to(pulled)
-            (found,) = pull_back(pulled, [dual], direction)
+            (found,) = pull_back([pulled], [dual], [direction])
         return found.detach().reshape(-1).to(self.dtype)
 
     def rmatvec(self, vector: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class BlockJacobian(Operator):
         self.passes += 1
         cotangent = vector.detach().reshape(self.output_shape).to(self._outputs)
         with differentiating():
-            (found,) = pull_back(self._outputs, [self._inputs], cotangent)
+            (found,) = pull_back([self._outputs], [self._inputs], [cotangent])
         return found.detach().reshape(-1)
 
     def pull_back_block(self, cotangents: Tensor) -> Tensor:

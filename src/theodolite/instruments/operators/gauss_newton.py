@@ -6,7 +6,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.derivatives import Curve, Map, flat
+from theodolite.instruments.differentiate.derivatives import Curve, Map
+from theodolite.instruments.differentiate.parts import flat
 from theodolite.instruments.model.objective import (
     Batch,
     Loss,

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
-from theodolite.instruments.differentiate.derivatives import Map, flat
+from theodolite.instruments.differentiate.derivatives import Map
+from theodolite.instruments.differentiate.parts import flat
 from theodolite.instruments.model.objective import Batch, checked_outputs, outputs_of
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.output_map import OutputMap

@@ -8,13 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
-from theodolite.instruments.differentiate.derivatives import (
-    Curve,
-    Parts,
-    add,
-    flat,
-    zeros,
-)
+from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
 from theodolite.instruments.model.objective import (
     Loss,
     Reduction,

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from theodolite.instruments.differentiate.derivatives import Map, Parts, add, zeros
+from theodolite.instruments.differentiate.derivatives import Map
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
 from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.passes.graph_cache import GraphCache

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, NormMode, unknown_name
-from theodolite.instruments.differentiate.derivatives import Parts, flat
+from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp

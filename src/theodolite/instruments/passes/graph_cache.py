@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from theodolite.instruments.differentiate.derivatives import Parts
+from theodolite.instruments.differentiate.parts import Parts
 from theodolite.instruments.passes.grouping import Chunk, Group
 
 Graph = TypeVar("Graph")

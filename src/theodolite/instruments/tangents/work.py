@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, stream
+from theodolite.instruments.differentiate.parts import add
 from theodolite.instruments.differentiate.pullback import pull_back
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.passes.batches import split_batch
@@ -168,10 +169,7 @@ class KernelWork:
             for total, cotangent in zip(totals, cotangents, strict=True):
                 if outputs.requires_grad:
                     part = cotangent[start : start + len(outputs)].to(outputs)
-                    for held, new in zip(
-                        total, pull_back(outputs, self._chosen, part), strict=True
-                    ):
-                        held += new.detach()
+                    add(total, pull_back([outputs], self._chosen, [part]))
             start += len(outputs)
             self.passes += len(cotangents)
         for parameter in self._chosen:

@@ -25,9 +25,9 @@ from theodolite.runs import (
     RunFolder,
     Task,
     execute,
-    ray_connection,
 )
-from theodolite.runs.ray_connection import checked_address
+from theodolite.runs.executors.ray import connection as ray_connection
+from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.studies import find, plan_study, prepare_worker, run_study
 from theodolite.studies.travelling import StudyWork
 from theodolite.training import Every, Probe, train_grid

@@ -4,8 +4,8 @@ import numpy as np
 
 from tests.training.stacked_truth import descend, make, rates_of, settings_of
 from theodolite.core import Blueprint
-from theodolite.training import stacked_triton
-from theodolite.training.stacked_engine import StackedEngine
+from theodolite.training.engines.stacked import triton as stacked_triton
+from theodolite.training.engines.stacked.engine import StackedEngine
 
 CASES = {
     "relu": (Blueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),

@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from theodolite.core import Blueprint, ConfigError
 from theodolite.networks import build, draw_weights, get_weights
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.moments import MomentsEngine
 
 WIDTH = 5
 ENGINES = [

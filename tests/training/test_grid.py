@@ -127,7 +127,7 @@ def test_momentum_decay_and_drops_are_those_of_the_plain_loop(data):
                 assert_close(losses, run.loss, rtol=1e-9, atol=0)
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 @pytest.mark.parametrize("plan", [LINEAR, RELU, TANH])
 def test_a_diverged_cell_is_retired_with_its_step_and_harms_nobody(data, plan):
     rates = [0.05, 1e3, 0.1]
@@ -188,7 +188,7 @@ def test_a_level_is_measured_at_the_first_loss_at_or_below_it(data):
     assert {row["step"] for row in grid.probed("level/norm")} == {first}
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 def test_a_probe_that_raises_is_retired_and_the_others_go_on(data):
     probes = [Probe("bad", fails, Every(10)), Probe("good", norms, Every(10))]
     with pytest.warns(ProbeWarning, match="not today") as caught:
@@ -280,7 +280,7 @@ def test_a_grid_is_not_resumed_with_another_probe(data, tmp_path, make):
 IDENTITY = """
 import numpy as np
 from functools import partial
-from theodolite.training.identity import identity
+from theodolite.training.grid.identity import identity
 class Thing:
     __slots__ = ()
 class Holder:
@@ -325,7 +325,7 @@ def spoils(snapshot):
     return 1.0
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 @pytest.mark.parametrize("plan", [LINEAR, RELU, TANH])
 def test_rows_that_cannot_be_saved_retire_their_probe_only(data, plan):
     probes = [Probe("bad", opaque, Every(10)), Probe("good", piecewise, Every(10))]
@@ -379,22 +379,22 @@ def test_an_endless_bound_retires_at_infinity_only(data):
 
 
 def test_without_a_folder_a_failed_piece_is_one_sentence(data, monkeypatch):
-    from theodolite.training import chunks
+    from theodolite.training.grid import pieces
 
     def fail(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(chunks, "_stacked", fail)
+    monkeypatch.setattr(pieces, "_stacked", fail)
     with pytest.raises(RunError, match=r"1 of 1 pieces .*no room.*pass a folder"):
         train_grid(LINEAR, data, {"lr": [0.1]}, steps=5)
 
 
 def test_a_grid_cut_into_other_pieces_is_not_resumed(data, tmp_path, monkeypatch):
-    from theodolite.training import chunks
+    from theodolite.training.grid import pieces
 
     axes = {"seed": [0, 1, 2], "lr": [0.1]}
     train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
-    monkeypatch.setattr(chunks, "_LARGEST", 2)
+    monkeypatch.setattr(pieces, "_LARGEST", 2)
     with pytest.raises(RunError, match="pieces"):
         train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
 

@@ -12,8 +12,8 @@ import torch
 
 from tests.training.stacked_truth import CASES, descend, make, rates_of, settings_of
 from theodolite.core import Blueprint, ConfigError, UnknownNameError
-from theodolite.training.stacked_engine import StackedEngine
-from theodolite.training.stacked_updates import full_precision
+from theodolite.training.engines.stacked.engine import StackedEngine
+from theodolite.training.engines.stacked.updates import full_precision
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
 RELU = Blueprint(width=5, depth=4, mid="relu", init="xavier")

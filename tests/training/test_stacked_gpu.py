@@ -8,7 +8,7 @@ import torch
 
 from tests.training.stacked_truth import CASES, descend, make, rates_of, settings_of
 from theodolite.core import Blueprint
-from theodolite.training.stacked_engine import StackedEngine
+from theodolite.training.engines.stacked.engine import StackedEngine
 
 pytestmark = [
     pytest.mark.gpu,
@@ -73,7 +73,7 @@ def test_fused_kernel_over_many_tiles(width):
 
 def test_every_layout_gives_the_same():
     need("triton")
-    from theodolite.training.stacked_triton import TILES
+    from theodolite.training.engines.stacked.triton import TILES
 
     data, weights = make(RELU, samples=5_003)
     rates, settings = 0.2 * rates_of(RELU, 10), settings_of(3)

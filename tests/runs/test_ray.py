@@ -114,7 +114,7 @@ def test_a_grid_equals_the_local_one_value_for_value(cluster):
 
 def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
     arguments = ["hessian_at_zero", "--scale", "smoke", "--out", tmp_path, "--json"]
-    ray = ["--engine", "ray", "--address", nodes.address]
+    ray = ["--executor", "ray", "--address", nodes.address]
     done = subprocess.run(
         [sys.executable, "-m", "theodolite", "run", *map(str, arguments), *ray],
         capture_output=True,

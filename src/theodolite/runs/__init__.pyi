@@ -1,3 +1,5 @@
+from .executors.choose import check_executor as check_executor
+from .executors.choose import executor_for as executor_for
 from .executors.execute import Execution as Execution
 from .executors.execute import execute as execute
 from .executors.inprocess import InProcess as InProcess

@@ -9,14 +9,14 @@ from theodolite.runs.folder.folder import RunFolder
 
 def runs_in(root: Path | str) -> list[RunFolder]:
     """Return every readable run folder under ``root``, newest first."""
-    found = []
+    folders = []
     for file in (Path(root) / "runs").glob("*/*/*/run.json"):
         try:
-            found.append(RunFolder.open(file.parent))
+            folders.append(RunFolder.open(file.parent))
         except RunError:
             continue
     return sorted(
-        found,
+        folders,
         key=lambda folder: (str(folder.info.get("created", "")), str(folder.path)),
         reverse=True,
     )

@@ -124,9 +124,9 @@ class RunFolder:
 
     def collected(self, cells: Iterable[Cell]) -> tuple[Rows, Cost]:
         """Return rows and cost of finished cells, each file read once."""
-        found = list(self._saved(cells))
-        rows = Rows.joined(saved.rows for saved in found)
-        return rows, sum((saved.cost for saved in found), Cost())
+        finished = list(self._saved(cells))
+        rows = Rows.joined(saved.rows for saved in finished)
+        return rows, sum((saved.cost for saved in finished), Cost())
 
     def cost(self, cells: Iterable[Cell] | None = None) -> Cost:
         """Return what the finished cells cost together."""
@@ -180,8 +180,8 @@ class RunFolder:
     def _saved(self, cells: Iterable[Cell] | None) -> Iterator[SavedCell]:
         if cells is None:
             files = (self.path / "cells").glob("*.jsonl")
-            found = [saved for file in files if (saved := self._load_file(file))]
-            yield from sorted(found, key=lambda saved: cell_order(saved.cell))
+            loaded = [saved for file in files if (saved := self._load_file(file))]
+            yield from sorted(loaded, key=lambda saved: cell_order(saved.cell))
         else:
             for cell in unique(cells):
                 if (saved := self._load(labels(cell))) is not None:
@@ -213,10 +213,10 @@ def _describe(spec: RunSpec) -> bytes:
 
 
 def _check_same(folder: RunFolder, spec: RunSpec) -> None:
-    asked, found = spec.to_dict(), folder.spec.to_dict()
+    asked, there = spec.to_dict(), folder.spec.to_dict()
     for name in (name for name in asked if name != "scale"):
-        if canonical(asked[name]) != canonical(found[name]):
+        if canonical(asked[name]) != canonical(there[name]):
             raise RunError(
-                f"{folder.path} holds a run with {name} {found[name]!r}, not "
+                f"{folder.path} holds a run with {name} {there[name]!r}, not "
                 f"{asked[name]!r}: choose another folder, or move this one away"
             )

@@ -11,7 +11,7 @@ from theodolite.training.engines.kernels.compiled import Log, Rule, use_numba
 
 
 class CpuEngine(ABC):
-    """An engine whose stacks are NumPy arrays, shape (cells, depth, width, width).
+    """An engine whose stacks are NumPy arrays, shape (points, depth, width, width).
 
     Args:
         blueprint: Shape of the networks.
@@ -57,26 +57,26 @@ class CpuEngine(ABC):
         self._check_stack(placed, "weights")
         return placed
 
-    def fetch(self, weights: np.ndarray, cell: int) -> np.ndarray:
-        """Return one cell's weights as float64, shape (depth, width, width)."""
-        return weights[cell].astype(np.float64)
+    def fetch(self, weights: np.ndarray, point: int) -> np.ndarray:
+        """Return one point's weights as float64, shape (depth, width, width)."""
+        return weights[point].astype(np.float64)
 
-    def keep(self, weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Return the stack of those cells only, in that order."""
-        return np.ascontiguousarray(weights[np.asarray(cells, dtype=np.intp)])
+    def keep(self, weights: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Return the stack of those points only, in that order."""
+        return np.ascontiguousarray(weights[np.asarray(points, dtype=np.intp)])
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
-        """Return the loss of every cell, shape (cells,), as float64."""
-        # Under an infinite floor every cell stops at its loss, before any update.
-        cells = len(weights)
+        """Return the loss of every point, shape (points,), as float64."""
+        # Under an infinite floor every point stops at its loss, before any update.
+        points = len(weights)
         done = self.advance(
             weights,
             weights,
-            np.zeros((cells, 1)),
-            momentum=np.zeros(cells),
-            weight_decay=np.zeros(cells),
-            floor=np.full(cells, np.inf),
-            ceiling=np.full(cells, np.inf),
+            np.zeros((points, 1)),
+            momentum=np.zeros(points),
+            weight_decay=np.zeros(points),
+            floor=np.full(points, np.inf),
+            ceiling=np.full(points, np.inf),
         )
         return done.stopped
 
@@ -91,18 +91,18 @@ class CpuEngine(ABC):
         floor: np.ndarray,
         ceiling: np.ndarray,
     ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every cell, in place."""
+        """Make up to ``rates.shape[1]`` updates of every point, in place."""
         self._check_stack(weights, "weights")
         self._check_stack(velocity, "velocity")
-        cells = len(weights)
-        rates = np.ascontiguousarray(rates, dtype=np.float64)
-        if rates.ndim != 2 or len(rates) != cells or len(velocity) != cells:
+        points = len(weights)
+        rates = _writable(rates)
+        if rates.ndim != 2 or len(rates) != points or len(velocity) != points:
             raise ConfigError(
-                f"{cells} cells, velocity of {len(velocity)} and rates of shape "
-                f"{rates.shape}: pass one velocity a cell and rates (cells, steps)"
+                f"{points} points, velocity of {len(velocity)} and rates of shape "
+                f"{rates.shape}: pass one velocity a point and rates (points, steps)"
             )
         rest = [
-            _each(name, value, cells)
+            _each(name, value, points)
             for name, value in (
                 ("momentum", momentum),
                 ("weight_decay", weight_decay),
@@ -112,11 +112,11 @@ class CpuEngine(ABC):
         ]
         log = Log(
             np.full(rates.shape, np.nan),
-            np.zeros(cells, dtype=np.int64),
-            np.full(cells, np.nan),
+            np.zeros(points, dtype=np.int64),
+            np.full(points, np.nan),
         )
         if rates.size:
-            self._descend(weights, velocity, Rule(rates, *rest), log)
+            self._advance(weights, velocity, Rule(rates, *rest), log)
         return Advance(*log)
 
     @abstractmethod
@@ -128,10 +128,10 @@ class CpuEngine(ABC):
         """Bring the data into the engine's form."""
 
     @abstractmethod
-    def _descend(
+    def _advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
-        """Move the cells and fill in the log."""
+        """Make the updates, in place, and fill in the log."""
 
     def _samples(self, values: np.ndarray, name: str) -> np.ndarray:
         values = np.asarray(values)
@@ -159,19 +159,29 @@ class CpuEngine(ABC):
             raise ConfigError(
                 f"{name} of shape {np.shape(stack)} and type "
                 f"{getattr(stack, 'dtype', type(stack).__name__)}: this engine wants "
-                f"(cells, {', '.join(map(str, wanted))}) in {self.dtype}; pass them "
+                f"(points, {', '.join(map(str, wanted))}) in {self.dtype}; pass them "
                 "through place"
             )
         if not stack.flags.c_contiguous:
             raise ConfigError(
-                f"{name} are a view with gaps: choose cells of a stack by keep"
+                f"{name} are a view with gaps: choose points of a stack by keep"
             )
 
 
-def _each(name: str, value: np.ndarray, cells: int) -> np.ndarray:
-    value = np.ascontiguousarray(value, dtype=np.float64)
-    if value.shape != (cells,):
+def _each(name: str, value: np.ndarray, points: int) -> np.ndarray:
+    value = _writable(value)
+    if value.shape != (points,):
         raise ConfigError(
-            f"{name} of shape {value.shape} for {cells} cells: pass one number a cell"
+            f"{name} of shape {value.shape} for {points} points: pass one number "
+            "a point"
         )
     return value
+
+
+def _writable(values: np.ndarray) -> np.ndarray:
+    """Return an array of float64 that kernels are compiled for once.
+
+    To numba an array that cannot be written to is of another type, for which it would
+    compile everything again.
+    """
+    return np.require(values, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])

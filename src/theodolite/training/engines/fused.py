@@ -47,21 +47,21 @@ class FusedEngine(CpuEngine):
         else:
             self._data = x, y
 
-    def _descend(
+    def _advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
         if self.compiled:
-            from theodolite.training.engines.kernels.fused import descend
+            from theodolite.training.engines.kernels.fused import advance_fused
 
             stacks = weights.reshape(-1), velocity.reshape(-1)
-            descend(*self._setting(), *stacks, rule, log)
+            advance_fused(*self._setting(), *stacks, rule, log)
         else:
-            self._torch_descent().descend(weights, velocity, rule, log)
+            self._by_torch().advance(weights, velocity, rule, log)
 
-    def _torch_descent(self) -> Any:
-        from theodolite.training.engines.kernels.fused_torch import FusedDescent
+    def _by_torch(self) -> Any:
+        from theodolite.training.engines.kernels.fused_torch import TorchTiles
 
-        return FusedDescent(self.blueprint, *self._data)
+        return TorchTiles(self.blueprint, *self._data)
 
     def _setting(self) -> tuple[Shape, Any]:
         """Return shape and room, as compiled kernels want them."""

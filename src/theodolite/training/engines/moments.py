@@ -56,22 +56,22 @@ class MomentsEngine(CpuEngine):
         self._root[:, : len(triangle)] = triangle.T / np.sqrt(samples)
         self._target[:, : len(inside)] = inside.T / np.sqrt(samples)
 
-    def _descend(
+    def _advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
         if self.compiled:
-            from theodolite.training.engines.kernels.moments import descend
+            from theodolite.training.engines.kernels.moments import advance_moments
 
             stacks = weights.reshape(-1), velocity.reshape(-1)
-            descend(*self._setting(), *stacks, rule, log)
+            advance_moments(*self._setting(), *stacks, rule, log)
         else:
-            self._torch_descent().descend(weights, velocity, rule, log)
+            self._by_torch().advance(weights, velocity, rule, log)
 
-    def _torch_descent(self) -> Any:
-        from theodolite.training.engines.kernels.moments_torch import MomentsDescent
+    def _by_torch(self) -> Any:
+        from theodolite.training.engines.kernels.moments_torch import TorchMoments
 
         data = self._root.astype(self.dtype), self._target.astype(self.dtype)
-        return MomentsDescent(self.blueprint, *data, self._least)
+        return TorchMoments(self.blueprint, *data, self._least)
 
     def _setting(self) -> tuple[Shape, Any, float]:
         """Return shape, room and least loss, as compiled kernels want them."""

@@ -64,7 +64,7 @@ def engine_for(
 
 
 def seconds(name: str, blueprint: Blueprint, n_samples: int, steps: int) -> float:
-    """Guess how long one cell takes, within a factor of a few."""
+    """Guess how long one point takes, within a factor of a few."""
     columns = blueprint.width if name == "moments" else n_samples
     work = 6.0 * blueprint.depth * blueprint.width**2 * columns * (steps + 1)
     calls = blueprint.depth * (steps + 1) if name == "plain" else 0

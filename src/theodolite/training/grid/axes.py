@@ -1,4 +1,4 @@
-"""The cells of a grid: a product of axes, checked before anything is trained."""
+"""The points of a grid: a product of axes, checked before anything is trained."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ AXES = ("seed", *_DESCENT, *_BLUEPRINT)
 
 
 @dataclass(frozen=True)
-class GridCell:
+class Point:
     """One run of a grid.
 
     Attributes:
@@ -36,11 +36,11 @@ def expand(
     axes: Mapping[str, Iterable[Any]],
     *,
     drops: Mapping[int, float],
-) -> tuple[dict[str, tuple[Any, ...]], list[GridCell]]:
-    """Return the axes as tuples and every cell of their product.
+) -> tuple[dict[str, tuple[Any, ...]], list[Point]]:
+    """Return the axes as tuples and every point of their product.
 
     Args:
-        blueprint: What all cells have in common, or several by name, which are then
+        blueprint: What all points have in common, or several by name, which are then
             the axis ``network``.
         axes: Values of seed, lr, momentum, weight_decay or a blueprint's field.
         drops: Steps of the rate's schedule, common to all.
@@ -56,15 +56,15 @@ def expand(
             f"axes {sorted(axes)} have no learning rate: add 'lr': [0.1] or more"
         )
     made = _Made(blueprint, drops, tuple(checked))
-    cells = [
-        made.cell(dict(zip(checked, chosen, strict=True)))
+    points = [
+        made.point(dict(zip(checked, chosen, strict=True)))
         for chosen in itertools.product(*checked.values())
     ]
-    return checked, cells
+    return checked, points
 
 
 class _Made:
-    """Blueprints and descents, each made once, however many cells share it."""
+    """Blueprints and descents, each made once, however many points share it."""
 
     def __init__(
         self,
@@ -75,34 +75,34 @@ class _Made:
         self._blueprint, self._drops = blueprint, drops
         self._shape = [name for name in ("network", *_BLUEPRINT) if name in axes]
         self._descent = [name for name in _DESCENT if name in axes]
-        self._plans: dict[tuple[Any, ...], Blueprint] = {}
+        self._blueprints: dict[tuple[Any, ...], Blueprint] = {}
         self._descents: dict[tuple[Any, ...], Descent] = {}
 
-    def cell(self, labels: dict[str, Any]) -> GridCell:
+    def point(self, labels: dict[str, Any]) -> Point:
         key = tuple([labels[name] for name in self._shape])
-        if key not in self._plans:
-            self._plans[key] = self._plan(labels)
+        if key not in self._blueprints:
+            self._blueprints[key] = self._changed(labels)
         rates = tuple([labels[name] for name in self._descent])
         if rates not in self._descents:
             settings = dict(zip(self._descent, rates, strict=True))
             self._descents[rates] = Descent(**settings, drops=self._drops)
         seed = int(labels.get("seed", 0))
-        return GridCell(labels, self._plans[key], self._descents[rates], seed)
+        return Point(labels, self._blueprints[key], self._descents[rates], seed)
 
-    def _plan(self, labels: Mapping[str, Any]) -> Blueprint:
-        plan = self._blueprint
-        if isinstance(plan, Mapping):
-            plan = plan[labels["network"]]
+    def _changed(self, labels: Mapping[str, Any]) -> Blueprint:
+        blueprint = self._blueprint
+        if isinstance(blueprint, Mapping):
+            blueprint = blueprint[labels["network"]]
         changes = {name: labels[name] for name in _BLUEPRINT if name in labels}
-        return plan.with_(**changes) if changes else plan
+        return blueprint.with_(**changes) if changes else blueprint
 
 
 def _check_networks(blueprint: Any) -> None:
     named = blueprint if isinstance(blueprint, Mapping) else {"": blueprint}
-    for name, plan in named.items():
-        if not isinstance(name, str) or not isinstance(plan, Blueprint):
+    for name, one in named.items():
+        if not isinstance(name, str) or not isinstance(one, Blueprint):
             raise ConfigError(
-                f"the network {name!r} is {plan!r}: pass a Blueprint, or some by name"
+                f"the network {name!r} is {one!r}: pass a Blueprint, or some by name"
             )
     if not named:
         raise ConfigError("no network came: pass a Blueprint, or some by name")
@@ -115,18 +115,20 @@ def _values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
         raise ConfigError(
             f"axis {name!r} is {values!r}: pass a list of its values, as [{values!r}]"
         )
-    found = tuple(plain(list(values)))
-    if not found:
+    places = tuple(plain(list(values)))
+    if not places:
         raise ConfigError(f"axis {name!r} is empty: pass at least one value")
-    if any(isinstance(value, list | dict) for value in found):
+    if any(isinstance(value, list | dict) for value in places):
         raise ConfigError(
-            f"axis {name!r} holds {list(found)}: pass single numbers or words"
+            f"axis {name!r} holds {list(places)}: pass single numbers or words"
         )
     # 1 and 1.0 are one place along an axis.
-    if len(set(found)) < len(found):
-        raise ConfigError(f"axis {name!r} names a value twice: {list(found)}")
-    if any(isinstance(value, float) and not math.isfinite(value) for value in found):
-        raise ConfigError(f"axis {name!r} holds {list(found)}: pass finite values")
-    if name == "seed" and not all(type(value) is int and value >= 0 for value in found):
-        raise ConfigError(f"seeds {list(found)}: pass whole numbers from 0 up")
-    return found
+    if len(set(places)) < len(places):
+        raise ConfigError(f"axis {name!r} names a value twice: {list(places)}")
+    if any(isinstance(value, float) and not math.isfinite(value) for value in places):
+        raise ConfigError(f"axis {name!r} holds {list(places)}: pass finite values")
+    if name == "seed" and not all(
+        type(value) is int and value >= 0 for value in places
+    ):
+        raise ConfigError(f"seeds {list(places)}: pass whole numbers from 0 up")
+    return places

@@ -1,4 +1,4 @@
-"""Train every cell of a grid: cheap, exact, crash-safe, on whatever executor."""
+"""Train every point of a grid: cheap, exact, crash-safe, on whatever executor."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ from theodolite.runs import (
 )
 from theodolite.training.grid.axes import expand
 from theodolite.training.grid.identity import identity
-from theodolite.training.grid.pieces import QUANTITIES, Job, train_chunk
+from theodolite.training.grid.pieces import QUANTITIES, Job, train_piece
 from theodolite.training.grid.result import Grid
 from theodolite.training.loop.loop import DIVERGENCE, check_record, check_steps
 from theodolite.training.probes.probes import (
@@ -67,23 +67,23 @@ def train_grid(
 ) -> Grid:
     r"""Train a network for every combination of the axes by full-batch descent.
 
-    The loss is the half mean square. A cell that diverges is retired and recorded
+    The loss is the half mean square. A point that diverges is retired and recorded
     with its step. Killed half-way, a grid with a folder resumes.
 
     Args:
-        blueprint: What the cells have in common, or several networks by name, which
+        blueprint: What the points have in common, or several networks by name, which
             are then the axis ``network``.
         data: Inputs and targets, shape (samples, width) each.
         axes: ``lr`` and any of ``seed``, ``momentum``, ``weight_decay`` and the
             blueprint's fields, each with its values.
-        steps: Updates of each cell.
-        probes: Measurements on a schedule, on every cell.
+        steps: Updates of each point.
+        probes: Measurements on a schedule, on every point.
         drops: Step to factor on the rate from then on.
         record: Which losses along the way to keep; only the last by default.
         dtype: Precision of the training.
         device: ``cpu`` or a CUDA device.
         strategy: ``auto``, or one of moments, fused, stacked, plain.
-        divergence: A cell is retired once its loss is not finite or above this
+        divergence: A point is retired once its loss is not finite or above this
             multiple of its first.
         folder: Where results go and are resumed from; one grid a folder.
         jobs: Worker processes; by default none for a grid of seconds and one per core
@@ -108,7 +108,7 @@ def train_grid(
             "leave one of them out"
         )
     drops = _drops(drops)
-    checked, cells = expand(blueprint, axes, drops=drops)
+    checked, points = expand(blueprint, axes, drops=drops)
     job = Job(
         blueprint=blueprint,
         axes=checked,
@@ -122,9 +122,9 @@ def train_grid(
         device=str(device),
         strategy=strategy,
     )
-    vars(job)["cells"] = cells  # expanded already
+    vars(job)["points"] = points  # expanded already
     _check_fit(job)
-    pieces = [{"chunk": number} for number in range(len(job.chunks))]
+    pieces = [{"piece": number} for number in range(len(job.pieces))]
     with ExitStack() as stack:
         temporary = folder is None
         root = (
@@ -135,7 +135,7 @@ def train_grid(
         done = execute(
             run,
             pieces,
-            partial(train_chunk, job),
+            partial(train_piece, job),
             pool=executor,
             progress=progress,
             trackers=trackers,
@@ -177,13 +177,13 @@ def _executor(job: Job, jobs: int | None, stack: ExitStack) -> Executor:
 
 def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
     """Return probes whose rows cannot be taken for the grid's own."""
-    found = check_probes(probes)
-    if taken := [probe.name for probe in found if probe.name in QUANTITIES]:
+    checked = check_probes(probes)
+    if taken := [probe.name for probe in checked if probe.name in QUANTITIES]:
         raise ConfigError(
             f"a probe is named {taken[0]!r}, as are rows of the grid's own: give it "
             f"another name than {', '.join(QUANTITIES)}"
         )
-    return found
+    return checked
 
 
 def _drops(drops: Any) -> dict[int, float]:
@@ -219,11 +219,11 @@ def _arrays(data: tuple[Any, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
 def _check_fit(job: Job) -> None:
     """Refuse data of another width than a network's, and a device that is not there."""
     width = job.data[0].shape[1]
-    for _, numbers in job.chunks:  # of one shape each
-        found = job.cells[numbers[0]].blueprint.width
-        if found != width:
+    for _, numbers in job.pieces:  # of one shape each
+        wanted = job.points[numbers[0]].blueprint.width
+        if wanted != width:
             raise ConfigError(
-                f"data of width {width} for a network of width {found}: "
+                f"data of width {width} for a network of width {wanted}: "
                 "whiten the data to that width, or change the blueprint"
             )
     if job.device != "cpu":
@@ -260,22 +260,22 @@ def _run_folder(root: Path | str, job: Job) -> RunFolder:
     return RunFolder.create(root, spec)
 
 
-def _difference(found: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    names = [name for name in asked if found.get(name) != asked[name]]
+def _difference(there: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    names = [name for name in asked if there.get(name) != asked[name]]
     if not names:
         return "an older version of the engine"
     name = names[0]
     return (
-        f"{name} {json.dumps(found.get(name))[:80]}, not {json.dumps(asked[name])[:80]}"
+        f"{name} {json.dumps(there.get(name))[:80]}, not {json.dumps(asked[name])[:80]}"
     )
 
 
 def _spec(job: Job) -> RunSpec:
-    plan = job.blueprint
+    blueprint = job.blueprint
     named = (
-        {name: p.to_dict() for name, p in plan.items()}
-        if isinstance(plan, Mapping)
-        else plan.to_dict()
+        {name: p.to_dict() for name, p in blueprint.items()}
+        if isinstance(blueprint, Mapping)
+        else blueprint.to_dict()
     )
     digest = hashlib.sha256()
     for part in job.data:
@@ -293,7 +293,7 @@ def _spec(job: Job) -> RunSpec:
         "strategy": job.strategy,
         "data": digest.hexdigest()[:16],
         # Pieces are saved by their number, so a grid cut otherwise is another.
-        "pieces": hashlib.sha256(repr(job.chunks).encode()).hexdigest()[:16],
+        "pieces": hashlib.sha256(repr(job.pieces).encode()).hexdigest()[:16],
     }
     paper, study = _NAMES
     seeds = tuple(job.axes.get("seed", (0,)))
@@ -301,7 +301,7 @@ def _spec(job: Job) -> RunSpec:
 
 
 def _lost_rates(rows: Rows) -> Iterable[str]:
-    """Say which rates lose every cell."""
+    """Say which rates lose every point."""
     ends: dict[float, list[int | None]] = {}
     for row in rows.where(quantity="final_loss"):
         ends.setdefault(row["lr"], []).append(row["diverged_at"])
@@ -309,19 +309,19 @@ def _lost_rates(rows: Rows) -> Iterable[str]:
         lost = [step for step in steps if step is not None]
         if len(lost) == len(steps):
             yield (
-                f"all {len(lost)} cells with lr={rate:g} diverged (the last at step "
+                f"all {len(lost)} points with lr={rate:g} diverged (the last at step "
                 f"{max(lost)}): try a lower rate"
             )
 
 
 def _failed_probes(rows: Rows) -> Iterable[str]:
-    """Say which probes failed, each once however many cells it failed in."""
+    """Say which probes failed, each once however many points it failed in."""
     failed: dict[str, tuple[int, str]] = {}
     for row in rows.where(quantity="retired_probe"):
         count, reason = failed.get(row["probe"], (0, row["reason"]))
         failed[row["probe"]] = (count + 1, reason)
     for name, (count, reason) in failed.items():
         yield (
-            f"probe {name!r} raised in {count} cells ({reason}) and was retired there: "
-            "mend it and run again in another folder"
+            f"probe {name!r} raised in {count} points ({reason}) and was retired "
+            "there: mend it and run again in another folder"
         )

@@ -54,9 +54,9 @@ class _Description:
         self._open.add(key)
         text = self._compound(value)
         self._open.discard(key)
-        found = hashlib.sha256(text.encode()).hexdigest()
-        self._known[key] = found, value  # kept, or another could take its id
-        return found
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self._known[key] = digest, value  # kept, or another could take its id
+        return digest
 
     def _compound(self, value: Any) -> str:
         if isinstance(value, partial):

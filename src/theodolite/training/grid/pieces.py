@@ -11,8 +11,8 @@ from theodolite import networks
 from theodolite.core import Blueprint, NormMode, Row, Status
 from theodolite.training.engines.contract import Engine
 from theodolite.training.engines.strategies import choose, engine_for, seconds
-from theodolite.training.grid.axes import GridCell, expand
-from theodolite.training.grid.stack import Outcome, descend
+from theodolite.training.grid.axes import Point, expand
+from theodolite.training.grid.stack import Ending, train_stack
 from theodolite.training.probes.probes import Board, Probe, Snapshot
 from theodolite.training.probes.schedules import When
 
@@ -41,27 +41,27 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived."""
-        derived = {"cells", "chunks", "_engines"}
+        derived = {"points", "pieces", "_engines"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     @cached_property
-    def cells(self) -> list[GridCell]:
+    def points(self) -> list[Point]:
         """Every run of the grid."""
         axes = {name: v for name, v in self.axes.items() if name != "network"}
         return expand(self.blueprint, axes, drops=self.drops)[1]
 
     @cached_property
-    def chunks(self) -> list[tuple[str, list[int]]]:
-        """Pieces: a strategy and the numbers of the cells, all of one shape."""
+    def pieces(self) -> list[tuple[str, list[int]]]:
+        """Pieces: a strategy and the numbers of the points, all of one shape."""
         shapes: dict[Blueprint, list[int]] = {}
         shape_of: dict[int, list[int]] = {}
-        for number, cell in enumerate(self.cells):
-            plan = cell.blueprint
-            # Cells share the objects of their blueprints, so few are looked at.
-            if id(plan) not in shape_of:
-                shape = plan.with_(init="zero", init_scale=1.0)
-                shape_of[id(plan)] = shapes.setdefault(shape, [])
-            shape_of[id(plan)].append(number)
+        for number, point in enumerate(self.points):
+            blueprint = point.blueprint
+            # Points share the objects of their blueprints, so few are looked at.
+            if id(blueprint) not in shape_of:
+                shape = blueprint.with_(init="zero", init_scale=1.0)
+                shape_of[id(blueprint)] = shapes.setdefault(shape, [])
+            shape_of[id(blueprint)].append(number)
         return [
             (name, numbers[start : start + size])
             for shape, numbers in shapes.items()
@@ -87,8 +87,8 @@ class Job:
     def seconds(self) -> float:
         """Guess at the processor time of the whole grid."""
         return sum(
-            len(numbers) * self._seconds(name, self.cells[numbers[0]].blueprint)
-            for name, numbers in self.chunks
+            len(numbers) * self._seconds(name, self.points[numbers[0]].blueprint)
+            for name, numbers in self.pieces
         )
 
     def _size(self, shape: Blueprint) -> tuple[str, int]:
@@ -102,53 +102,55 @@ class Job:
         return seconds(name, shape, len(self.data[0]), self.steps)
 
 
-def train_chunk(job: Job, labels: Mapping[str, Any]) -> list[Row]:
-    """Train the cells of one piece and return their rows."""
-    name, numbers = job.chunks[labels["chunk"]]
-    cells = [job.cells[number] for number in numbers]
-    boards = _boards(job, cells, labels)
+def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
+    """Train the points of one piece and return their rows."""
+    name, numbers = job.pieces[labels["piece"]]
+    points = [job.points[number] for number in numbers]
+    boards = _boards(job, points, labels)
     if name == "plain":
-        outcomes = [_plainly(job, *pair) for pair in zip(cells, boards, strict=True)]
+        endings = [_plainly(job, *pair) for pair in zip(points, boards, strict=True)]
         method = "plain loop"
     else:
-        engine = job.engine(name, cells[0].blueprint)
-        outcomes, method = _stacked(job, engine, cells, boards), engine.name
+        engine = job.engine(name, points[0].blueprint)
+        endings, method = _stacked(job, engine, points, boards), engine.name
     rows: list[Row] = []
     eps = float(np.finfo(job.dtype).eps)
-    for cell, board, outcome in zip(cells, boards, outcomes, strict=True):
-        rows += _rows(job, cell, outcome, method, eps)
+    for point, board, ending in zip(points, boards, endings, strict=True):
+        rows += _rows(job, point, ending, method, eps)
         rows += board.rows
         rows += [
-            {**cell.labels, "quantity": "retired_probe", "probe": name, "reason": why}
+            {**point.labels, "quantity": "retired_probe", "probe": name, "reason": why}
             for name, why in board.retired.items()
         ]
     return rows
 
 
-def _boards(job: Job, cells: list[GridCell], labels: Mapping[str, Any]) -> list[Board]:
+def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Board]:
     if not job.probes:  # one that stays empty serves all
-        return [Board(())] * len(cells)
+        return [Board(())] * len(points)
     # What fails is kept in the rows, and said once for the whole grid.
-    return [Board(job.probes, {**cell.labels, **labels}, quiet=True) for cell in cells]
+    return [
+        Board(job.probes, {**point.labels, **labels}, quiet=True) for point in points
+    ]
 
 
 def _stacked(
-    job: Job, engine: Engine, cells: list[GridCell], boards: list[Board]
-) -> list[Outcome]:
+    job: Job, engine: Engine, points: list[Point], boards: list[Board]
+) -> list[Ending]:
     drawn: dict[tuple[int, int], np.ndarray] = {}
-    keys = [(id(cell.blueprint), cell.seed) for cell in cells]
-    for key, cell in zip(keys, cells, strict=True):
+    keys = [(id(point.blueprint), point.seed) for point in points]
+    for key, point in zip(keys, points, strict=True):
         if key not in drawn:
-            drawn[key] = networks.draw_weights(cell.blueprint, seed=cell.seed)
+            drawn[key] = networks.draw_weights(point.blueprint, seed=point.seed)
     weights = [drawn[key] for key in keys]
 
     def look(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
-        return _snapshot(job, cells[number], step, loss, weights)
+        return _snapshot(job, points[number], step, loss, weights)
 
-    return descend(
+    return train_stack(
         engine,
         weights,
-        [cell.descent for cell in cells],
+        [point.descent for point in points],
         steps=job.steps,
         boards=boards,
         record=_Last() if job.record is None else job.record,
@@ -158,7 +160,7 @@ def _stacked(
 
 
 def _snapshot(
-    job: Job, cell: GridCell, step: int, loss: float, weights: np.ndarray
+    job: Job, point: Point, step: int, loss: float, weights: np.ndarray
 ) -> Snapshot:
     import torch
 
@@ -167,7 +169,7 @@ def _snapshot(
     dtype = getattr(torch, job.dtype)
 
     def make() -> networks.ShortcutNetwork:
-        network = networks.ShortcutNetwork(cell.blueprint, dtype=dtype)
+        network = networks.ShortcutNetwork(point.blueprint, dtype=dtype)
         networks.set_weights(network, weights)
         return network.to(job.device)
 
@@ -179,46 +181,44 @@ def _snapshot(
         model=make,
         data=(x, y),
         criterion=HalfSquareLoss(),
-        labels=cell.labels,
+        labels=point.labels,
     )
 
 
-def _plainly(job: Job, cell: GridCell, board: Board) -> Outcome:
+def _plainly(job: Job, point: Point, board: Board) -> Ending:
     import torch
 
     from theodolite.training.loop.loop import train_with
 
     network = networks.build(
-        cell.blueprint,
-        seed=cell.seed,
+        point.blueprint,
+        seed=point.seed,
         dtype=getattr(torch, job.dtype),
         device=job.device,
     )
     run = train_with(
         network,
         job.data,
-        optimiser=cell.descent,
+        optimiser=point.descent,
         steps=job.steps,
         board=board,
         record=_Last() if job.record is None else job.record,
         divergence=job.divergence,
-        labels=cell.labels,
+        labels=point.labels,
     )
-    return Outcome(run.steps, run.loss, run.diverged_at)
+    return Ending(run.steps, run.loss, run.diverged_at)
 
 
-def _rows(
-    job: Job, cell: GridCell, outcome: Outcome, method: str, eps: float
-) -> list[Row]:
-    lost = outcome.diverged_at is not None
-    final = None if lost else outcome.final_loss
+def _rows(job: Job, point: Point, ending: Ending, method: str, eps: float) -> list[Row]:
+    lost = ending.diverged_at is not None
+    final = None if lost else ending.final_loss
     rows: list[Row] = [
         {
-            **cell.labels,
+            **point.labels,
             "quantity": "final_loss",
             "value": final,
             "error": None if final is None else eps * abs(final),
-            "diverged_at": outcome.diverged_at,
+            "diverged_at": ending.diverged_at,
             "status": str(Status.DIVERGED if lost else Status.FINISHED),
             "norm_mode": str(NormMode.BATCH),
             "method": method,
@@ -226,11 +226,11 @@ def _rows(
     ]
     if job.record is not None:
         for step, loss in zip(
-            outcome.steps.tolist(), outcome.losses.tolist(), strict=True
+            ending.steps.tolist(), ending.losses.tolist(), strict=True
         ):
             rows.append(
                 {
-                    **cell.labels,
+                    **point.labels,
                     "quantity": "loss",
                     "step": step,
                     "value": loss,

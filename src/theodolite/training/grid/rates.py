@@ -92,15 +92,15 @@ def search_rates(
         blueprint: As for :func:`train_grid`.
         data: Inputs and targets.
         axes: As for :func:`train_grid`, with at least three rates.
-        steps: Updates of each cell.
+        steps: Updates of each point.
         rounds: Times to halve the spacing, on either side of every seed's best.
         **settings: Further settings of :func:`train_grid`, but no folder.
 
     Example:
         >>> x = np.eye(3)
-        >>> found = search_rates(Blueprint(width=3, depth=2), (x, x[::-1]),
+        >>> search = search_rates(Blueprint(width=3, depth=2), (x, x[::-1]),
         ...                      {"lr": [0.03, 0.3, 3.0]}, steps=50, rounds=2)
-        >>> found.best[0].edge is None, 0.3 < found.best[0].lr < 3
+        >>> search.best[0].edge is None, 0.3 < search.best[0].lr < 3
         (True, True)
     """
     axes, rates = _kept(axes)
@@ -164,8 +164,8 @@ def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list
         new: set[float] = set()
         for seed in mine.levels("seed") or [None]:
             of_seed = mine if seed is None else mine.where(seed=seed)
-            found = {row["lr"]: row["value"] for row in of_seed}
-            alive = {rate: v for rate, v in found.items() if v is not None}
+            losses = {row["lr"]: row["value"] for row in of_seed}
+            alive = {rate: v for rate, v in losses.items() if v is not None}
             if alive:
                 place = int(np.searchsorted(tried, min(alive, key=lambda r: alive[r])))
                 for near in (place - 1, place):
@@ -176,7 +176,7 @@ def _between(rows: Rows, axes: list[str]) -> Iterable[tuple[dict[str, Any], list
 
 
 def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> BestRate:
-    optima = [found for runs in by_seed.values() if (found := _optimum(runs))]
+    optima = [optimum for runs in by_seed.values() if (optimum := _optimum(runs))]
     if not optima:
         nan = math.nan
         return BestRate(
@@ -190,13 +190,13 @@ def _best(labels: dict[str, Any], by_seed: dict[int, dict[float, float]]) -> Bes
             n_seeds=0,
             status=Status.DIVERGED,
         )
-    logs = estimate([math.log10(found.lr) for found in optima])
-    losses = estimate([found.loss for found in optima])
-    spacing = max(found.spacing for found in optima)
+    logs = estimate([math.log10(optimum.lr) for optimum in optima])
+    losses = estimate([optimum.loss for optimum in optima])
+    spacing = max(optimum.spacing for optimum in optima)
     # Seeds share the rates tried, so their number does not make them finer.
     resolution = spacing / math.sqrt(12)
     spread = 0.0 if math.isnan(logs.stderr) else logs.stderr
-    edges = sorted({found.edge for found in optima if found.edge is not None})
+    edges = sorted({optimum.edge for optimum in optima if optimum.edge is not None})
     return BestRate(
         labels=labels,
         lr=10**logs.mean,

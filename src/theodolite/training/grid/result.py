@@ -1,4 +1,4 @@
-"""What a grid of training runs returns: every cell labelled by its axes."""
+"""What a grid of training runs returns: every point labelled by its axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,10 +20,10 @@ class Grid:
 
     Attributes:
         axes: Name to values, in the order of the arrays' dimensions.
-        rows: Everything that was saved: ``final_loss`` of every cell with its status,
+        rows: Everything that was saved: ``final_loss`` of every point with its status,
             ``loss`` along recorded steps, and the probes' rows.
         steps: Updates asked for.
-        cost: What the cells cost.
+        cost: What the points cost.
         folder: Where the rows are, None if they were not kept.
         notes: What a person should know, in sentences.
     """
@@ -52,26 +52,26 @@ class Grid:
 
     @cached_property
     def diverged_at(self) -> np.ndarray:
-        """Step at which each cell was retired; NaN for those that went to the end."""
+        """Step at which each point was retired; NaN for those that went to the end."""
         return self._array("final_loss", "diverged_at")
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """The strategies that trained the cells."""
+        """The strategies that trained the points."""
         return tuple(sorted({row["method"] for row in self._of("final_loss")}))
 
     def losses(self, **labels: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return recorded steps and losses of one cell.
+        """Return recorded steps and losses of one point.
 
         Args:
-            **labels: Its place along the axes, as many as it takes to name one cell.
+            **labels: Its place along the axes, as many as it takes to name one point.
         """
         rows = self.rows.where(quantity="loss", **labels)
-        cells = {tuple(row[name] for name in self.axes) for row in rows}
-        if len(cells) != 1:
+        points = {tuple(row[name] for name in self.axes) for row in rows}
+        if len(points) != 1:
             raise TheodoliteError(
-                f"{len(cells)} cells with recorded losses carry {labels}, wanted one: "
-                "name more axes, or train with record=LogSpaced(10)"
+                f"{len(points)} points with recorded losses carry {labels}, wanted "
+                "one: name more axes, or train with record=LogSpaced(10)"
             )
         return rows.values("step").astype(int), rows.values()
 
@@ -97,7 +97,7 @@ class Grid:
         return self.rows.where(quantity=quantity)
 
     def _array(self, quantity: str, column: str) -> np.ndarray:
-        found = np.full(self.shape, np.nan)
+        array = np.full(self.shape, np.nan)
         place = {
             name: {value: i for i, value in enumerate(plain(list(values)))}
             for name, values in self.axes.items()
@@ -105,8 +105,8 @@ class Grid:
         for row in self._of(quantity):
             index = tuple(place[name][row[name]] for name in self.axes)
             value = row[column]
-            found[index] = np.nan if value is None else value
-        return found
+            array[index] = np.nan if value is None else value
+        return array
 
     def axis(self, name: str) -> int:
         """Return the number of an axis in the arrays."""

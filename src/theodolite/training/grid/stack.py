@@ -1,4 +1,4 @@
-"""Bring a stack of cells to its end with an engine: probes, records, retirement."""
+"""Bring a stack of points to its end with an engine: probes, records, retirement."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from theodolite.training.loop.descent import Descent
 from theodolite.training.probes.probes import Board, Snapshot
 from theodolite.training.probes.schedules import When
 
-# Makes a snapshot of a cell from its number, step, loss and weights.
+# Makes a snapshot of a point from its number, step, loss and weights.
 Look = Callable[[int, int, float, np.ndarray], Snapshot]
-# Losses are returned from the engine in pieces of this many steps.
+# Losses are returned from the engine in spans of this many steps.
 _LONGEST = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """How one cell ended.
+class Ending:
+    """How one point ended.
 
     Attributes:
         steps: Steps of the recorded losses.
         losses: Loss before the update of each; the last is that of the final weights,
-            or the one at which the cell was retired.
-        diverged_at: Step at which the cell was retired, None if it went to its end.
+            or the one at which the point was retired.
+        diverged_at: Step at which the point was retired, None if it went to its end.
     """
 
     steps: np.ndarray
@@ -33,11 +33,11 @@ class Outcome:
 
     @property
     def final_loss(self) -> float:
-        """Loss of the final weights; NaN for a diverged cell."""
+        """Loss of the final weights; NaN for a diverged point."""
         return float("nan") if self.diverged_at is not None else float(self.losses[-1])
 
 
-def descend(
+def train_stack(
     engine: Engine,
     weights: Sequence[np.ndarray],
     descents: Sequence[Descent],
@@ -47,44 +47,44 @@ def descend(
     record: When,
     divergence: float,
     look: Look,
-) -> list[Outcome]:
-    """Train every cell of a stack; what diverges is retired alone.
+) -> list[Ending]:
+    """Train every point of a stack; what diverges is retired alone.
 
     Args:
-        engine: How cells descend.
-        weights: First weights of each cell, shape (depth, width, width).
-        descents: Rate, momentum and weight decay of each cell.
+        engine: What moves the stack.
+        weights: First weights of each point, shape (depth, width, width).
+        descents: Rate, momentum and weight decay of each point.
         steps: Updates to make.
-        boards: Probes of each cell.
+        boards: Probes of each point.
         record: Which losses to keep.
-        divergence: Multiple of its first loss above which a cell is retired.
+        divergence: Multiple of its first loss above which a point is retired.
         look: Makes the snapshots that probes see.
     """
     if len(boards) > 1 and boards[0].floor > -np.inf:
-        # Cells cross a loss level at steps of their own, so each goes alone.
+        # Points cross a loss level at steps of their own, so each goes alone.
         return [
-            descend(
+            train_stack(
                 engine,
-                weights[cell : cell + 1],
-                descents[cell : cell + 1],
+                weights[point : point + 1],
+                descents[point : point + 1],
                 steps=steps,
-                boards=boards[cell : cell + 1],
+                boards=boards[point : point + 1],
                 record=record,
                 divergence=divergence,
-                look=_shifted(look, cell),
+                look=_shifted(look, point),
             )[0]
-            for cell in range(len(boards))
+            for point in range(len(boards))
         ]
     stack = _Stack(engine, weights, descents, steps, boards, look)
     return stack.run([step for step in range(steps) if record.due(step)], divergence)
 
 
-def _shifted(look: Look, cell: int) -> Look:
-    return lambda _, step, loss, weights: look(cell, step, loss, weights)
+def _shifted(look: Look, point: int) -> Look:
+    return lambda _, step, loss, weights: look(point, step, loss, weights)
 
 
 class _Stack:
-    """Cells in lock-step; those retired leave the stack."""
+    """Points in lock-step; those retired leave the stack."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Stack:
         self.weights = engine.place(weights)
         shape = len(weights), *weights[0].shape
         self.velocity = engine.place(np.broadcast_to(0.0, shape))
-        # Cells share descents; a row of rates each, and which row is whose.
+        # Points share descents; a row of rates each, and which row is whose.
         shared = {id(descent): descent for descent in descents}
         self.rates = np.stack([d.rates(0, steps) for d in shared.values()])
         row = {key: number for number, key in enumerate(shared)}
@@ -110,11 +110,11 @@ class _Stack:
         self.last_loss = np.full(len(descents), np.nan)
         self.diverged_at = np.full(len(descents), -1)
         self.stopped = np.nan
-        # Cells have the same probes, so what is due for one is due for all.
+        # Points have the same probes, so what is due for one is due for all.
         self.due = boards[0].schedule(steps)
 
-    def run(self, kept: list[int], divergence: float) -> list[Outcome]:
-        """Bring all cells to their end, keeping the losses of some steps."""
+    def run(self, kept: list[int], divergence: float) -> list[Ending]:
+        """Bring all points to their end, keeping the losses of some steps."""
         self.kept = np.array(kept, dtype=np.intp)
         self.losses = np.full((len(self.live), len(kept)), np.nan)
         now = self.engine.losses(self.weights)
@@ -132,14 +132,14 @@ class _Stack:
             self._retire(self.steps, now, ~(now <= self.ceiling))
             if len(self.live) and self._due(self.steps):
                 self._measure(self.steps)
-        return self._outcomes()
+        return self._endings()
 
     def _due(self, step: int) -> bool:
         return bool(self.due[step]) or self._floor > -np.inf
 
     @property
     def _floor(self) -> float:
-        """The level waited for; only a cell alone in its stack waits for one."""
+        """The level waited for; only a point alone in its stack waits for one."""
         return self.boards[0].floor if len(self.boards) == 1 else -np.inf
 
     def _next(self, step: int) -> int:
@@ -160,11 +160,11 @@ class _Stack:
         )
         first, last = np.searchsorted(self.kept, (step, stop))
         if last > first:
-            found = done.losses[:, self.kept[first:last] - step]
-            self.losses[self.live, first:last] = found
+            losses = done.losses[:, self.kept[first:last] - step]
+            self.losses[self.live, first:last] = losses
         early = done.taken < stop - step
         lost = early & ~(done.stopped <= self.ceiling)
-        # A cell stopped at its level is alone in its stack, so steps do not differ.
+        # A point stopped at its level is alone in its stack, so steps do not differ.
         waits = bool((early & ~lost).any())
         self.stopped = float(done.stopped[0]) if waits else np.nan
         self._retire(step + done.taken, done.stopped, lost)
@@ -175,11 +175,11 @@ class _Stack:
         # could round to the other side and never be seen to cross.
         at_level = not np.isnan(self.stopped)
         now = [self.stopped] if at_level else self.engine.losses(self.weights)
-        for place, cell in enumerate(self.live.tolist()):
-            board, loss = self.boards[cell], float(now[place])
+        for place, point in enumerate(self.live.tolist()):
+            board, loss = self.boards[point], float(now[place])
             if board.due(step) or loss <= board.floor:
                 weights = self.engine.fetch(self.weights, place)
-                board.visit(self.look(cell, step, loss, weights))
+                board.visit(self.look(point, step, loss, weights))
 
     def _retire(
         self, step: int | np.ndarray, losses: np.ndarray, lost: np.ndarray
@@ -188,24 +188,24 @@ class _Stack:
             return
         at = np.broadcast_to(step, lost.shape)
         for place in np.flatnonzero(lost):
-            cell = self.live[place]
-            self.diverged_at[cell] = at[place]
-            self.last_loss[cell] = losses[place]
+            point = self.live[place]
+            self.diverged_at[point] = at[place]
+            self.last_loss[point] = losses[place]
         kept = np.flatnonzero(~lost)
         self.live, self.ceiling = self.live[kept], self.ceiling[kept]
         self.weights = self.engine.keep(self.weights, kept)
         self.velocity = self.engine.keep(self.velocity, kept)
 
-    def _outcomes(self) -> list[Outcome]:
+    def _endings(self) -> list[Ending]:
         whole = np.append(self.kept, self.steps)
         losses = np.column_stack([self.losses, self.last_loss])
-        found = []
-        for cell, end in enumerate(self.diverged_at.tolist()):
+        endings = []
+        for point, end in enumerate(self.diverged_at.tolist()):
             if end < 0:
-                found.append(Outcome(whole, losses[cell], None))
+                endings.append(Ending(whole, losses[point], None))
                 continue
             before = np.searchsorted(self.kept, end)
             steps = np.append(self.kept[:before], end)
-            ended = np.append(self.losses[cell, :before], self.last_loss[cell])
-            found.append(Outcome(steps, ended, end))
-        return found
+            ended = np.append(self.losses[point, :before], self.last_loss[point])
+            endings.append(Ending(steps, ended, end))
+        return endings

@@ -13,7 +13,7 @@ from torch import nn
 
 from theodolite.core import ConfigError
 from theodolite.training.images.recipe import Images, Recipe, Trained
-from theodolite.training.images.run import Augment, Probe, Report, Run
+from theodolite.training.images.run import Augment, Measure, Run, Tell
 
 
 def train_many(
@@ -23,8 +23,8 @@ def train_many(
     recipe: Recipe,
     seeds: Sequence[int],
     augment: Augment | None = None,
-    probe: Probe | None = None,
-    report: Report | None = None,
+    probe: Measure | None = None,
+    report: Tell | None = None,
     at_once: int = 4,
     limit_s: float = float("inf"),
 ) -> list[Trained]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from theodolite.core import ConfigError, DataError, unknown_name
 
 Precision = Literal["float32", "tf32", "bf16"]
-Reading = dict[str, float]
+Epoch = dict[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +135,7 @@ class Trained:
     """
 
     status: str
-    history: tuple[Reading, ...]
+    history: tuple[Epoch, ...]
     graphed: bool = False
     error: str = ""
     retired: Mapping[str, str] = field(default_factory=dict)

@@ -14,12 +14,12 @@ from torch.nn import functional
 from theodolite.core import derive
 from theodolite.instruments import preserve
 from theodolite.training.images.graphed import Step, capture
-from theodolite.training.images.recipe import Images, Reading, Recipe, Trained
+from theodolite.training.images.recipe import Epoch, Images, Recipe, Trained
 from theodolite.training.probes.probes import warn
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
-Probe = Callable[[nn.Module], Mapping[str, float]]
-Report = Callable[[int, Reading], None]
+Measure = Callable[[nn.Module], Mapping[str, float]]
+Tell = Callable[[int, Epoch], None]
 
 _TEST_BATCH = 1000
 
@@ -35,15 +35,15 @@ class Run:
         recipe: Recipe,
         seed: int,
         augment: Augment | None,
-        probe: Probe | None,
-        report: Report | None,
+        probe: Measure | None,
+        report: Tell | None,
         told: set[str],
     ) -> None:
         self.place, self.given, self.images, self.recipe = place, model, images, recipe
         self.augment, self.probe, self.report = augment, probe, report
         self.generator = torch.Generator().manual_seed(derive(seed, "images"))
         self.told, self.retired = told, dict[str, str]()
-        self.history: list[Reading] = []
+        self.history: list[Epoch] = []
         self.status, self.error, self.graphed = "stopped", "", False
         self.stream: Any = None
 
@@ -136,23 +136,23 @@ class Run:
 
     def _read(self, epoch: int, steps: int) -> bool:
         """Note where the run stands; say whether all losses are finite."""
-        found: Reading = {"epoch": epoch}
+        numbers: Epoch = {"epoch": epoch}
         if steps:
-            found["train_loss"] = float(self.step.loss) / steps
-            found["train_error"] = float(self.step.wrong) / (
+            numbers["train_loss"] = float(self.step.loss) / steps
+            numbers["train_error"] = float(self.step.wrong) / (
                 steps * self.recipe.batch_size
             )
-        found |= evaluate(self.step, self.images)
-        found["seconds"] = time.monotonic() - self.began
-        losses = [value for name, value in found.items() if name.endswith("loss")]
+        numbers |= evaluate(self.step, self.images)
+        numbers["seconds"] = time.monotonic() - self.began
+        losses = [value for name, value in numbers.items() if name.endswith("loss")]
         if self.probe is not None:
-            found |= self._attempt("probe", self._measure, self.probe) or {}
-        self.history.append(found)
+            numbers |= self._attempt("probe", self._measure, self.probe) or {}
+        self.history.append(numbers)
         if self.report is not None:
-            self._attempt("report", self.report, self.place, found)
+            self._attempt("report", self.report, self.place, numbers)
         return all(map(math.isfinite, losses))
 
-    def _measure(self, probe: Probe) -> Reading:
+    def _measure(self, probe: Measure) -> Epoch:
         with preserve(self.step.model):
             return dict(probe(self.step.model))
 
@@ -173,7 +173,7 @@ class Run:
             return None
 
 
-def evaluate(step: Step, images: Images) -> Reading:
+def evaluate(step: Step, images: Images) -> Epoch:
     """Return loss and error on the images held out, with running statistics."""
     training = step.model.training
     step.model.eval()

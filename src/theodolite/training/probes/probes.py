@@ -90,16 +90,16 @@ class Probe:
 
 def check_probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
     """Return probes whose names differ."""
-    found = (probes,) if isinstance(probes, Probe) else tuple(probes)
-    for probe in found:
+    checked = (probes,) if isinstance(probes, Probe) else tuple(probes)
+    for probe in checked:
         if not isinstance(probe, Probe):
             raise ConfigError(
                 f"{probe!r} is not a Probe: write Probe('name', function, Every(10))"
             )
-    names = [probe.name for probe in found]
+    names = [probe.name for probe in checked]
     if len(set(names)) < len(names):
         raise ConfigError(f"probes {names} share a name: give each its own")
-    return found
+    return checked
 
 
 class Board:
@@ -174,8 +174,8 @@ class Board:
 
     def _measure(self, probe: Probe, snapshot: Snapshot) -> list[Row]:
         try:
-            found = probe.measure(snapshot)
-            rows = list(_rows_of(probe.name, found))
+            measured = probe.measure(snapshot)
+            rows = list(_rows_of(probe.name, measured))
             here = {"step": snapshot.step, "loss": snapshot.loss}
             rows = list(Rows({**here, **row, **self._labels} for row in rows))
             to_lines(rows)  # what cannot be saved must not cost the run its rows
@@ -207,15 +207,18 @@ def warn(message: str, category: type[Warning] = ProbeWarning) -> None:
         logging.getLogger("theodolite").warning(message)
 
 
-def _rows_of(name: str, found: Any) -> Iterable[Row]:
-    if isinstance(found, Reading):
-        found = found.rows()
-    elif isinstance(found, Mapping):
-        found = [{"quantity": key, "value": _number(v)} for key, v in found.items()]
-    elif not isinstance(found, Iterable) or getattr(found, "ndim", None) == 0:
-        return [{"quantity": name, "value": _number(found), "error": None}]
+def _rows_of(name: str, measured: Any) -> Iterable[Row]:
+    if isinstance(measured, Reading):
+        measured = measured.rows()
+    elif isinstance(measured, Mapping):
+        measured = [
+            {"quantity": key, "value": _number(v)} for key, v in measured.items()
+        ]
+    elif not isinstance(measured, Iterable) or getattr(measured, "ndim", None) == 0:
+        return [{"quantity": name, "value": _number(measured), "error": None}]
     return [
-        {"error": None, **row, "quantity": f"{name}/{row['quantity']}"} for row in found
+        {"error": None, **row, "quantity": f"{name}/{row['quantity']}"}
+        for row in measured
     ]
 
 

@@ -11,7 +11,7 @@ from theodolite.instruments import preserve
 from theodolite.training.probes.probes import Snapshot
 
 
-class Moment:
+class WatchedStep:
     """A step; its loss and batch are had when they are needed.
 
     Args:

@@ -17,7 +17,7 @@ from theodolite.core import ConfigError, Row, Rows
 from theodolite.instruments import preserve
 from theodolite.runs import RunSpec, Tracker
 from theodolite.training.probes.probes import Board, Probe, check_probes, warn
-from theodolite.training.probes.step import Moment
+from theodolite.training.probes.step import WatchedStep
 
 # A tenth of the wall time: a run of ten hours ends an hour later at worst.
 MAX_SHARE = 0.1
@@ -70,15 +70,15 @@ class Watcher:
                 f"max_share is {max_share!r}: pass a number above 0 and up to 1, the "
                 "share of the wall time that probes may use"
             )
-        found = check_probes(probes)
+        checked = check_probes(probes)
         # A board each: one slow probe does not cost the others their turn.
-        self._boards = {probe.name: Board([probe], labels) for probe in found}
-        self._spent = {probe.name: 0.0 for probe in found}
-        self.skipped = {probe.name: 0 for probe in found}
+        self._boards = {probe.name: Board([probe], labels) for probe in checked}
+        self._spent = {probe.name: 0.0 for probe in checked}
+        self.skipped = {probe.name: 0 for probe in checked}
         self._trackers = {_named(t, i): t for i, t in enumerate(trackers)}
         self._open: list[str] = []
         self._namespace, self._share = namespace, float(max_share)
-        self._spec = _spec(namespace, found, labels)
+        self._spec = _spec(namespace, checked, labels)
         self._rows: list[Row] = []
         self._failed: dict[str, str] = {}
         self._began: float | None = None
@@ -122,8 +122,8 @@ class Watcher:
         number, self._calls = self._calls, self._calls + 1
         try:
             number = number if step is None else operator.index(step)
-            moment = Moment(self._fail, model, number, loss, batch, criterion)
-            return self._publish(self._visit(moment), number)
+            watched = WatchedStep(self._fail, model, number, loss, batch, criterion)
+            return self._publish(self._visit(watched), number)
         except Exception as error:
             self._fail("watcher", error)
             return Rows()
@@ -134,29 +134,29 @@ class Watcher:
             self._attempt(name, self._trackers[name].finish)
         self._open = []
 
-    def _visit(self, moment: Moment) -> list[Row]:
+    def _visit(self, watched: WatchedStep) -> list[Row]:
         self._began = self._began or time.perf_counter()
         new: list[Row] = []
         for name, board in self._boards.items():
-            due, waits = board.due(moment.step), board.floor > -math.inf
+            due, waits = board.due(watched.step), board.floor > -math.inf
             affordable = (due or waits) and self._affordable(name)
             start = time.perf_counter()
             # A loss that has to be computed is looked at only when there is time.
-            looks = waits and (affordable or not moment.costly)
-            if (looks and moment.loss <= board.floor) or (due and affordable):
-                new += self._measure(name, board, moment)
+            looks = waits and (affordable or not watched.costly)
+            if (looks and watched.loss <= board.floor) or (due and affordable):
+                new += self._measure(name, board, watched)
             elif due:
                 self._skip(name)
             self._spent[name] += time.perf_counter() - start
         return new
 
-    def _measure(self, name: str, board: Board, moment: Moment) -> list[Row]:
+    def _measure(self, name: str, board: Board, watched: WatchedStep) -> list[Row]:
         try:
-            snapshot = moment.snapshot()
-            with preserve(moment.model), torch.enable_grad():
+            snapshot = watched.snapshot()
+            with preserve(watched.model), torch.enable_grad():
                 return board.visit(snapshot)
         except Exception as error:
-            board.retire(name, error, moment.step)
+            board.retire(name, error, watched.step)
             return []
         finally:
             board.rows.clear()  # kept here, under the namespace

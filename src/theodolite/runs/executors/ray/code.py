@@ -16,7 +16,7 @@ def travelling_code(ray: Any) -> dict[str, Any] | None:
     Only the package travels: its dependencies must be installed on the nodes.
     """
     digest = _digest_function()
-    if all(found == digest() for found in _ask_nodes(ray, digest)):
+    if all(answer == digest() for answer in _ask_nodes(ray, digest)):
         return None
     return {
         "py_modules": [str(Path(theodolite.__file__).parent)],
@@ -50,12 +50,12 @@ def _digest_function() -> Callable[[], str | None]:
         from pathlib import Path
 
         try:
-            found = importlib.util.find_spec("theodolite")
+            package = importlib.util.find_spec("theodolite")
         except (ImportError, ValueError):
-            found = None
-        if found is None or found.origin is None:
+            package = None
+        if package is None or package.origin is None:
             return None
-        root, total = Path(found.origin).parent, hashlib.sha256()
+        root, total = Path(package.origin).parent, hashlib.sha256()
         # A room's stub says where its names lie, so it counts as code.
         for path in sorted(p for p in root.rglob("*") if p.suffix in (".py", ".pyi")):
             total.update(str(path.relative_to(root)).encode())

@@ -100,13 +100,13 @@ def _running_here() -> str:
     from ray._private.services import canonicalize_bootstrap_address
 
     try:
-        found = canonicalize_bootstrap_address("auto")
+        address = canonicalize_bootstrap_address("auto")
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise _silent("auto", lines[0].split(". ")[0].rstrip(". ")) from error
-    if found is None:
+    if address is None:
         raise _silent("auto", "none runs on this machine")
-    return found
+    return address
 
 
 def _ask(address: str) -> None:

@@ -60,7 +60,7 @@ class Flight:
     def _receive(self, ray: Any, reference: Any) -> Computed | None:
         wrong = ray.exceptions
         try:
-            found = ray.get(reference)
+            answer = ray.get(reference)
         except (wrong.WorkerCrashedError, wrong.OutOfMemoryError):
             self._deaths += 1
             return self._give_up("worker process died", self._deaths, _DEATHS)
@@ -69,11 +69,11 @@ class Flight:
             return self._give_up("node was lost", self._losses, _LOSSES)
         except wrong.RayError as error:
             raise _cannot_work(str(error)) from error
-        if not isinstance(found, Broken):
-            return found
-        self._losses += found.lost
-        if not found.lost or self._losses >= _LOSSES:
-            raise _cannot_work(found.reason)
+        if not isinstance(answer, Broken):
+            return answer
+        self._losses += answer.lost
+        if not answer.lost or self._losses >= _LOSSES:
+            raise _cannot_work(answer.reason)
         return None
 
     def _give_up(self, what: str, times: int, enough: int) -> Computed | None:

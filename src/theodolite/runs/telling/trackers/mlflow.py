@@ -53,12 +53,12 @@ class MLflowTracker:
         """Add metrics, and tags for verdicts."""
         rows, now = list(rows), int(1000 * time.time())
         metric = self._mlflow.entities.Metric
-        found = [
+        entries = [
             metric(_name(m.tag), m.value, now, m.step)
             for m in metrics(rows, step, self._study)
         ]
-        for first in range(0, len(found), _BATCH):
-            self._client.log_batch(self._run, metrics=found[first : first + _BATCH])
+        for first in range(0, len(entries), _BATCH):
+            self._client.log_batch(self._run, metrics=entries[first : first + _BATCH])
         for tag, text in texts(rows, self._study):
             self._client.set_tag(self._run, _name(tag), text[:_VALUE])
 

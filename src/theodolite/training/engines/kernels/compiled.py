@@ -53,7 +53,7 @@ class Shape(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How every cell descends and when it stops; see ``Engine.advance``."""
+    """How every point moves and when it stops; see ``Engine.advance``."""
 
     rates: np.ndarray
     momentum: np.ndarray
@@ -63,7 +63,7 @@ class Rule(NamedTuple):
 
 
 class Log(NamedTuple):
-    """What happened to every cell, filled in by a kernel; see ``Advance``."""
+    """What happened to every point, filled in by a kernel; see ``Advance``."""
 
     losses: np.ndarray
     taken: np.ndarray

@@ -107,7 +107,7 @@ def _outer(_, width, span, out, o0, g, g0, h, h0, groups):  # noqa: ANN001, ANN2
         n = lanes(emit.itemsize)
 
         def block(i, k):  # noqa: ANN001, ANN202
-            sums = emit.cells(side * side, n)
+            sums = emit.points(side * side, n)
             with cgutils.for_range(builder, args[8]) as loop:
                 for part in range(0, s, n):
                     start = emit.offset(part, (loop.index, side * number * s))
@@ -243,7 +243,7 @@ def _sweep(
 def _update(
     room: Room, matrix: np.ndarray, speed: np.ndarray, at: int, rule: tuple
 ) -> None:
-    """Move the matrices of a cell by the gradients gathered in blocks."""
+    """Move the matrices of a point by the gradients gathered in blocks."""
     rate, keep, decay, depth, d = rule
     side, number, size = room.blocks
     for layer in range(depth):
@@ -258,7 +258,7 @@ def _update(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(
+def advance_fused(
     shape: Shape,
     room: Room,
     weights: np.ndarray,
@@ -266,21 +266,21 @@ def descend(
     rule: Rule,
     log: Log,
 ) -> None:
-    """Move every cell by its rates, or until it stops."""
-    cells, steps = rule.rates.shape
-    d, size = len(shape.width), weights.size // cells
+    """Move every point by its rates, or until it stops."""
+    points, steps = rule.rates.shape
+    d, size = len(shape.width), weights.size // points
     depth = size // (d * d)
-    for cell in range(cells):
-        w0 = cell * size
-        learn = rule.floor[cell] < np.inf  # else only the loss is wanted
+    for point in range(points):
+        w0 = point * size
+        learn = rule.floor[point] < np.inf  # else only the loss is wanted
         for step in range(steps):
             squares = _sweep(shape, room, weights, w0, depth, learn)
             loss = 0.5 * squares / room.samples
-            if loss <= rule.floor[cell] or not loss <= rule.ceiling[cell]:
-                log.stopped[cell] = loss
+            if loss <= rule.floor[point] or not loss <= rule.ceiling[point]:
+                log.stopped[point] = loss
                 break
-            log.losses[cell, step] = loss
-            log.taken[cell] = step + 1
-            rate, keep = rule.rates[cell, step], rule.momentum[cell]
-            numbers = (rate, keep, rule.weight_decay[cell], depth, d)
+            log.losses[point, step] = loss
+            log.taken[point] = step + 1
+            rate, keep = rule.rates[point, step], rule.momentum[point]
+            numbers = (rate, keep, rule.weight_decay[point], depth, d)
             _update(room, weights, velocity, w0, numbers)

@@ -10,8 +10,8 @@ from theodolite.training.engines.kernels.compiled import Log, Rule
 TILE = 2048  # samples; fewer, and the calls cost more than the products
 
 
-class FusedDescent:
-    """Gradient descent of cells, one after the other.
+class TorchTiles:
+    """Gradient descent of points, one after the other.
 
     Args:
         blueprint: Shape of the networks.
@@ -30,24 +30,24 @@ class FusedDescent:
             )
         ]
 
-    def descend(
+    def advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
-        """Move every cell by its rates, or until it stops."""
-        for cell in range(len(weights)):
-            w, v = torch.from_numpy(weights[cell]), torch.from_numpy(velocity[cell])
+        """Move every point by its rates, or until it stops."""
+        for point in range(len(weights)):
+            w, v = torch.from_numpy(weights[point]), torch.from_numpy(velocity[point])
             matrices, gradient = list(w), torch.empty_like(w)
-            for step, rate in enumerate(rule.rates[cell]):
-                wanted = rule.floor[cell] < np.inf  # else only the loss
+            for step, rate in enumerate(rule.rates[point]):
+                wanted = rule.floor[point] < np.inf  # else only the loss
                 loss = self._loss(matrices, list(gradient.zero_()) if wanted else None)
-                if loss <= rule.floor[cell] or not loss <= rule.ceiling[cell]:
-                    log.stopped[cell] = loss
+                if loss <= rule.floor[point] or not loss <= rule.ceiling[point]:
+                    log.stopped[point] = loss
                     break
-                log.losses[cell, step] = loss
-                log.taken[cell] = step + 1
+                log.losses[point, step] = loss
+                log.taken[point] = step + 1
                 gradient.div_(self._samples)
-                gradient.add_(w, alpha=rule.weight_decay[cell])
-                v.mul_(rule.momentum[cell]).add_(gradient)
+                gradient.add_(w, alpha=rule.weight_decay[point])
+                v.mul_(rule.momentum[point]).add_(gradient)
                 w.sub_(v, alpha=rate)
 
     def _loss(self, w: list[Tensor], gradients: list[Tensor] | None = None) -> float:

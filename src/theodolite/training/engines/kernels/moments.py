@@ -41,7 +41,7 @@ class Room(NamedTuple):
 
     Attributes:
         target: Targets, one slot; a slot holds the groups of one layer.
-        w: Weights of the cell at work, in padded rows.
+        w: Weights of the point at work, in padded rows.
         v: Its velocity.
         h: Inputs of all layers, and the output.
         g: Four slots for gradients on the way back.
@@ -173,7 +173,7 @@ def _update(_, width, span, w, w0, v, v0, g, g0, turned, t0, rate, keep, decay):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _load(shape: Shape, plain: np.ndarray, start: int, wide: np.ndarray) -> None:
-    """Copy a cell's matrices into padded rows."""
+    """Copy a point's matrices into padded rows."""
     d, side = len(shape.width), _side(shape)
     for row in range(wide.size // side):
         for k in range(d):
@@ -182,7 +182,7 @@ def _load(shape: Shape, plain: np.ndarray, start: int, wide: np.ndarray) -> None
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _unload(shape: Shape, wide: np.ndarray, plain: np.ndarray, start: int) -> None:
-    """Copy matrices in padded rows back to a cell."""
+    """Copy matrices in padded rows back to a point."""
     d, side = len(shape.width), _side(shape)
     for row in range(wide.size // side):
         for k in range(d):
@@ -249,7 +249,7 @@ def _backward(shape: Shape, room: Room, rate: float, keep: float, decay: float) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def descend(
+def advance_moments(
     shape: Shape,
     room: Room,
     least: float,
@@ -258,20 +258,20 @@ def descend(
     rule: Rule,
     log: Log,
 ) -> None:
-    """Move every cell by its rates, or until it stops."""
-    cells, steps = rule.rates.shape
-    size = weights.size // cells
-    for cell in range(cells):
-        _load(shape, weights, cell * size, room.w)
-        _load(shape, velocity, cell * size, room.v)
+    """Move every point by its rates, or until it stops."""
+    points, steps = rule.rates.shape
+    size = weights.size // points
+    for point in range(points):
+        _load(shape, weights, point * size, room.w)
+        _load(shape, velocity, point * size, room.v)
         for step in range(steps):
             loss = least + 0.5 * _forward(shape, room)
-            if loss <= rule.floor[cell] or not loss <= rule.ceiling[cell]:
-                log.stopped[cell] = loss
+            if loss <= rule.floor[point] or not loss <= rule.ceiling[point]:
+                log.stopped[point] = loss
                 break
-            log.losses[cell, step] = loss
-            log.taken[cell] = step + 1
-            rate, keep = rule.rates[cell, step], rule.momentum[cell]
-            _backward(shape, room, rate, keep, rule.weight_decay[cell])
-        _unload(shape, room.w, weights, cell * size)
-        _unload(shape, room.v, velocity, cell * size)
+            log.losses[point, step] = loss
+            log.taken[point] = step + 1
+            rate, keep = rule.rates[point, step], rule.momentum[point]
+            _backward(shape, room, rate, keep, rule.weight_decay[point])
+        _unload(shape, room.w, weights, point * size)
+        _unload(shape, room.v, velocity, point * size)

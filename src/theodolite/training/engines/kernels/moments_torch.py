@@ -1,8 +1,8 @@
 r"""Stacks of deep linear networks on a square root of the moments, in torch.
 
-Calls cost more than products of small matrices, so cells go through each call together,
-and units too wherever they can: only the chain of whole units, there and back, takes a
-call a unit.
+Calls cost more than products of small matrices, so points go through each call
+together, and units too wherever they can: only the chain of whole units, there and
+back, takes a call a unit.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from theodolite.training.engines.kernels.compiled import Log, Rule
 CELLS = 32  # at once: more leave the cache
 
 
-class MomentsDescent:
-    """Gradient descent of cells on the columns of a root.
+class TorchMoments:
+    """Gradient descent of points on the columns of a root.
 
     Args:
         blueprint: Shape of the networks.
@@ -31,16 +31,16 @@ class MomentsDescent:
         self._plan, self._least = blueprint, least
         self._data = torch.from_numpy(root), torch.from_numpy(target)
 
-    def descend(
+    def advance(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
-        """Move every cell by its rates, or until it stops."""
+        """Move every point by its rates, or until it stops."""
         for start in range(0, len(weights), CELLS):
             part = slice(start, start + CELLS)
             mine, seen = Rule(*(a[part] for a in rule)), Log(*(a[part] for a in log))
-            self._descend(weights[part], velocity[part], mine, seen)
+            self._advance_part(weights[part], velocity[part], mine, seen)
 
-    def _descend(
+    def _advance_part(
         self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
     ) -> None:
         active, step = np.arange(len(weights)), 0
@@ -58,7 +58,7 @@ class MomentsDescent:
     def _until_a_stop(
         self, chain: "_Chain", rule: Rule, log: Log, active: np.ndarray, first: int
     ) -> tuple[int, np.ndarray | None]:
-        """Move all cells until one must stop; return the step and the losses there."""
+        """Move all points until one must stop; return the step and the losses there."""
         move = _Move(chain, rule)
         steps = rule.rates.shape[1]
         for step in range(first, steps):
@@ -77,7 +77,7 @@ def _stays(losses: np.ndarray, rule: Rule) -> np.ndarray:
 
 
 class _Move:
-    """The update of all cells; numbers that all cells share are not spread out."""
+    """The update of all points; numbers that all points share are not spread out."""
 
     def __init__(self, chain: "_Chain", rule: Rule) -> None:
         self._w, self._v = chain.w, chain.v
@@ -96,7 +96,7 @@ class _Move:
 
 
 def _shared(values: np.ndarray, like: Tensor) -> float | Tensor:
-    """Return the one number of all cells, or a column of theirs."""
+    """Return the one number of all points, or a column of theirs."""
     if (values == values[0]).all():
         return float(values[0])
     return torch.from_numpy(values).to(like.dtype)[:, None, None]
@@ -110,7 +110,7 @@ def _add_product(total: Tensor, a: Tensor, factor: float | Tensor) -> None:
 
 
 class _Chain:
-    """A stack's matrices, shape (layer of the unit, unit, cell, width, width).
+    """A stack's matrices, shape (layer of the unit, unit, point, width, width).
 
     All views that a step needs are made once: making one costs as much as a product.
     """
@@ -123,10 +123,10 @@ class _Chain:
         data: tuple[Tensor, Tensor],
     ) -> None:
         self._plan, self._target = plan, data[1]
-        self._cells, n, d = len(weights), plan.shortcut, plan.width
+        self._points, n, d = len(weights), plan.shortcut, plan.width
         self.w, self.v = self._arranged(weights), self._arranged(velocity)
         self._eye = torch.eye(d, dtype=self.w.dtype)
-        flat = (plan.units * self._cells, d, d)
+        flat = (plan.units * self._points, d, d)
         self._w = list(self.w.view(n, *flat).unbind())
         self._w_turned = [matrix.mT for matrix in self._w]
         bare = n == 1 and not plan.skip
@@ -135,9 +135,9 @@ class _Chain:
         inputs, pulls = (torch.empty_like(self.w) for _ in range(2))
         self._out = torch.empty_like(inputs[0, 0])
         self._gap = pulls[-1, -1]
-        self._flat_gap = self._gap.view(self._cells, 1, d * d)
+        self._flat_gap = self._gap.view(self._points, 1, d * d)
         inputs[0, 0] = data[0]
-        maps = self._maps.view(plan.units, self._cells, d, d).unbind()
+        maps = self._maps.view(plan.units, self._points, d, d).unbind()
         enters = [*inputs[0].unbind(), self._out]
         self._up = list(zip(maps, enters[:-1], enters[1:], strict=True))
         leaves = pulls[-1].unbind()
@@ -145,11 +145,11 @@ class _Chain:
         self._down = list(zip(turned[1:], leaves[1:], leaves[:-1], strict=True))[::-1]
         self._inputs = list(inputs.view(n, *flat).unbind())
         self._pulls = list(pulls.view(n, *flat).unbind())
-        everything = (n * plan.units * self._cells, d, d)
+        everything = (n * plan.units * self._points, d, d)
         self._gradient = pulls.view(everything), inputs.view(everything).mT
 
     def squares(self) -> np.ndarray:
-        """Return the squared distance from the targets of every cell."""
+        """Return the squared distance from the targets of every point."""
         self._fill_maps()
         for unit, enters, leaves in self._up:
             torch.bmm(unit, enters, out=leaves)
@@ -171,9 +171,9 @@ class _Chain:
         torch.bmm(*self._gradient, out=into.view(self._gradient[0].shape))
 
     def stacks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return weights and velocity, shape (cells, depth, width, width)."""
+        """Return weights and velocity, shape (points, depth, width, width)."""
         plan = self._plan
-        shape = (self._cells, plan.depth, plan.width, plan.width)
+        shape = (self._points, plan.depth, plan.width, plan.width)
         w, v = (
             part.numpy().transpose(2, 1, 0, 3, 4).reshape(shape)
             for part in (self.w, self.v)
@@ -194,5 +194,5 @@ class _Chain:
     def _arranged(self, stack: np.ndarray) -> Tensor:
         plan = self._plan
         n, d = plan.shortcut, plan.width
-        parts = stack.reshape(self._cells, plan.units, n, d, d)
+        parts = stack.reshape(self._points, plan.units, n, d, d)
         return torch.from_numpy(np.ascontiguousarray(parts.transpose(2, 1, 0, 3, 4)))

@@ -99,7 +99,7 @@ def residual(_, width, span, out, o0, target, t0):  # noqa: ANN001, ANN201
         emit = Emitter(context, builder, signature, args)
         d, s = signature.args[0].count, signature.args[1].count
         double = ir.VectorType(ir.DoubleType(), s)
-        total = emit.cells(1, s, kind=ir.DoubleType())[0]
+        total = emit.points(1, s, kind=ir.DoubleType())[0]
 
         def row(k: Any) -> None:
             at = emit.offset(args[3], (k, s))

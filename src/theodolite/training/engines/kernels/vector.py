@@ -112,7 +112,7 @@ class Emitter:
             with cgutils.for_range(self.builder, self.index(count)) as loop:
                 body(loop.index)
 
-    def cells(self, count: int, span: int, kind: Any = None) -> list[Value]:
+    def points(self, count: int, span: int, kind: Any = None) -> list[Value]:
         """Return variables, at zero, that end up in registers."""
         vector = ir.VectorType(kind or self.scalar, span)
         made = [cgutils.alloca_once(self.builder, vector) for _ in range(count)]
@@ -164,7 +164,7 @@ def block_sums(
     row: Callable[[Value], Value],
 ) -> list[Value]:
     """Return the sums over k of ``factor(r, k)`` times vector ``row(k)``."""
-    sums = emit.cells(rows, span)
+    sums = emit.points(rows, span)
 
     def add(k: Value) -> None:
         vector = row(k)

@@ -1,4 +1,4 @@
-"""All cells of one shape as one batched computation, made for GPUs."""
+"""All points of one shape as one batched computation, made for GPUs."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -45,7 +45,7 @@ class StackedEngine:
     three TF32 products to one of float32 precision.
 
     Args:
-        blueprint: Architecture of every cell.
+        blueprint: Architecture of every point.
         x: Inputs, shape (samples, width).
         y: Targets, the same shape.
         dtype: Precision to compute in.
@@ -110,17 +110,17 @@ class StackedEngine:
         """Return a copy of weights on the device, in the engine's precision."""
         return torch.tensor(np.asarray(weights), dtype=self.dtype, device=self.device)
 
-    def fetch(self, weights: Tensor, cell: int) -> np.ndarray:
-        """Return one cell's weights as float64, shape (depth, width, width)."""
-        return weights[cell].to("cpu", torch.float64, copy=True).numpy()
+    def fetch(self, weights: Tensor, point: int) -> np.ndarray:
+        """Return one point's weights as float64, shape (depth, width, width)."""
+        return weights[point].to("cpu", torch.float64, copy=True).numpy()
 
-    def keep(self, weights: Tensor, cells: np.ndarray) -> Tensor:
-        """Return the stack of those cells only, in that order."""
-        return weights[torch.as_tensor(np.asarray(cells), device=self.device)]
+    def keep(self, weights: Tensor, points: np.ndarray) -> Tensor:
+        """Return the stack of those points only, in that order."""
+        return weights[torch.as_tensor(np.asarray(points), device=self.device)]
 
     def losses(self, weights: Tensor) -> np.ndarray:
-        """Return the loss of every cell, shape (cells,), as float64."""
-        found = np.empty(len(weights))
+        """Return the loss of every point, shape (points,), as float64."""
+        losses = np.empty(len(weights))
         for some in self._parts(len(weights)):
             updates = self._ready(weights[some])
             count = some.stop - some.start
@@ -128,8 +128,8 @@ class StackedEngine:
                 updates.weights[:count].copy_(weights[some])
                 alive = torch.ones_like(updates.alive)
                 loss, _ = updates.workspace.evaluate(updates.weights, alive)
-            found[some] = loss[:count].cpu().numpy()
-        return found
+            losses[some] = loss[:count].cpu().numpy()
+        return losses
 
     def advance(
         self,
@@ -142,7 +142,7 @@ class StackedEngine:
         floor: np.ndarray,
         ceiling: np.ndarray,
     ) -> Advance:
-        """Make up to ``rates.shape[1]`` updates of every cell, in place.
+        """Make up to ``rates.shape[1]`` updates of every point, in place.
 
         Stacks too large for the memory go part by part. See
         :meth:`theodolite.training.engines.contract.Engine.advance` for the arguments.
@@ -168,14 +168,14 @@ class StackedEngine:
             stopped=np.concatenate([part.stopped for part in done]),
         )
 
-    def _parts(self, cells: int) -> list[slice]:
+    def _parts(self, points: int) -> list[slice]:
         """Return even parts of a stack, each of which fits."""
-        size = self._passes.room(cells)
-        return [slice(i, min(i + size, cells)) for i in range(0, cells, size)]
+        size = self._passes.room(points)
+        return [slice(i, min(i + size, points)) for i in range(0, points, size)]
 
     def _ready(self, part: Tensor) -> Updates:
         """Return buffers for a part: those at hand where few would lie idle."""
-        held = self._updates.cells if self._updates else 0
+        held = self._updates.points if self._updates else 0
         if self._updates is None or not 3 * held <= 4 * len(part) <= 4 * held:
             self._updates = None  # frees the old buffers first
             with torch.cuda.device_of(part):

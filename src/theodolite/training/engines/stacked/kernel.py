@@ -1,6 +1,6 @@
 """The fused pass: a tile of samples stays in registers through all layers.
 
-One program takes one cell and every ``splits``-th tile of its samples. It keeps only
+One program takes one point and every ``splits``-th tile of its samples. It keeps only
 what enters each unit, recomputes what is inside, and adds each layer's gradient to a
 slot of its own: no atomics, so the same numbers come out every time.
 """
@@ -100,22 +100,22 @@ def passes_kernel(  # noqa: ANN201
     relu: tl.constexpr,
     precision: tl.constexpr,
 ):
-    """Write a program's share of its cell's squared error and gradient.
+    """Write a program's share of its point's squared error and gradient.
 
     Comparisons are with ``<=``, so that NaN passes on as it does in torch.
 
     Args:
         x: Inputs, (samples, width).
         y: Targets, the same.
-        weights: (cells, depth, width, width).
-        alive: Which cells to compute, (cells,), int32.
+        weights: (points, depth, width, width).
+        alive: Which points to compute, (points,), int32.
         scratch: (programs, units, block, padded), what enters each unit.
         slots: (programs, depth, width, width), gradients.
         partial: (programs,), squared errors.
         scale: Factor on the error, one over the samples.
         samples: How many there are.
         tiles: How many tiles of ``block`` samples that makes.
-        splits: Programs a cell.
+        splits: Programs a point.
         units: Units a network.
         width: Columns of a sample.
         padded: Columns of a tile.
@@ -126,9 +126,9 @@ def passes_kernel(  # noqa: ANN201
         precision: How tiles are multiplied.
     """
     program = tl.program_id(0)
-    cell = program // splits
+    point = program // splits
     split = program % splits
-    if tl.load(alive + cell) == 0:
+    if tl.load(alive + point) == 0:
         return
     rows = tl.arange(0, block)[:, None]
     columns = tl.arange(0, padded)[None, :]
@@ -143,7 +143,7 @@ def passes_kernel(  # noqa: ANN201
     known = (ordered < width) & (columns < width)
     # These offsets pass 2**31: whole stacks are large.
     depth = units * shortcut
-    mine = weights + cell.to(tl.int64) * (depth * width * width)
+    mine = weights + point.to(tl.int64) * (depth * width * width)
     entered = scratch + program.to(tl.int64) * (units * block * padded)
     slot = slots + program.to(tl.int64) * (depth * width * width)
     total = 0.0

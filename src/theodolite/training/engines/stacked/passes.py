@@ -1,6 +1,6 @@
 """Losses and gradients of a stack of networks by batched matrix products.
 
-Activations lie as (cells, width, samples), so that one product moves all cells
+Activations lie as (points, width, samples), so that one product moves all points
 through a layer. The backward pass is written out: nothing is recorded, and memory is
 what the activations of one chunk of samples take.
 """
@@ -31,8 +31,8 @@ class TorchPasses:
     """Plan the batched passes of one blueprint, and make room for stacks.
 
     Args:
-        blueprint: Architecture of every cell, linear or with ReLU at mid.
-        samples: What the cells train on.
+        blueprint: Architecture of every point, linear or with ReLU at mid.
+        samples: What the points train on.
         dtype: Precision of weights and activations.
         device: Where to compute.
         memory: Bytes that activations may take.
@@ -58,35 +58,35 @@ class TorchPasses:
         each = (blueprint.depth + 4) * blueprint.width * self.x.element_size()
         self.places = max(1, memory // each)
 
-    def room(self, cells: int) -> int:
-        """Return how many cells to move at once."""
+    def room(self, points: int) -> int:
+        """Return how many points to move at once."""
         few = min(self.x.shape[1], _FEW_SAMPLES)
-        return even(cells, self.places // few)
+        return even(points, self.places // few)
 
-    def workspace(self, cells: int) -> "TorchWorkspace":
-        """Return buffers, and the passes over them, for a stack of cells."""
-        return TorchWorkspace(self, cells)
+    def workspace(self, points: int) -> "TorchWorkspace":
+        """Return buffers, and the passes over them, for a stack of points."""
+        return TorchWorkspace(self, points)
 
 
 class TorchWorkspace:
     """Passes over one stack, in buffers that stay where they are."""
 
-    def __init__(self, passes: TorchPasses, cells: int) -> None:
+    def __init__(self, passes: TorchPasses, points: int) -> None:
         self.passes = passes
         x, blueprint = passes.x, passes.blueprint
-        self.chunk = even(x.shape[1], passes.places // cells)
-        shape = (cells, blueprint.width, self.chunk)
+        self.chunk = even(x.shape[1], passes.places // points)
+        shape = (points, blueprint.width, self.chunk)
         self.acts = x.new_empty(blueprint.depth, *shape)
-        square = (cells, blueprint.depth, blueprint.width, blueprint.width)
+        square = (points, blueprint.depth, blueprint.width, blueprint.width)
         self.gradient = x.new_zeros(square)
-        self.losses = x.new_zeros(cells, dtype=torch.float64)
+        self.losses = x.new_zeros(points, dtype=torch.float64)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every cell's loss, as float64, and gradient.
+        """Return every point's loss, as float64, and gradient.
 
         Args:
-            weights: Shape (cells, depth, width, width).
-            alive: Cells whose values matter; here all are computed.
+            weights: Shape (points, depth, width, width).
+            alive: Points whose values matter; here all are computed.
         """
         del alive
         self.gradient.zero_()

@@ -68,8 +68,8 @@ class TritonPasses:
     """Plan the fused pass of one blueprint, and make room for stacks.
 
     Args:
-        blueprint: Architecture of every cell, linear or with ReLU at mid.
-        samples: What the cells train on.
+        blueprint: Architecture of every point, linear or with ReLU at mid.
+        samples: What the points train on.
         dtype: float32.
         device: A CUDA device (or a CPU, where Triton interprets).
         memory: Bytes that scratch space may take.
@@ -99,30 +99,30 @@ class TritonPasses:
         gradient = self.blueprint.depth * self.blueprint.width**2
         return 4 * (self.blueprint.units * tile.block * self.padded + gradient)
 
-    def room(self, cells: int) -> int:
-        """Return how many cells to move at once."""
+    def room(self, points: int) -> int:
+        """Return how many points to move at once."""
         largest = max(self.program_bytes(tile) for tile in TILES)
-        return even(cells, self.memory // largest)
+        return even(points, self.memory // largest)
 
-    def workspace(self, cells: int) -> "TritonWorkspace":
-        """Return buffers, and the pass over them, for a stack of cells."""
+    def workspace(self, points: int) -> "TritonWorkspace":
+        """Return buffers, and the pass over them, for a stack of points."""
         if self.tile is None:
-            size = cells * len(self.x) * self.blueprint.depth
+            size = points * len(self.x) * self.blueprint.depth
             if not self.x.is_cuda or size < _WORTH_TUNING:
                 block = 16 if len(self.x) <= 16 else 512 // self.padded
-                return TritonWorkspace(self, cells, Tile(block))
-            self.tile = self._quickest(cells)
-        return TritonWorkspace(self, cells, self.tile)
+                return TritonWorkspace(self, points, Tile(block))
+            self.tile = self._quickest(points)
+        return TritonWorkspace(self, points, self.tile)
 
-    def _quickest(self, cells: int) -> Tile:
+    def _quickest(self, points: int) -> Tile:
         """Time one pass with every layout and return the quickest."""
-        shape = (cells, self.blueprint.depth, *[self.blueprint.width] * 2)
+        shape = (points, self.blueprint.depth, *[self.blueprint.width] * 2)
         weights = 0.01 * torch.randn(shape, device=self.x.device)
-        alive = torch.ones(cells, dtype=torch.bool, device=self.x.device)
+        alive = torch.ones(points, dtype=torch.bool, device=self.x.device)
         for given in TILES:
             # Tiles of twice the width take twice the registers.
             tile = replace(given, block=given.block * 16 // self.padded)
-            workspace = TritonWorkspace(self, cells, tile)
+            workspace = TritonWorkspace(self, points, tile)
             workspace.evaluate(weights, alive)
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
@@ -136,36 +136,36 @@ class TritonPasses:
 class TritonWorkspace:
     """Passes over one stack, in buffers that stay where they are."""
 
-    def __init__(self, passes: TritonPasses, cells: int, tile: Tile) -> None:
-        self.passes, self.cells, self.tile = passes, cells, tile
+    def __init__(self, passes: TritonPasses, points: int, tile: Tile) -> None:
+        self.passes, self.points, self.tile = passes, points, tile
         x, blueprint = passes.x, passes.blueprint
         self.tiles = math.ceil(len(x) / tile.block)
         self.splits = math.ceil(self.tiles / math.ceil(self.tiles / self._wanted()))
-        programs, padded = cells * self.splits, passes.padded
+        programs, padded = points * self.splits, passes.padded
         square = (blueprint.depth, blueprint.width, blueprint.width)
         self.scratch = x.new_empty(programs, blueprint.units, tile.block, padded)
-        self.slots = x.new_zeros(cells, self.splits, *square)
-        self.partial = x.new_zeros(cells, self.splits)
+        self.slots = x.new_zeros(points, self.splits, *square)
+        self.partial = x.new_zeros(points, self.splits)
 
     def _wanted(self) -> int:
-        """Return how many programs a cell should get."""
+        """Return how many programs a point should get."""
         device = self.passes.x.device
         processors = 1
         if device.type == "cuda":
             processors = torch.cuda.get_device_properties(device).multi_processor_count
         fits = self.passes.memory // self.passes.program_bytes(self.tile)
         programs = min(processors * _PROGRAMS, fits)
-        return min(self.tiles, max(1, programs // self.cells))
+        return min(self.tiles, max(1, programs // self.points))
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return every cell's loss, as float64, and gradient.
+        """Return every point's loss, as float64, and gradient.
 
         Args:
-            weights: Shape (cells, depth, width, width).
-            alive: Cells to compute; what is returned for others means nothing.
+            weights: Shape (points, depth, width, width).
+            alive: Points to compute; what is returned for others means nothing.
         """
         passes, blueprint = self.passes, self.passes.blueprint
-        passes_kernel[(self.cells * self.splits,)](
+        passes_kernel[(self.points * self.splits,)](
             passes.x,
             passes.y,
             weights,

@@ -1,7 +1,7 @@
 """Many updates of one stack, without waiting for the device in between.
 
 All that an update reads or writes lies in buffers that stay where they are: rates and
-limits of every cell, which cells still move, and the losses so far. So on CUDA one
+limits of every point, which points still move, and the losses so far. So on CUDA one
 update is captured as a graph and replayed, and the host looks only now and then.
 """
 
@@ -15,15 +15,15 @@ from torch import Tensor
 
 from theodolite.training.engines.contract import Advance
 
-# Updates between two looks at which cells still move.
+# Updates between two looks at which points still move.
 _STRIDE = 50
 
 
 class Workspace(Protocol):
-    """Passes over a stack of a fixed number of cells."""
+    """Passes over a stack of a fixed number of points."""
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
-        """Return losses as float64, shape (cells,), and gradients, of cells alive."""
+        """Return losses as float64, shape (points,), and gradients, of points alive."""
         ...
 
 
@@ -46,30 +46,30 @@ def full_precision() -> Iterator[None]:
 
 
 class Updates:
-    """Descend with up to ``cells`` cells at once.
+    """Descend with up to ``points`` points at once.
 
     Args:
         workspace: What computes losses and gradients.
-        like: A stack of weights of as many cells as the workspace has.
+        like: A stack of weights of as many points as the workspace has.
     """
 
     def __init__(self, workspace: Workspace, like: Tensor) -> None:
-        self.workspace, self.cells = workspace, len(like)
+        self.workspace, self.points = workspace, len(like)
         self.weights, self.velocity = torch.zeros_like(like), torch.zeros_like(like)
-        column = (self.cells, 1, 1, 1)
-        self.rates = like.new_zeros(self.cells, _STRIDE)
+        column = (self.points, 1, 1, 1)
+        self.rates = like.new_zeros(self.points, _STRIDE)
         self.momentum, self.decay = like.new_zeros(column), like.new_zeros(column)
-        exact = like.new_zeros(self.cells, dtype=torch.float64)
+        exact = like.new_zeros(self.points, dtype=torch.float64)
         self.floor, self.ceiling = exact.clone(), exact.clone()
         self.stopped = exact.clone()
         self.alive = torch.zeros_like(exact, dtype=torch.bool)
         self.taken = torch.zeros_like(exact, dtype=torch.int64)
-        self.losses = exact.new_zeros(self.cells, _STRIDE)
+        self.losses = exact.new_zeros(self.points, _STRIDE)
         self.step = torch.zeros(1, dtype=torch.int64, device=like.device)
         self.graph = self._capture() if like.is_cuda else None
 
     def _capture(self) -> torch.cuda.CUDAGraph:
-        """Record one update; nothing moves, since no cell is alive yet."""
+        """Record one update; nothing moves, since no point is alive yet."""
         side = torch.cuda.Stream(self.weights.device)
         side.wait_stream(torch.cuda.current_stream(self.weights.device))
         with torch.cuda.stream(side), full_precision():
@@ -82,7 +82,7 @@ class Updates:
         return graph
 
     def _update(self) -> None:
-        """Compare every cell's loss, then move those that go on."""
+        """Compare every point's loss, then move those that go on."""
         loss, gradient = self.workspace.evaluate(self.weights, self.alive)
         goes_on = (loss > self.floor) & (loss <= self.ceiling)
         ends = self.alive & ~goes_on
@@ -107,13 +107,13 @@ class Updates:
         rates: np.ndarray,
         settings: dict[str, np.ndarray],
     ) -> Advance:
-        """Move a stack of at most :attr:`cells` cells in place.
+        """Move a stack of at most :attr:`points` points in place.
 
         Args:
             weights: Stack to move.
             velocity: The same shape.
-            rates: Shape (cells, steps).
-            settings: Momentum, weight decay, floor and ceiling, each of shape (cells,).
+            rates: Shape (points, steps).
+            settings: Momentum, weight decay, floor, ceiling, each of shape (points,).
         """
         count, steps = rates.shape
         self._load(weights, velocity, settings)
@@ -132,7 +132,7 @@ class Updates:
     def _load(
         self, weights: Tensor, velocity: Tensor, settings: dict[str, np.ndarray]
     ) -> None:
-        """Copy a stack and its settings in; cells beyond it stay still."""
+        """Copy a stack and its settings in; points beyond it stay still."""
         count = len(weights)
         self.weights[:count].copy_(weights)
         self.velocity[:count].copy_(velocity)

@@ -61,7 +61,7 @@ def lightning_callback(
 
 
 def _bases() -> tuple[type, ...]:
-    loaded = [found for name in _LIBRARIES if (found := sys.modules.get(name))]
+    loaded = [module for name in _LIBRARIES if (module := sys.modules.get(name))]
     for name in () if loaded else _LIBRARIES:
         try:
             loaded = [importlib.import_module(name)]

@@ -23,11 +23,11 @@ def scalars(rows: Iterable[Row], namespace: str) -> dict[str, float]:
         >>> scalars(rows, "theodolite")
         {'theodolite/top/rank=0': 3.0, 'theodolite/top/rank=1': 2.0}
     """
-    found = list(rows)
-    many = Counter(row["quantity"] for row in found)
+    rows = list(rows)
+    many = Counter(row["quantity"] for row in rows)
     return {
         "/".join((namespace, row["quantity"], *_apart(row, many))): row["value"]
-        for row in found
+        for row in rows
         if isinstance(row["value"], int | float)
     }
 

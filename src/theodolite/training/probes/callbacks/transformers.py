@@ -134,8 +134,8 @@ class _Hooks:
         if not isinstance(self._criterion, nn.Module):
             return (self._criterion or _own_loss)(model, batch)
         inputs, targets = batch
-        found = model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
-        return self._criterion(getattr(found, "logits", found), targets)
+        outputs = model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+        return self._criterion(getattr(outputs, "logits", outputs), targets)
 
     def _on_device(self, model: nn.Module) -> Any:
         from accelerate.utils import send_to_device

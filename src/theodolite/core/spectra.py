@@ -15,7 +15,7 @@ Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
 
 @dataclass(frozen=True)
-class Condition:
+class PercentileCondition:
     r"""A percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
     Where an eigenvalue is NaN or infinite, all numbers are NaN and not resolved.
@@ -42,7 +42,7 @@ def condition_of(
     quantile: float = 0.1,
     interpolation: Interpolation = "linear",
     rounding: float | None = None,
-) -> Condition:
+) -> PercentileCondition:
     r"""Return the percentile condition number of a spectrum.
 
     ``interpolation`` is NumPy's: where the percentile falls on the boundary between
@@ -70,7 +70,7 @@ def condition_of(
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
     if not np.isfinite(size).all():
-        return Condition(*[float("nan")] * 4, resolved=False)
+        return PercentileCondition(*[float("nan")] * 4, resolved=False)
     largest = float(size[-1])
     small = float(np.quantile(size, quantile, method=interpolation))
     if rounding is None:
@@ -78,7 +78,7 @@ def condition_of(
     resolved = small > rounding
     ratio = largest / small if small > 0 else float("inf")
     error = ratio * rounding * (1 / small + 1 / largest) if resolved else float("inf")
-    return Condition(ratio, largest, small, error, resolved)
+    return PercentileCondition(ratio, largest, small, error, resolved)
 
 
 def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:

@@ -1,7 +1,7 @@
 from .executors.choose import check_executor as check_executor
 from .executors.choose import executor_for as executor_for
-from .executors.execute import Execution as Execution
-from .executors.execute import execute as execute
+from .executors.execution import Execution as Execution
+from .executors.execution import execute as execute
 from .executors.inprocess import InProcess as InProcess
 from .executors.pool import Pool as Pool
 from .executors.ray.cluster import RayCluster as RayCluster
@@ -20,8 +20,8 @@ from .folder.cells import cell_name as cell_name
 from .folder.cells import describe as describe
 from .folder.folder import RunFolder as RunFolder
 from .folder.launch import Launch as Launch
-from .folder.provenance import provenance as provenance
-from .folder.provenance import usable_cores as usable_cores
+from .folder.origin import provenance as provenance
+from .folder.origin import usable_cores as usable_cores
 from .folder.spec import RunSpec as RunSpec
 from .telling.progress import LiveProgress as LiveProgress
 from .telling.progress import Progress as Progress

@@ -10,7 +10,7 @@ from theodolite.core import ConfigError, RunError
 from theodolite.runs.executors.task import Report, State
 from theodolite.runs.executors.worker import Worker, pickled
 from theodolite.runs.folder.cells import Cell, cell_key
-from theodolite.runs.folder.provenance import usable_cores
+from theodolite.runs.folder.origin import usable_cores
 
 # A worker that dies may be a chance victim; a cell that kills two is not.
 _DEATHS = 2

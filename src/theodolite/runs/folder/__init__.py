@@ -2,5 +2,5 @@
 
 Start with ``folder``; ``spec`` names it by a hash, ``cells`` says what a cell is,
 ``atomic`` and ``lock`` keep processes from harming one another, ``launch`` and
-``provenance`` say who computed what, ``catalogue`` finds runs. Touches core only.
+``origin`` say who computed what, ``catalogue`` finds runs. Touches core only.
 """

@@ -31,7 +31,7 @@ from theodolite.runs.folder.cells import (
 )
 from theodolite.runs.folder.launch import Launch
 from theodolite.runs.folder.lock import try_lock, wait_lock
-from theodolite.runs.folder.provenance import now, provenance
+from theodolite.runs.folder.origin import now, provenance
 from theodolite.runs.folder.spec import RunSpec
 
 _OWN = {"run.json", "launches", "cells", "locks"}

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from theodolite.core import Cost, RunError, strict
 from theodolite.runs.folder.atomic import refusing, write_atomic
-from theodolite.runs.folder.provenance import code_version, now
+from theodolite.runs.folder.origin import code_version, now
 
 
 class Launch:

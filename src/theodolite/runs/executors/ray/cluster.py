@@ -14,7 +14,7 @@ from theodolite.runs.executors.ray.flight import Flight
 from theodolite.runs.executors.ray.worker import Parcel, Travelling, compute
 from theodolite.runs.executors.task import Report, Task
 from theodolite.runs.folder.cells import Cell
-from theodolite.runs.folder.provenance import usable_cores
+from theodolite.runs.folder.origin import usable_cores
 
 _POLL_S = 1.0
 

@@ -131,8 +131,8 @@ def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
     assert shown == [(c["claim"], c["verdict"]) for c in here.summary["claims"]]
 
 
-def test_workers_have_one_thread_and_are_prepared_once(cluster, folder):
-    execute(folder, CELLS, ray_work.circumstances, pool=cluster)
+def test_workers_have_one_thread_and_are_prepared_once(tmp_path, cluster, folder):
+    execute(folder, CELLS, ray_work.Circumstances(tmp_path / "met"), pool=cluster)
     rows = folder.rows()
     for name in ("prepared", "initialised", "omp", "blas"):
         assert set(rows.where(quantity=name).values()) == {1}, name
@@ -241,9 +241,9 @@ def test_few_cells_are_in_flight_however_many_there_are(tmp_path, cluster):
         def advance(self, cell, cost):
             most.append(len(list((folder.path / "locks").iterdir())))
 
-    cells = [{"trial": trial} for trial in range(400)]
+    cells = [{"trial": trial} for trial in range(100)]
     done = execute(folder, cells, one_row, pool=cluster, progress=Watch())
-    assert done.n_computed == 400
+    assert done.n_computed == 100
     assert 1 <= max(most) <= 2 * cluster.jobs
 
 
@@ -264,8 +264,9 @@ def test_what_is_abandoned_can_be_taken_up(tmp_path, cluster, folder):
     assert done.n_done_before + done.n_computed == 8
 
 
-def test_what_is_packed_reaches_every_worker(cluster, folder):
-    execute(folder, CELLS, ray_work.Shared(1_000_000), pool=cluster)
+def test_what_is_packed_reaches_every_worker(tmp_path, cluster, folder):
+    work = ray_work.Shared(1_000_000, tmp_path / "met")
+    execute(folder, CELLS, work, pool=cluster)
     rows = folder.rows()
     assert set(rows.where(quantity="sum").values()) == {999_999 * 500_000.0}
     assert set(rows.where(quantity="shared").values()) == {1.0}

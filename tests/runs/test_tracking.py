@@ -19,7 +19,7 @@ from theodolite.runs import (
     execute,
     tracker_for,
 )
-from theodolite.runs.tracking_metrics import metrics, tag_of, texts
+from theodolite.runs.telling.trackers.metrics import metrics, tag_of, texts
 from theodolite.studies import find, plan_study, run_study
 
 CELLS = [{"kind": kind, "trial": trial} for kind in ("a", "b") for trial in range(2)]

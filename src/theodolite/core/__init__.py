@@ -23,7 +23,12 @@ from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
 from theodolite.core.seeds import derive, stream
 from theodolite.core.shapes import Samples, Square, Vector
-from theodolite.core.spectra import Condition, Interpolation, condition_of, index_of
+from theodolite.core.spectra import (
+    Interpolation,
+    PercentileCondition,
+    condition_of,
+    index_of,
+)
 from theodolite.core.statistics import (
     Estimate,
     Interval,
@@ -103,7 +108,6 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
-    "Condition",
     "ConfigError",
     "Cost",
     "DataError",
@@ -121,6 +125,7 @@ __all__ = [
     "Number",
     "Outcome",
     "PairedTest",
+    "PercentileCondition",
     "Position",
     "Quantity",
     "Read",

@@ -51,9 +51,9 @@ INNER = {
         "singular",
         "tangents",
     ),
+    "training": ("probes", "loop", "engines", "grid", "images"),
+    "runs": ("folder", "telling", "executors"),
 }
-# Rules inside the papers of `studies` have their place here: one function like
-# `inner_violations` that takes a path and a source, one row of planted violations.
 
 
 def imports(tree):

@@ -17,7 +17,6 @@ from theodolite.core.errors import (
     UnknownNameError,
     unknown_name,
 )
-from theodolite.core.lazy import attach
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
@@ -154,7 +153,6 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
-    "attach",
     "below",
     "between",
     "bootstrap_interval",

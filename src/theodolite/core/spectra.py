@@ -74,7 +74,8 @@ def condition_of(
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
     if not np.isfinite(size).all():
-        return PercentileCondition(*[float("nan")] * 4, resolved=False, least=float("nan"))
+        lost = float("nan")
+        return PercentileCondition(lost, lost, lost, lost, resolved=False, least=lost)
     largest = float(size[-1])
     small = float(np.quantile(size, quantile, method=interpolation))
     if rounding is None:

@@ -1,5 +1,12 @@
 """What every room shares: blueprints, readings, rows, claims, seeds, statistics."""
 
+from theodolite.core.arrays import (
+    Numbers,
+    as_numbers,
+    as_real,
+    as_whole,
+    hold_numbers,
+)
 from theodolite.core.blueprint import (
     ACTIVATIONS,
     Blueprint,
@@ -63,6 +70,7 @@ __all__ = [
     "MeasurementError",
     "NormMode",
     "Number",
+    "Numbers",
     "Outcome",
     "PairedTest",
     "Position",
@@ -78,6 +86,9 @@ __all__ = [
     "UnknownNameError",
     "Vector",
     "Verdict",
+    "as_numbers",
+    "as_real",
+    "as_whole",
     "attach",
     "bootstrap_interval",
     "condition_of",
@@ -85,6 +96,7 @@ __all__ = [
     "estimate",
     "fit_line",
     "from_lines",
+    "hold_numbers",
     "holds_if",
     "index_of",
     "paired_test",

@@ -4,9 +4,12 @@ The closed forms order the entries of each matrix column by column, as *Demystif
 ResNet* does (definition 5); torch flattens row by row.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+
+from theodolite.core import as_whole
 
 
 def commutation(width: int) -> np.ndarray:
@@ -20,6 +23,7 @@ def commutation(width: int) -> np.ndarray:
         >>> commutation(2) @ np.array([1, 2, 3, 4])
         array([1., 3., 2., 4.])
     """
+    width = as_whole("width", width, 1)
     matrix = np.zeros((width * width, width * width))
     index = np.arange(width * width).reshape(width, width)
     matrix[index.ravel(), index.T.ravel()] = 1.0
@@ -40,7 +44,8 @@ def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
     """
     parts, start = [], 0
     for shape in shapes:
-        size = int(np.prod(shape))
+        shape = tuple(as_whole("size", side, 0) for side in shape)
+        size = math.prod(shape)
         parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
         start += size
     return np.concatenate(parts) if parts else np.zeros(0, dtype=int)

@@ -35,6 +35,7 @@ from theodolite.core.errors import (
     unknown_name,
 )
 from theodolite.core.lazy import attach
+from theodolite.core.memory import free_memory
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
 from theodolite.core.seeds import derive, stream
@@ -95,6 +96,7 @@ __all__ = [
     "derive",
     "estimate",
     "fit_line",
+    "free_memory",
     "from_lines",
     "hold_numbers",
     "holds_if",

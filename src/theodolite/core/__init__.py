@@ -39,7 +39,7 @@ from theodolite.core.memory import free_memory
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
 from theodolite.core.seeds import derive, stream
-from theodolite.core.shapes import Samples, Square, Vector
+from theodolite.core.shapes import Samples, Square
 from theodolite.core.spectra import Condition, Interpolation, condition_of, index_of
 from theodolite.core.statistics import (
     Estimate,
@@ -85,7 +85,6 @@ __all__ = [
     "Stopwatch",
     "TheodoliteError",
     "UnknownNameError",
-    "Vector",
     "Verdict",
     "as_numbers",
     "as_real",

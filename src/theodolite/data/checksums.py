@@ -148,6 +148,12 @@ def judge(
         files: What it was read from: images first, then labels where apart.
         how_to: How to get the right files, for the message.
     """
+    for (other, part), (digest, _) in ARRAYS.items():
+        if digest == found.inputs_sha256 and other != name:
+            raise OtherDataError(
+                f"{shown(files[0])} holds the images of {other} {part}, not of {name}: "
+                f"load {other!r}, or {how_to}"
+            )
     shape = SHAPES[name, split]
     if found.inputs.shape != shape:
         raise DataError(
@@ -155,12 +161,6 @@ def judge(
             f"{found.inputs.shape}; {how_to}, or pass verify=False to use them as "
             "they are"
         )
-    for (other, part), (digest, _) in ARRAYS.items():
-        if digest == found.inputs_sha256 and other != name:
-            raise OtherDataError(
-                f"{shown(files[0])} holds the images of {other} {part}, not of {name}: "
-                f"load {other!r}, or {how_to}"
-            )
     wanted = ARRAYS.get((name, split))
     match = found.files_match
     if wanted is not None:

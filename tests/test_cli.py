@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.data.writers import random_images, random_labels, write_idx
 from theodolite import __version__
+from theodolite.cli import app
 
 
 def theodolite(*arguments, **environment):
@@ -125,6 +128,30 @@ def test_data_lists_what_is_embedded():
     assert found["digits"]
     assert found["mnist5k"]
     assert not found["cifar10"]
+
+
+def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
+    write_idx(tmp_path / "mnist", random_images(4, 28, 28), random_labels(4))
+    monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("THEODOLITE_DATA", "")
+    data = ["data", "--verify", "--data", str(tmp_path)]
+    told = theodolite(*data)
+    assert told.returncode == 1
+    assert "mnist (wrong)" in told.stdout
+    assert "has shape (60000, 28, 28), these files hold (4, 28, 28)" in told.stdout
+    assert "Traceback" not in told.stderr
+
+    def invoke(*arguments):
+        os.environ["THEODOLITE_DATA"] = ""  # which --data sets
+        return CliRunner().invoke(app, arguments)
+
+    rows = invoke(*data, "--json")
+    assert rows.exit_code == 1
+    states = {row["name"]: row["checked"] for row in json.loads(rows.stdout)}
+    assert states["mnist"] == "wrong"
+    # Without the check nothing is known to be wrong, and right sets are not.
+    assert invoke("data", "--data", str(tmp_path)).exit_code == 0
+    assert invoke("data", "--verify").exit_code == 0
 
 
 @pytest.mark.parametrize(

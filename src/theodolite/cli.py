@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from theodolite.cli_output import (
     print_summary,
     resting,
 )
+
+if TYPE_CHECKING:
+    from theodolite.data import Listing
 
 app = typer.Typer(
     name="theodolite",
@@ -267,21 +270,32 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: what is found where, verified or not."""
+    """List datasets: what is found where, verified or not.
+
+    The exit code is 1 if a set that was found and checked is wrong.
+    """
     from theodolite.data import available
 
     _use_data(data)
     listings = available(verify=verify)
+    wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:
         print_json([listing.to_dict() for listing in listings])
-        return
+    else:
+        _tell_data(listings, wrong)
+        if not verify:
+            typer.echo("--verify loads each set and checks its published digests")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
         sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
+        told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
-        typer.echo(f"{'':<14} {sizes or listing.advice or 'any size'}")
-    if not verify:
-        typer.echo("--verify loads each set and checks it against published digests")
+        typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
 
 
 def main() -> None:

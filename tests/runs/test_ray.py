@@ -12,6 +12,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from theodolite.studies.travelling import StudyWork
 
 from tests.data.writers import random_images, random_labels, write_idx
 from tests.runs import ray_work
@@ -29,7 +30,6 @@ from theodolite.runs import (
 from theodolite.runs.executors.ray import connection as ray_connection
 from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.studies import find, plan_study, prepare_worker, run_study
-from theodolite.studies.travelling import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
 pytest.importorskip("ray.cluster_utils")

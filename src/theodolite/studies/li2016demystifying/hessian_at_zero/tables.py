@@ -20,13 +20,13 @@ def picture(roads: Roads) -> Rows:
 
 def unit(roads: Roads) -> Rows:
     """Return the boxes of a unit of a 2-shortcut network, from left to right."""
-    boxes = ("\\sigma_{pre}", "W_1", "\\sigma_{mid}", "W_2", "\\sigma_{post}")
+    boxes = ("pre", "W_1", "mid", "W_2", "post")
     return Rows(
         {
             "quantity": "box",
-            "label": f"${label}$",
+            "label": f"${label}$" if place % 2 else f"$\\sigma_{{{label}}}$",
+            "position": "" if place % 2 else label,
             "value": 1.2 * (place + 1),
-            "position": label[7:-1] if place % 2 == 0 else "",
         }
         for place, label in enumerate(boxes)
     )

@@ -31,9 +31,21 @@ def at_zero(plan: Blueprint, device: str) -> Any:
 
 
 def measured_hessian(
-    network: Any, x: np.ndarray, y: np.ndarray, *, max_bytes: int = 4 * 2**30
+    network: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    params: list[str] | None = None,
+    max_bytes: int = 4 * 2**30,
 ) -> tuple[np.ndarray, Any]:
     """Measure a Hessian by double backward, in the paper's order of parameters.
+
+    Args:
+        network: Any network of matrices and biases.
+        x: Inputs.
+        y: Targets.
+        params: Names of the parameters; all by default, others are constants.
+        max_bytes: Refuse to build a larger matrix.
 
     Returns:
         The reordered matrix, and the reading it is from.
@@ -47,6 +59,7 @@ def measured_hessian(
         batch,
         loss=instruments.HalfSquareLoss(),
         norm_mode="eval",
+        params=params,
         max_bytes=max_bytes,
     )
     order = column_major([shape for _, shape in reading.layout])

@@ -13,11 +13,7 @@ STORY = (
         "the matrices, between them or after them. Most experiments are on digits, "
         "whitened and cut to ten principal components, with full-batch gradient "
         "descent.",
-        (
-            Finding("definitions/shortcut-network"),
-            Finding("definitions/positions"),
-            Finding("definitions/whitened-digits"),
-        ),
+        (Finding("initial_condition/conventions-unstated"),),
     ),
     Chapter(
         "Deep residual networks can do with small weights",

@@ -18,11 +18,11 @@ def draw(table: Rows) -> "Figure":
     figure, panels = figures.new_figure(7.0, 5.0, panels=(2, 3))
     limit = table.value(quantity="limit")
     places = [(road, n) for road in ("closed form", "measured") for n in (1, 2, 3)]
-    image = None
+    images = []
     for panel, (road, n) in zip(panels, places, strict=True):
-        image = _show(panel, table.where(road=road, shortcut=n), limit)
+        images.append(_show(panel, table.where(road=road, shortcut=n), limit))
         panel.set_title(f"n = {n}, {road}")
-    bar = figure.colorbar(image, ax=panels, shrink=0.6, aspect=30)
+    bar = figure.colorbar(images[0], ax=panels, shrink=0.6, aspect=30)
     bar.set_label("entry of the Hessian")
     return figure
 

@@ -14,8 +14,8 @@ from theodolite.studies.li2016demystifying.shared.hessians import (
 )
 from theodolite.studies.li2016demystifying.shared.problems import EPS, gap, named
 
-# Beyond this a condition number with an activation is only said to be at least so:
-# those of plain ReLU networks are often infinite, and no mean would be known.
+# Beyond this the condition number of a plain network with an activation is only said to
+# be at least so: with ReLU it is often infinite, and no mean would be known.
 CEILING = 1e4
 # A network at W and one at I + W are compared up to this depth.
 IDENTITY_DEPTH = 4
@@ -85,7 +85,9 @@ def _rotation(config: Config, trial: int) -> list[Row]:
         spread = np.linalg.eigvalsh(measured_hessian(xavier, x, y)[0])
         spectra = {"one_shortcut": other, "orthogonal": values, "xavier": spread}
         for kind, spectrum in spectra.items():
-            rows += _ratio(spectrum, CEILING if names else np.inf, kind=kind, **labels)
+            capped = bool(names) and kind != "one_shortcut"
+            ceiling = CEILING if capped else np.inf
+            rows += _ratio(spectrum, ceiling, kind=kind, **labels)
     return rows
 
 

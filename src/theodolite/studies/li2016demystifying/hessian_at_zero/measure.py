@@ -19,6 +19,7 @@ from theodolite.studies.li2016demystifying.shared.hessians import (
 from theodolite.studies.li2016demystifying.shared.problems import (
     EPS,
     SETTINGS,
+    entries,
     gap,
     named,
 )
@@ -156,16 +157,5 @@ def _picture(config: Config) -> list[Row]:
         plan = Blueprint(width=2, depth=3 * n, shortcut=n)
         matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
         # A row's own n tells the pictures apart; the cell's is 0 for all.
-        rows += [
-            {
-                "quantity": "entry",
-                "shortcut": n,
-                "row": i,
-                "column": j,
-                "value": float(matrix[i, j]),
-                "error": max(reading.matrix_error, EPS),
-            }
-            for i in range(len(matrix))
-            for j in range(len(matrix))
-        ]
+        rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)
     return rows

@@ -5,7 +5,12 @@ from theodolite.studies.li2016demystifying.hessian_at_zero.config import (
     Config,
     dataset,
 )
-from theodolite.studies.li2016demystifying.shared.problems import EPS, SETTINGS, named
+from theodolite.studies.li2016demystifying.shared.problems import (
+    EPS,
+    SETTINGS,
+    entries,
+    named,
+)
 from theodolite.theory import conditioning_at_zero, hessian_at_zero
 
 
@@ -17,22 +22,11 @@ def predict(config: Config) -> Rows:
         for setting, names in SETTINGS.items():
             plan = Blueprint(width=config.width, depth=2, **names)
             found = conditioning_at_zero(plan, x, y, quantile=0.0)
-            values = {"condition": found.ratio, "largest": found.largest}
             error = EPS * config.width * found.ratio**2
+            values = {"condition": found.ratio}
             rows += named(values, error, n=2, setting=setting, trial=trial)
     x, y = dataset(config, "picture", config.seed)
     for n in (1, 2, 3):
         matrix = hessian_at_zero(Blueprint(width=2, depth=3 * n, shortcut=n), x, y)
-        rows += [
-            {
-                "quantity": "entry",
-                "shortcut": n,
-                "row": i,
-                "column": j,
-                "value": float(matrix[i, j]),
-                "error": EPS * len(x),
-            }
-            for i in range(len(matrix))
-            for j in range(len(matrix))
-        ]
+        rows += entries(matrix, EPS * len(x), shortcut=n)
     return Rows(rows)

@@ -47,6 +47,15 @@ def named(
     ]
 
 
+def entries(matrix: np.ndarray, error: float, **labels: Any) -> list[Row]:
+    """Return a row an entry of a matrix, row by row."""
+    return [
+        row
+        for (i, j), value in np.ndenumerate(matrix)
+        for row in named({"entry": value}, error, **labels, row=i, column=j)
+    ]
+
+
 def gap(theory: np.ndarray, measured: np.ndarray, scale: float) -> float:
     """Return the largest difference of entries as a fraction of a scale."""
     return float(np.abs(theory - measured).max()) / scale

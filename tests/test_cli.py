@@ -27,7 +27,7 @@ def theodolite(*arguments, **environment):
 
 
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
-SOME = ("definitions", "hessian_at_zero", "initial_condition")
+SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 
 
 @pytest.fixture(scope="module")

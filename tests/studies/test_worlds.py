@@ -14,38 +14,12 @@ from tests.studies.worlds import (
 
 # Claims of a study that fail; all others hold.
 FAILURES = {
-    "equivalence": {"equivalent-with-activations"},
     "relu_exact": {"relu-condition-invariant"},
     "small_weights": set(),
-    "vanishing_partials": set(),
 }
 
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = {
-    "equivalence": [
-        ("plain-at-identity", "m", "identity_gap", {"setting": "linear"},
-         first(shift(1e-6))),
-        ("plain-at-identity", "m", "identity_gap", {"setting": "tanh after"},
-         first(const(0.0))),
-        ("orthogonal-hessian-similar", "m", "matrix_gap", {"setting": "linear"},
-         first(shift(1e-6))),
-        ("orthogonal-hessian-similar", "m", "spectrum_gap", {"setting": "linear"},
-         first(shift(1e-6))),
-        ("orthogonal-hessian-similar", "m", "unrotated_gap", {"setting": "linear"},
-         first(const(0.0))),
-        ("orthogonal-trains-the-same", "m", "training_gap",
-         {"kind": "one_shortcut_turned"}, first(shift(1e-6))),
-        ("orthogonal-trains-the-same", "m", "training_gap", {"kind": "one_shortcut"},
-         first(const(0.0))),
-        ("orthogonal-trains-the-same", "m", "training_gap", {"kind": "xavier"},
-         first(const(0.0))),
-        ("equivalent-with-activations", "m", "spectrum_gap", {}, const(1e-12)),
-        ("equivalence-ends", "m", "spectrum_gap", {"setting": "linear"},
-         first(shift(1e-6))),
-        ("equivalence-ends", "m", "spectrum_gap", {"setting": "relu before"},
-         first(const(0.0))),
-        ("equivalence-ends", "m", "xavier_ratio", {}, const(50.0)),
-    ],
     "relu_exact": [
         ("relu-decomposition", "m", "whole", {}, first(shift(1e-6))),
         ("relu-decomposition", "m", "gauss_newton", {}, first(shift(1e-6))),
@@ -96,15 +70,6 @@ WORLDS = {
         ("rounding-grows", "m", "error_open", {},
          lambda row: row["value"] if row["rho"] <= 0.1
          else min(row["value"], 1.0) ** 0.5),
-    ],
-    "vanishing_partials": [
-        ("lemma-3-whole-unit", "m", "no_unit", {}, first(shift(1e-6))),
-        ("lemma-3-whole-unit", "m", "chain", {}, first(const(0.0))),
-        ("lemma-3-every-unit", "m", "part", {}, first(shift(1e-6))),
-        ("lemma-3-every-unit", "m", "whole", {}, const(0.0)),
-        ("lemma-4-translation", "m", "shift_loss", {}, first(shift(1e-6))),
-        ("lemma-4-translation", "m", "shift_partial", {}, first(shift(1e-6))),
-        ("lemma-4-translation", "m", "swapped", {"n": 1}, first(const(0.0))),
     ],
 }  # fmt: skip
 

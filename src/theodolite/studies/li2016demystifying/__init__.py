@@ -8,7 +8,6 @@ PAPER = Paper(
     authors="Li, Jiao, Han & Weissman",
     year=2016,
     studies=(
-        "definitions",
         "small_weights",
         "weight_norms_cifar",
         "weight_norms",

@@ -13,11 +13,7 @@ STORY = (
         "the matrices, between them or after them. Most experiments are on digits, "
         "whitened and cut to ten principal components, with full-batch gradient "
         "descent.",
-        (
-            Finding("definitions/shortcut-network"),
-            Finding("definitions/positions"),
-            Finding("definitions/whitened-digits"),
-        ),
+        (Finding("initial_condition/conventions-unstated"),),
     ),
     Chapter(
         "Deep residual networks can do with small weights",
@@ -65,6 +61,7 @@ STORY = (
             Finding("around_zero/stationary-order", ("order at",)),
             Finding("hessian_at_zero/two-shortcut-condition"),
             Finding("hessian_at_zero/strict-saddle"),
+            Finding("hessian_at_zero/degenerate-means-zero"),
             Finding("vanishing_partials/lemma-3-whole-unit"),
             Finding("around_zero/zero-is-a-saddle"),
             Finding("initial_condition/growth-is-linear"),
@@ -77,9 +74,9 @@ STORY = (
         "zero, with slope $1/2$. We measure the Hessians of such networks themselves, "
         "at zero, near it and along training.",
         (
-            Finding("around_zero/biases-change-nothing"),
-            Finding("around_zero/relu-by-polynomial", ("median cond",)),
-            Finding("around_zero/relu-half-space-moments", ("median largest",)),
+            Finding("around_zero/biases-flatten"),
+            Finding("around_zero/biases-couple-units"),
+            Finding("around_zero/relu-half-space-moments", ("median",)),
             Finding("relu_exact/relu-decomposition"),
             Finding("relu_exact/relu-condition-invariant"),
             Finding("relu_exact/relu-distribution-invariant", ("mean |λ|",)),

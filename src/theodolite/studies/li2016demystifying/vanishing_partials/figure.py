@@ -1,4 +1,4 @@
-"""Which orders of derivative survive at zero, from saved rows."""
+"""Which orders of derivative survive at zero, from rows of shares."""
 
 from typing import TYPE_CHECKING
 
@@ -9,23 +9,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(predicted: Rows, measured: Rows) -> "Figure":
+def draw(table: Rows) -> "Figure":
     """Draw the share of non-zero derivatives by order, a panel a shortcut length."""
-    lengths = predicted.levels("n")
+    lengths = table.levels("n")
     names = [str(n) for n in lengths]
     figure, panels = figures.new_figure(
         7.0, 2.8, panels=(1, len(lengths)), share_y=True
     )
     for panel, n in zip(panels, lengths, strict=True):
-        allowed = predicted.where(quantity="allowed", n=n)
-        shares = measured.where(quantity="share", setting="general", n=n)
-        orders = allowed.column("order")
-        found = [float(shares.where(order=order).values().max()) for order in orders]
+        rows = table.where(n=n)
+        orders = rows.column("order")
         colour = figures.series_style(str(n), names).colour
-        panel.bar(orders, found, width=0.62, color=colour, alpha=0.55, label="measured")
         panel.bar(
             orders,
-            allowed.values(),
+            rows.values("measured"),
+            width=0.62,
+            color=colour,
+            alpha=0.55,
+            label="measured",
+        )
+        panel.bar(
+            orders,
+            rows.values(),
             width=0.74,
             facecolor="none",
             edgecolor="0.25",

@@ -1,5 +1,6 @@
 """What several studies of the paper use: whitened digits, measured Hessians, rows.
 
 Nothing here imports a study. ``hessians`` measures, ``whitened`` is the data of
-appendix B; neither knows of theory.
+appendix B, ``least_squares`` fits linear maps to it, ``final_losses`` is what figures
+7 and 8 have in common; none of them knows of theory.
 """

@@ -231,7 +231,7 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
     run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
     run += ["--out", tmp_path, "--json"]
     first = json.loads(theodolite(*run, *CELL).stdout)
-    assert first["cells"] == [{"source": "trained", "network": "xavier", "depth": 6}]
+    assert first["cells"] == [{"network": "xavier", "depth": 6}]
     assert first["computed"] == 1
     assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
     # The committed rows were made with other settings: nothing to set beside.

@@ -28,7 +28,7 @@ STUDY = "phase_diagram"
 VERDICTS = {
     "most-foretold": "UNDECIDED",
     "errors-are-late-divergence": "FAILS",
-    "two-shortcut-trains-widest": "UNDECIDED",
+    "two-shortcut-trains-widest": "FAILS",
 }
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
@@ -66,7 +66,7 @@ def test_runs_of_one_network_are_not_counted_as_many(smoke_root):
     """However many runs one seed has, it is one network: nothing is decided."""
     study, roads = rows_of(smoke_root, STUDY)
     alone = Roads(roads.predicted, roads.measured.where(trial=0))
-    assert len(alone.measured.where(quantity="phase")) > 100
+    assert len(alone.measured.where(quantity="phase")) >= 80
     for claim in study.claims:
         assert claim.rule(alone).outcome == "UNDECIDED", claim.name
 

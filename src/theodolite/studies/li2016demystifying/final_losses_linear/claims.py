@@ -36,10 +36,10 @@ from theodolite.studies.li2016demystifying.shared.final_losses.orders import (
     lowest,
 )
 from theodolite.studies.li2016demystifying.shared.final_losses.reading import (
-    deep,
     deepest,
     gap,
     on_losses,
+    rate_matters,
     reference,
     shallower,
 )
@@ -61,8 +61,9 @@ def loss(network: str) -> Select:
 
 
 def rate(network: str) -> Select:
-    """Select the best rates of deep networks."""
-    return measured("rate", deep, network=network).called("log10 best rate")
+    """Select the best rates of deep networks, where one rate is best."""
+    rows = measured("rate", rate_matters, network=network)
+    return rows.called("log10 best rate")
 
 
 def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:

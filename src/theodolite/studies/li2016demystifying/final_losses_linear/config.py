@@ -21,7 +21,7 @@ PRESETS = {
     "quick": RateConfig(
         n_seeds=6,
         networks=tuple(NETWORKS),
-        depths=(6, 12, 24, 48, 96),
+        depths=(6, 12, 24, 48),
         rungs=5,
         lowest=-3,
         committed=True,

@@ -6,8 +6,8 @@ initial scale and rate are all varied, and every run ends in one of three phases
 trains, it stays where it was, or it diverges. The Hessian and gradient at the start
 foretell the phase: gradient descent on the quadratic model of the loss.
 
-Departures: see ``STUDY.departures``. Cost: COST of processor time at QUICK,
-half an hour at PAPER.
+Departures: see ``STUDY.departures``. Cost: about 20 seconds of processor time
+at QUICK, half an hour at PAPER.
 """
 
 from theodolite.studies.li2016demystifying.phase_diagram.claims import CLAIMS

@@ -60,10 +60,10 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=2,
+        n_seeds=3,
         dataset="digits",
         samples=100,
-        depths=(6, 12),
+        depths=(6,),
         scales=(0.01, 1.0),
         per_decade=1,
         steps=60,

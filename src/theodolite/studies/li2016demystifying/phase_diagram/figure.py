@@ -1,6 +1,6 @@
 """The phase diagram from rows of tiles."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
 from theodolite.core import Rows
@@ -23,7 +23,7 @@ _KINDS = {
     "three_shortcut": "3-shortcut",
 }
 _FAMILIES = {"linear": "linear", "relu": "ReLU"}
-_CROSS = {"linestyle": "none", "marker": "x", "color": "black"}
+_CROSS: dict[str, Any] = {"linestyle": "none", "marker": "x", "color": "black"}
 
 
 def draw(table: Rows) -> "Figure":

@@ -1,6 +1,7 @@
 """What figures 7 and 8 show, and what is printed beside the optimum."""
 
 import math
+from collections.abc import Iterable
 
 from theodolite.core import Roads, Row, Rows, points
 from theodolite.studies.li2016demystifying.shared.final_losses.reading import (
@@ -49,7 +50,7 @@ def by_rate(roads: Roads) -> Rows:
     return _drawn(roads, rows)
 
 
-def _drawn(roads: Roads, rows: Rows | list[Row]) -> Rows:
+def _drawn(roads: Roads, rows: Iterable[Row]) -> Rows:
     """Mark networks beside the paper's, and add what a network without output has."""
     plotted = "excess" if floor_of(roads) else "final_loss"
     zero = math.log10(reference(roads, f"zero_map_{plotted}"))

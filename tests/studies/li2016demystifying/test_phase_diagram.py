@@ -15,7 +15,7 @@ from theodolite import figures
 from theodolite.core import Kind, Roads, Rows
 from theodolite.studies import find
 from theodolite.studies.li2016demystifying.phase_diagram.config import data_of
-from theodolite.studies.li2016demystifying.phase_diagram.phases import (
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     DIVERGES,
     STUCK,
     TRAINS,

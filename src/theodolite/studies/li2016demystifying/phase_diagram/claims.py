@@ -19,7 +19,7 @@ from theodolite.core import (
     measured,
     ordered,
 )
-from theodolite.studies.li2016demystifying.phase_diagram.phases import (
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     DIVERGES,
     KINDS,
     STUCK,

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import Blueprint, ConfigError
-from theodolite.studies.li2016demystifying.phase_diagram.phases import FAMILIES, KINDS
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
+    FAMILIES,
+    KINDS,
+)
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.study import StudyConfig
 

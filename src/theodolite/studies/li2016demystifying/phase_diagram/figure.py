@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
 from theodolite.core import Rows
-from theodolite.studies.li2016demystifying.phase_diagram.phases import (
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     DIVERGES,
     NAMES,
     STUCK,

@@ -13,7 +13,7 @@ from theodolite.studies.li2016demystifying.phase_diagram.config import (
     data_of,
     plan_of,
 )
-from theodolite.studies.li2016demystifying.phase_diagram.phases import phase_of
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import phase_of
 from theodolite.studies.li2016demystifying.shared.least_squares import least_loss
 
 

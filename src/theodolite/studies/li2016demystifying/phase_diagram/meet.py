@@ -10,7 +10,7 @@ from theodolite.studies.li2016demystifying.phase_diagram.config import (
     data_of,
     plan_of,
 )
-from theodolite.studies.li2016demystifying.phase_diagram.phases import (
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     DIVERGES,
     TRAINS,
     phase_of,

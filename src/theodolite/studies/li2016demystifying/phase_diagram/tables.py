@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 
 from theodolite.core import Roads, Row, Rows, points
-from theodolite.studies.li2016demystifying.phase_diagram.phases import (
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     DIVERGES,
     NAMES,
     STUCK,

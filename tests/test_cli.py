@@ -205,7 +205,7 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
         (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
         (
             ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
-            "its cells have source trained, committed; network xavier, orthogonal, ",
+            "its cells have network xavier, orthogonal, one_shortcut, two_shortcut, ",
         ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),

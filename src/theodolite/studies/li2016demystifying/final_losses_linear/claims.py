@@ -31,7 +31,6 @@ from theodolite.studies.li2016demystifying.shared.final_losses.orders import (
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
-    common_rates,
     faster,
     lowest,
 )
@@ -202,7 +201,6 @@ CLAIMS = (
         test=faster(OTHERS),
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER),
-        asides=common_rates(OTHERS),
     ),
     Claim(
         name="two-shortcut-rate-stays",

@@ -23,7 +23,6 @@ from theodolite.studies.li2016demystifying.shared.final_losses.orders import (
     NO_DIVERGENCE,
     RATES_MATTER,
     any_rate,
-    common_rates,
     faster,
     lowest,
 )
@@ -133,6 +132,5 @@ CLAIMS = (
         test=faster(PLAIN),
         rival="equal best rates",
         choices=(FROM_EIGHT, RATES_MATTER),
-        asides=common_rates(PLAIN),
     ),
 )

@@ -1,11 +1,10 @@
 """Tests that the claims on figures 7 and 8 share, and what we chose in them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from theodolite.core import (
     Choice,
     Judgement,
-    Number,
     Roads,
     Test,
     above,
@@ -19,13 +18,10 @@ from theodolite.core import (
 )
 from theodolite.studies.li2016demystifying.shared.final_losses.reading import (
     DEEP,
-    NAMES,
     SAME,
     gap,
     on_losses,
     over_best,
-    prepared,
-    rate_depths,
 )
 
 ALL_DEPTHS = Choice(
@@ -48,12 +44,9 @@ WITHIN = below(SAME, source="ours", why="a tenth of the loss is what a plot show
 BEYOND = above(SAME, source="ours", why=WITHIN.why)
 
 
-def lowest(rivals: Iterable[str], *, least: int = 0, deepest: bool = False) -> Test:
+def lowest(rivals: Iterable[str]) -> Test:
     """2-shortcut networks end lower than each rival."""
-    found = [
-        inside(gap(name, "two_shortcut", least=least, deepest=deepest), above(0))
-        for name in rivals
-    ]
+    found = [inside(gap(name, "two_shortcut"), above(0)) for name in rivals]
     return on_losses(every(*found))
 
 
@@ -89,30 +82,3 @@ def any_rate(network: str, depth: int) -> Test:
 
 def _many(row: Mapping) -> bool:
     return row["finished"] > 1
-
-
-Told = dict[str, Number | float | int]
-
-
-def common_rates(rivals: Iterable[str]) -> Callable[[Roads], Told]:
-    """Tell how far apart the rates with the least mean losses are, at the least."""
-
-    def tell(roads: Roads) -> Told:
-        rows = roads.measured.where(quantity="log10_rate")
-        found: Told = {}
-        for name in rivals:
-            depths = rate_depths(prepared(roads), ("two_shortcut", name))
-            pairs = [
-                tuple(rows.only(network=n, depth=d) for n in ("two_shortcut", name))
-                for d in depths
-            ]
-            if pairs:
-                mine, theirs = min(pairs, key=lambda p: p[0]["value"] - p[1]["value"])
-                found[f"least decades above {NAMES[name]}, depth {mine['depth']}"] = (
-                    Number(
-                        mine["value"] - theirs["value"], mine["error"] + theirs["error"]
-                    )
-                )
-        return found
-
-    return tell

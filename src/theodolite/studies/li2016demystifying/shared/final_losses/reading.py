@@ -149,11 +149,6 @@ def _of(roads: Roads, network: str, quantity: str) -> Rows:
     return rows.where(lambda row: not row.get("flat"))
 
 
-def rate_depths(roads: Roads, networks: Iterable[str]) -> list[int]:
-    """Return the deep depths at which the rate matters to all of these networks."""
-    return common([_of(roads, name, "rate") for name in networks], DEEP)
-
-
 def over_best(network: str, depth: int, rate: float) -> Read:
     """Read how much higher the final loss is at a rate than at the best, as a share.
 

@@ -141,6 +141,16 @@ def test_a_single_depth_does_not_refute_an_order_on_average(roads):
     assert outcome(STUDY, "two-shortcut-lowest", changed(roads, lower)) == "HOLDS"
 
 
+def test_a_seed_that_diverges_at_every_rate_leaves_its_order_open(roads):
+    lost = {**THREE, "depth": 48, "trial": 3}
+    gone = [
+        (("excess", name), lost, lambda row: None)
+        for name in ("value", "own_rate", "own_error")
+    ]
+    for name in ("two-shortcut-lowest", "two-shortcut-higher-rates"):
+        assert outcome(STUDY, name, changed(roads, gone)) == "UNDECIDED"
+
+
 def test_rows_at_smoke_carry_their_error(smoke_root):
     check_errors(smoke_root, STUDY)
 

@@ -77,19 +77,21 @@ def _group(rows: Rows, floor: float) -> list[dict]:
         labels = {k: row[k] for k in ("network", "depth", "trial") if k in row}
         if row["quantity"] in PLOTTED:
             found.append({**row, "quantity": "loss", "edge": edge and not flat})
-            found.append(
-                {
-                    **labels,
-                    "quantity": "rate",
-                    "value": row["own_rate"],
-                    "error": math.sqrt(12) * row["own_error"],
-                    "edge": row.get("own_edge", False),
-                    "flat": flat,
-                }
-            )
+            found.append({**labels, **_own_rate(row), "flat": flat})
         elif row["quantity"] == "stayed":
             found.append(dict(row))
     return found + [{**row, "quantity": "mean", "floor": floor} for row in means]
+
+
+def _own_rate(row: Row) -> dict:
+    """Return a network's own best rate; of one that always diverges there is none."""
+    error = row.get("own_error")  # a step over the root of 12
+    return {
+        "quantity": "rate",
+        "value": row.get("own_rate"),
+        "error": None if error is None else math.sqrt(12) * error,
+        "edge": row.get("own_edge", False),
+    }
 
 
 def on_losses(test: Test) -> Test:

@@ -120,8 +120,9 @@ STORY = (
         "shortcuts of length 1 to 4 at equal numbers of parameters.",
         (
             Finding("final_losses_linear/two-shortcut-near-optimal"),
-            Finding("final_losses_linear/two-shortcut-lowest", ("least gap",)),
-            Finding("final_losses_linear/xavier-fails", ("share",)),
+            Finding("final_losses_linear/two-shortcut-lowest"),
+            Finding("final_losses_linear/xavier-fails"),
+            Finding("final_losses_linear/three-shortcut-stuck"),
             Finding("final_losses_linear/two-shortcut-higher-rates"),
             Finding("final_losses_relu/two-shortcut-lowest-relu"),
             Finding("final_losses_relu/deeper-relu-is-better"),

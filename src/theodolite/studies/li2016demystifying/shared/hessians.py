@@ -45,7 +45,7 @@ def measured_hessian(
         x: Inputs.
         y: Targets.
         params: Names of the parameters; all by default, others are constants.
-        max_bytes: Refuse to build a larger matrix.
+        matrix_bytes: Refuse to build a larger matrix.
 
     Returns:
         The reordered matrix, and the reading it is from.

@@ -8,17 +8,16 @@ import torch
 
 from theodolite.core import Blueprint, ConfigError, Rows
 from theodolite.networks import build
-from theodolite.studies.li2016demystifying import final_losses_linear
-from theodolite.studies.li2016demystifying.final_losses_cells import (
+from theodolite.studies.li2016demystifying.shared.final_losses.config import (
     NETWORKS,
+    RateConfig,
     cells,
-    inputs,
-    train_cell,
 )
-from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
-from theodolite.studies.li2016demystifying.final_losses_search import Search
+from theodolite.studies.li2016demystifying.shared.final_losses.inputs import inputs
+from theodolite.studies.li2016demystifying.shared.final_losses.search import Search
+from theodolite.studies.li2016demystifying.shared.final_losses.training import measure
 from theodolite.theory import moments
-from theodolite.training import train_grid
+from theodolite.training import AtSteps, train_grid
 
 TINY = RateConfig(
     n_seeds=2,
@@ -65,18 +64,18 @@ class TestSearch:
         scouted = self.search(data, scouts=1, stride=4, reach=2)
         assert scouted.best == every.best
         assert scouted.runs < every.runs
-        assert scouted.edge == "no"
+        assert not scouted.edge
         assert scouted.losses[every.best] == every.losses[every.best]
 
     def test_a_window_moves_until_the_optimum_is_inside(self, data):
         # A stride past the ladder leaves the scouts its lowest rung alone.
         found = self.search(data, scouts=1, stride=1000, reach=8)
         assert found.best == self.search(data).best > TINY.ladder[0] + 8
-        assert found.edge == "no"
+        assert not found.edge
 
     def test_the_edge_of_the_ladder_is_flagged(self, data):
         found = self.search(data, highest=-1)
-        assert found.edge == "high"
+        assert found.edge
         assert found.best == found.config.ladder[-1]
 
     def test_a_rate_at_which_a_run_diverges_is_not_best(self, data):
@@ -109,6 +108,26 @@ class TestSearch:
         ).run()  # fmt: skip
         assert min(v for runs in found.losses.values() for v in runs.values()) > 0
 
+    def test_a_run_that_keeps_half_of_its_first_excess_has_stayed(self, data):
+        found = self.search(data)
+        grid = train_grid(
+            Blueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [0.1]},
+            steps=1, record=AtSteps([0]), strategy="plain", jobs=0,
+        )  # fmt: skip
+        rows = Rows(found.rows("excess")).where(quantity="stayed")
+        assert rows.values().min() > 0
+        assert rows.values().max() < 1
+        for seed in (0, 1):
+            first = grid.losses(seed=seed)[1][0] - self.floor(data)
+            ends = np.array([runs[seed] for runs in found.losses.values()])
+            wanted = np.mean((ends > first / 2) & (ends <= first))
+            assert rows.only(trial=seed)["value"] == wanted
+            assert rows.only(trial=seed)["error"] == 1 / len(ends)
+            for runs in found.losses.values():  # nothing moves: all rates are stays
+                runs[seed] = first
+        rows = Rows(found.rows("excess")).where(quantity="stayed")
+        assert rows.values().tolist() == [1, 1]
+
     def test_too_little_is_refused(self):
         with pytest.raises(ConfigError, match="at least three"):
             replace(TINY, depths=(4, 8))
@@ -118,12 +137,9 @@ class TestSearch:
 
 class TestNetworks:
     def test_depths_fit_units(self):
-        config = replace(
-            TINY, networks=final_losses_linear.NETWORKS, depths=(4, 6, 8, 12)
-        )
+        config = replace(TINY, networks=tuple(NETWORKS), depths=(4, 6, 8, 12))
         threes = [c["depth"] for c in cells(config) if c["network"] == "three_shortcut"]
         assert threes == [12, 6]
-        assert all(c["source"] == "trained" for c in cells(config))
 
     def test_networks_beside_have_depths_of_their_own(self):
         config = replace(
@@ -138,8 +154,8 @@ class TestNetworks:
     @pytest.mark.parametrize("name", ["one_shortcut", "three_shortcut"])
     def test_networks_beside_have_relus_at_every_middle(self, name, data):
         config = replace(TINY, mid="relu", steps=20, rungs=2)
-        cell = {"source": "trained", "network": name, "depth": 3}
-        found = train_cell(config, cell, data).where(quantity="final_loss")
+        cell = {"network": name, "depth": 3}
+        found = measure(config, cell).where(quantity="final_loss")
         mid = "identity" if name == "one_shortcut" else "relu"
         plan = Blueprint(width=10, depth=3, mid=mid, **NETWORKS[name])
         x = torch.as_tensor(data[0])
@@ -148,7 +164,7 @@ class TestNetworks:
         if name == "one_shortcut":
             wanted = x @ (torch.eye(10) + a) @ (torch.eye(10) + b) @ (torch.eye(10) + c)
         torch.testing.assert_close(build(plan, seed=0)(x), wanted)
-        rate = 10 ** train_cell(config, cell, data).only(quantity="log10_rate")["value"]
+        rate = 10 ** measure(config, cell).only(quantity="log10_rate")["value"]
         grid = train_grid(
             plan, data, {"seed": [0, 1], "lr": [rate]}, steps=20, strategy="plain",
             jobs=0,
@@ -173,9 +189,8 @@ class TestNetworks:
 
     def test_strategies_agree(self):
         config = replace(TINY, steps=20, rungs=2)
-        cell = {"source": "trained", "network": "xavier", "depth": 4}
+        cell = {"network": "xavier", "depth": 4}
         auto, plain = (
-            train_cell(config, cell, inputs(config), strategy=strategy)
-            for strategy in ("auto", "plain")
+            measure(config, cell, strategy=strategy) for strategy in ("auto", "plain")
         )
         np.testing.assert_allclose(auto.values(), plain.values(), rtol=1e-8)

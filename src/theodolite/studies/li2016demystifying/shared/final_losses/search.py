@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from theodolite import training
+from theodolite import networks, training
 from theodolite.core import Blueprint, Row, Rows, stream
-from theodolite.studies.li2016demystifying.final_losses_config import RateConfig
+from theodolite.studies.li2016demystifying.shared.final_losses.config import RateConfig
 
 # Resampled sets of seeds behind the error of an optimal rate.
 _RESAMPLES = 400
 # A search that still moves after this many windows is left as it is, and flagged.
 _WINDOWS = 8
+# A run that keeps more than this of its first loss above the floor has stayed there.
+_KEPT = 0.5
 
 
 class Search:
@@ -72,10 +74,10 @@ class Search:
         return self._best(range(self.config.n_seeds))
 
     @property
-    def edge(self) -> str:
-        """``low`` or ``high`` if the best rung is the last tried there, else ``no``."""
+    def edge(self) -> bool:
+        """Whether the best rung is the lowest or the highest one tried."""
         tried = [k for k in sorted(self.losses) if self._complete(k)]
-        return {tried[0]: "low", tried[-1]: "high"}.get(self.best, "no")
+        return self.best in (tried[0], tried[-1])
 
     def rows(self, quantity: str) -> list[Row]:
         """Return compact rows: losses at the optimum, the optimum, all means."""
@@ -101,9 +103,40 @@ class Search:
                     "error": self.errors[best, seed],
                     "own_rate": _finite(math.log10(own.lr)),
                     "own_error": _finite(own.lr_error),
+                    "own_edge": own.edge is not None,
                 }
             )
-        return rows + self._means(f"mean_{quantity}")
+        stayed = self._stayed() if quantity == "excess" else []
+        return rows + stayed + self._means(f"mean_{quantity}")
+
+    def _stayed(self) -> list[Row]:
+        """Return the share of rates at which each seed stays near its start.
+
+        Where that ends is known to one rung.
+        """
+        rows: list[Row] = []
+        for seed in self.config.seeds:
+            first = self._first(seed)
+            ends = [runs[seed] for runs in self.losses.values() if seed in runs]
+            stayed = sum(_KEPT * first < end <= first * (1 + 1e-9) for end in ends)
+            rows.append(
+                {
+                    "quantity": "stayed",
+                    "trial": seed,
+                    "value": stayed / len(ends),
+                    "error": 1 / len(ends),
+                }
+            )
+        return rows
+
+    def _first(self, seed: int) -> float:
+        """Return the loss above the floor before the first step."""
+        import torch
+
+        x, y = (torch.as_tensor(part) for part in self.data)
+        with torch.no_grad():
+            away = networks.build(self.plan, seed=seed)(x) - y
+        return float((away**2).sum(1).mean()) / 2 - self.floor
 
     def _means(self, quantity: str) -> list[Row]:
         """Return the mean over finished runs at every rate where there are any."""

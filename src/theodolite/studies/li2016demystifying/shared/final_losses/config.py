@@ -5,9 +5,21 @@ Rates lie on a logarithmic ladder and are named by their rung: rung k is the rat
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from theodolite.core import ConfigError
 from theodolite.studies.study import StudyConfig
+
+# Plain networks have units of two as well: appendix B puts their ReLUs where those of
+# 2-shortcut networks are. Shortcut networks start at a hundredth of Xavier weights, as
+# in section 4.1.
+NETWORKS: dict[str, dict[str, Any]] = {
+    "xavier": {"shortcut": 2, "skip": False, "init": "xavier"},
+    "orthogonal": {"shortcut": 2, "skip": False, "init": "orthogonal"},
+    "one_shortcut": {"shortcut": 1, "init": "small"},
+    "two_shortcut": {"shortcut": 2, "init": "small"},
+    "three_shortcut": {"shortcut": 3, "init": "small"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +44,6 @@ class RateConfig(StudyConfig):
         stride: Rungs between the scouts' rates.
         reach: Rungs on either side of the optimum that all seeds are trained at.
         dtype: Precision of the training.
-        committed: Digest of the committed rows to show and judge; empty for none.
     """
 
     dataset: str = "mnist5k"
@@ -51,7 +62,6 @@ class RateConfig(StudyConfig):
     stride: int = 4
     reach: int = 4
     dtype: str = "float64"
-    committed: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,6 +76,11 @@ class RateConfig(StudyConfig):
             )
 
     @property
+    def quantity(self) -> str:
+        """What is plotted: the loss above the optimum where that is known."""
+        return "excess" if self.mid == "identity" else "final_loss"
+
+    @property
     def ladder(self) -> range:
         """All rungs."""
         return range(self.lowest * self.rungs, self.highest * self.rungs + 1)
@@ -73,3 +88,18 @@ class RateConfig(StudyConfig):
     def rate(self, rung: int) -> float:
         """Return the rate of a rung."""
         return float(10.0 ** (rung / self.rungs))
+
+
+def cells(config: RateConfig) -> list[dict[str, Any]]:
+    """One cell a network and depth, the deepest first."""
+    found: list[dict[str, Any]] = [
+        {"network": name, "depth": depth}
+        for names, depths in (
+            (config.networks, config.depths),
+            (config.beside, config.beside_depths),
+        )
+        for depth in depths
+        for name in names
+        if depth % NETWORKS[name]["shortcut"] == 0
+    ]
+    return sorted(found, key=lambda cell: -cell["depth"])

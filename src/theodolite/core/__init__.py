@@ -36,6 +36,26 @@ from theodolite.core.statistics import (
 )
 from theodolite.core.status import NormMode, Status
 from theodolite.core.summarise import points
+from theodolite.core.summary import (
+    Compared,
+    SavedChapter,
+    SavedCost,
+    SavedFigure,
+    SavedFinding,
+    SavedJudgement,
+    SavedNumber,
+    SavedPaper,
+    SavedRuling,
+    SavedStudy,
+    SavedVerdict,
+    Summary,
+)
+from theodolite.core.summary_reading import (
+    check_summary,
+    judged_when,
+    parse_summary,
+)
+from theodolite.core.tally import Tally, tally
 from theodolite.core.verdicts.claims import Choice, Claim, Kind, Number, Ruling
 from theodolite.core.verdicts.evidence import Evidence, Verdict, decide
 from theodolite.core.verdicts.judgement import (
@@ -103,6 +123,7 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
+    "Compared",
     "Condition",
     "ConfigError",
     "Cost",
@@ -133,11 +154,23 @@ __all__ = [
     "RunError",
     "Sampled",
     "Samples",
+    "SavedChapter",
+    "SavedCost",
+    "SavedFigure",
+    "SavedFinding",
+    "SavedJudgement",
+    "SavedNumber",
+    "SavedPaper",
+    "SavedRuling",
+    "SavedStudy",
+    "SavedVerdict",
     "Select",
     "Share",
     "Square",
     "Status",
     "Stopwatch",
+    "Summary",
+    "Tally",
     "Test",
     "TheodoliteError",
     "UnknownNameError",
@@ -154,6 +187,7 @@ __all__ = [
     "between",
     "bootstrap_interval",
     "by_network",
+    "check_summary",
     "column_major",
     "combined",
     "condition_of",
@@ -171,6 +205,7 @@ __all__ = [
     "index_of",
     "inside",
     "judge",
+    "judged_when",
     "known",
     "largest",
     "mean",
@@ -180,6 +215,7 @@ __all__ = [
     "ordered",
     "paired_test",
     "parse_activation",
+    "parse_summary",
     "plain",
     "points",
     "predicted",
@@ -195,6 +231,7 @@ __all__ = [
     "span",
     "stream",
     "strict",
+    "tally",
     "telling",
     "to_lines",
     "trend",

@@ -4,7 +4,13 @@ A study makes a :class:`RunFolder` from a :class:`RunSpec`, hands its cells to
 :func:`execute` and reads ``folder.rows()``. Killed at any moment, it resumes.
 """
 
-from theodolite.runs.catalogue import latest, runs_in
+from theodolite.runs.catalogue import (
+    latest,
+    latest_runs,
+    read_summary,
+    runs_in,
+    write_summary,
+)
 from theodolite.runs.cells import Cell, cell_key, cell_name, describe
 from theodolite.runs.execute import Execution, execute
 from theodolite.runs.folder import RunFolder
@@ -56,9 +62,12 @@ __all__ = [
     "describe",
     "execute",
     "latest",
+    "latest_runs",
     "progress_for",
     "provenance",
+    "read_summary",
     "runs_in",
     "tracker_for",
     "usable_cores",
+    "write_summary",
 ]

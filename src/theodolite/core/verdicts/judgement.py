@@ -73,20 +73,27 @@ class Judgement:
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
 
     @property
-    def deciding(self) -> "Judgement":
-        """The leaf that decides: what fails, or what is nearest to failing."""
+    def decider(self) -> int | None:
+        """Place of the piece that decides: what fails, or is nearest to failing."""
         if not self.pieces:
-            return self
+            return None
         failing = self.outcome is Outcome.FAILS
+        places = range(len(self.pieces))
         if self.rule == "against":
             first, rival = self.pieces
-            weaker = failing or first.p_holds >= rival.p_holds
-            return (first if weaker else rival).deciding
+            return 0 if failing or first.p_holds >= rival.p_holds else 1
         if failing:  # one piece refutes "every"; the least sure one counts for "some"
             pick = max if self.rule == "some" else min
-            return pick(self.pieces, key=lambda piece: piece.p_fails).deciding
+            return pick(places, key=lambda place: self.pieces[place].p_fails)
         proven = self.rule == "some" and self.outcome is Outcome.HOLDS
-        return (min if proven else max)(self.pieces, key=_doubt).deciding
+        pick = min if proven else max
+        return pick(places, key=lambda place: _doubt(self.pieces[place]))
+
+    @property
+    def deciding(self) -> "Judgement":
+        """The leaf that decides."""
+        place = self.decider
+        return self if place is None else self.pieces[place].deciding
 
     @property
     def hangs_on_ours(self) -> bool:
@@ -168,6 +175,7 @@ class Judgement:
                 "note": self.quantity.note,
             }
         if self.pieces:
+            found["decider"] = self.decider
             found["pieces"] = [piece.to_dict() for piece in self.pieces]
         return plain(found)
 

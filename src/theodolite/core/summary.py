@@ -94,7 +94,7 @@ class SavedJudgement:
         if self.turns_at is None:
             return told
         end = "a margin of" if self.region.two_sided else "an end at"
-        return f"{told}; what it says turns at {end} {self.turns_at:.3g}"
+        return f"{told}; the number's verdict turns at {end} {self.turns_at:.3g}"
 
     def _least_sure_first(self, leaf: "SavedJudgement") -> tuple[bool, bool, float]:
         chance = leaf.p_fails if self.outcome is Outcome.FAILS else leaf.p_holds

@@ -14,7 +14,9 @@ from theodolite.core import Region, SavedJudgement
 from theodolite.report.numbers import INFINITE, MINUS, format_number
 from theodolite.report.scale import Scale, scale_for
 
-_ROW, _HEAD, _FOOT = 34, 4, 22
+# A line of letters, then the band that they are about, in pixels.
+_LETTERS, _BAND, _FOOT = 17, 17, 22
+_ROW = _LETTERS + _BAND + 3
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,14 @@ def gauge(strips: Sequence[Strip]) -> Markup:
     leaves = [strip.leaf for strip in strips]
     region = leaves[0].region
     scale = scale_for(leaves)
-    tall = _HEAD + _ROW * len(strips)
-    parts = [_region(region, scale, tall)]
+    tall = _ROW * len(strips)
+    parts = []
     for place, strip in enumerate(strips):
-        top = _HEAD + _ROW * place
-        parts.append(
-            _text(0.5, top + 12, f"{strip.whose}: {told(strip.leaf)}", "start")
-        )
-        parts.append(_bar(strip.leaf, scale, top + 23))
+        top = _ROW * place
+        words = f"{strip.whose}: {told(strip.leaf)}"
+        parts.append(_text(0, top + 12, words, "start"))
+        parts.append(_region(region, scale, top + _LETTERS, _BAND))
+        parts.append(_bar(strip.leaf, scale, top + _LETTERS + _BAND // 2))
     parts.append(_axis(scale, tall))
     return Markup(
         '<svg class="gauge" role="img" aria-label="{}" width="100%" height="{}">{}'
@@ -47,7 +49,7 @@ def gauge(strips: Sequence[Strip]) -> Markup:
 
 def small_gauge(leaf: SavedJudgement, scale: Scale) -> Markup:
     """Draw one number without an axis, for a line of a table that says it."""
-    drawn = _region(leaf.region, scale, 18) + _bar(leaf, scale, 9)
+    drawn = _region(leaf.region, scale, 0, 18) + _bar(leaf, scale, 9)
     return Markup(
         '<svg class="gauge small-gauge" aria-hidden="true" focusable="false" '
         'width="100%" height="18">{}</svg>'
@@ -65,9 +67,18 @@ def told(leaf: SavedJudgement) -> str:
     """
     if leaf.value is None:
         return f"open{f', {leaf.note}' if leaf.note else ''}"
-    low = MINUS + INFINITE if leaf.low is None else _short(leaf.low)
-    high = INFINITE if leaf.high is None else _short(leaf.high)
-    return f"{_short(leaf.value)} [{low}, {high}]"
+    digits = _digits(leaf)
+    low = MINUS + INFINITE if leaf.low is None else _short(leaf.low, digits)
+    high = INFINITE if leaf.high is None else _short(leaf.high, digits)
+    return f"{_short(leaf.value, digits)} [{low}, {high}]"
+
+
+def _digits(leaf: SavedJudgement) -> int:
+    """Return how many digits tell the ends of an interval apart, within reason."""
+    if leaf.low is None or leaf.high is None or leaf.high <= leaf.low:
+        return 4
+    size = max(abs(leaf.low), abs(leaf.high))
+    return min(max(2 + math.ceil(math.log10(size / (leaf.high - leaf.low))), 3), 6)
 
 
 def region_told(region: Region | None) -> str:
@@ -90,26 +101,21 @@ def region_told(region: Region | None) -> str:
     return f"{left}{_short(region.low)}, {_short(region.high)}{right}"
 
 
-def _short(value: float) -> str:
-    return format_number(float(f"{value:.4g}"))
+def _short(value: float, digits: int = 4) -> str:
+    return format_number(float(f"{value:.{digits}g}"))
 
 
-def _region(region: Region | None, scale: Scale, tall: int) -> Markup:
+def _region(region: Region | None, scale: Scale, top: int, tall: int) -> Markup:
     if region is None:
         return Markup("")
     left, right = scale.place(region.low), scale.place(region.high)
-    parts = [
-        Markup('<rect class="region" x="{}%" y="0" width="{}%" height="{}"/>').format(
-            _at(left), _at(right - left), tall
-        )
-    ]
-    for end, is_open in (
-        (region.low, region.low_open),
-        (region.high, region.high_open),
-    ):
+    shade = '<rect class="region" x="{}%" y="{}" width="{}%" height="{}"/>'
+    parts = [Markup(shade).format(_at(left), top, _at(right - left), tall)]
+    ends = (region.low, region.low_open), (region.high, region.high_open)
+    for end, is_open in ends:
         if math.isfinite(end):
-            kind = "end open" if is_open else "end"
-            parts.append(_line(kind, scale.place(end), scale.place(end), 0, tall))
+            kind, place = "end open" if is_open else "end", scale.place(end)
+            parts.append(_line(kind, place, place, top, top + tall))
     return Markup("").join(parts)
 
 

@@ -16,7 +16,7 @@ from theodolite.core import (
 from theodolite.report.gauge import Strip, gauge, region_told, small_gauge, told
 from theodolite.report.scale import scale_for
 
-_WHOSE = {"own": "this run", "committed": "committed run"}
+_WHOSE = {"own": "this run", "committed": "committed"}
 
 
 @dataclass(frozen=True)
@@ -142,5 +142,5 @@ def _pieces(whose: str, judged: SavedJudgement) -> Pieces:
         for leaf in leaves
     )
     same = sum(leaf.outcome is judged.outcome for leaf in leaves)
-    title = f"All {len(leaves)} numbers, {whose}: {same} say {judged.outcome}"
+    title = f"All {len(leaves)} numbers, {whose}; {same} say {judged.outcome}"
     return Pieces(title, lines)

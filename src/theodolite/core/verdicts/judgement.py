@@ -321,6 +321,8 @@ def _wanting(found: Judgement) -> str:
     """Say how many networks would decide."""
     if found.outcome is not Outcome.UNDECIDED or not found.random:
         return ""
+    if not any(math.isfinite(end) for end in found.deciding.interval):
+        return ""  # an open number says itself what it lacks
     needed = found.needed
     if needed is None:
         return "; more networks alone would not decide it"

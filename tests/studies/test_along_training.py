@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from theodolite.studies.li2016demystifying.whitened import whitened
 
 from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
 from theodolite.core import Blueprint, Rows, condition_of
@@ -12,7 +13,6 @@ from theodolite.studies.li2016demystifying.along_training_states import (
     States,
     onto_levels,
 )
-from theodolite.studies.li2016demystifying.whitened import whitened
 from theodolite.theory import linear_hessian, moments
 from theodolite.training import AtLosses, Probe, train_grid
 

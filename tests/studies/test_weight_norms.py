@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from theodolite.studies.li2016demystifying.whitened import whitened
 
 from tests.studies.worlds import (
     check_world,
@@ -17,7 +18,6 @@ from theodolite.studies.li2016demystifying.weight_norms import (
     mean_norm,
     predict,
 )
-from theodolite.studies.li2016demystifying.whitened import whitened
 from theodolite.theory import linear_gradient, moments
 from theodolite.training import AtSteps, Probe, train_grid
 

@@ -77,17 +77,18 @@ class Judgement:
         """Place of the piece that decides: what fails, or is nearest to failing."""
         if not self.pieces:
             return None
-        failing = self.outcome is Outcome.FAILS
+        outcome = self.outcome
         places = range(len(self.pieces))
         if self.rule == "against":
             first, rival = self.pieces
-            return 0 if failing or first.p_holds >= rival.p_holds else 1
-        if failing:  # one piece refutes "every"; the least sure one counts for "some"
+            weaker = outcome is Outcome.FAILS or first.p_holds >= rival.p_holds
+            return 0 if weaker else 1
+        if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
             pick = max if self.rule == "some" else min
             return pick(places, key=lambda place: self.pieces[place].p_fails)
-        proven = self.rule == "some" and self.outcome is Outcome.HOLDS
-        pick = min if proven else max
-        return pick(places, key=lambda place: _doubt(self.pieces[place]))
+        alike = [place for place in places if self.pieces[place].outcome is outcome]
+        pick = min if self.rule == "some" else max
+        return pick(alike or places, key=lambda place: _doubt(self.pieces[place]))
 
     @property
     def deciding(self) -> "Judgement":

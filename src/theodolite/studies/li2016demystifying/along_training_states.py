@@ -63,7 +63,7 @@ class States:
 
     def _measured(self, snapshot: Any, matrix: np.ndarray) -> Any:
         few = equivalent_samples(self.data)
-        found, reading = measured_hessian(snapshot.model, *few, max_bytes=_BYTES)
+        found, reading = measured_hessian(snapshot.model, *few, matrix_bytes=_BYTES)
         self.gaps.append(
             {
                 "quantity": "moments_gap",

@@ -26,7 +26,12 @@ def runs_in(root: Path | str) -> list[RunFolder]:
 
 def latest(root: Path | str, *, paper: str, study: str) -> RunFolder | None:
     """Return the run of a study that was judged last, None if none was."""
-    return _latest(runs_in(root)).get((paper, study))
+    found = [
+        folder
+        for folder in runs_in(root)
+        if (folder.spec.paper, folder.spec.study) == (paper, study)
+    ]
+    return _latest(found).get((paper, study))
 
 
 def latest_runs(root: Path | str) -> list[RunFolder]:

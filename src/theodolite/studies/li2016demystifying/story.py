@@ -45,10 +45,7 @@ STORY = (
             Finding("weight_norms_cifar/deeper-smaller-at-the-end", ("exponent",)),
             Finding("weight_norms_cifar/training-ends-around-zero"),
             Finding("weight_norms/norms-fall-with-depth"),
-            Finding(
-                "weight_norms/norms-vanish",
-                ("linear: exponent over", "relu: exponent over", "theorem 1"),
-            ),
+            Finding("weight_norms/training-ends-around-zero"),
             Finding("weight_norms/linear-optimum-is-singular"),
         ),
     ),

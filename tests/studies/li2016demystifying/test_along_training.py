@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-
-from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
-from theodolite.core import Blueprint, Rows, condition_of
-from theodolite.networks import draw_weights
-from theodolite.studies.li2016demystifying.along_training import KINDS
 from theodolite.studies.li2016demystifying.along_training_levels import gaps, levels
 from theodolite.studies.li2016demystifying.along_training_states import (
     States,
     onto_levels,
 )
 from theodolite.studies.li2016demystifying.whitened import whitened
+
+from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
+from theodolite.core import Blueprint, Rows, condition_of
+from theodolite.networks import draw_weights
+from theodolite.studies.li2016demystifying.along_training import KINDS
 from theodolite.theory import linear_hessian, moments
 from theodolite.training import AtLosses, Probe, train_grid
 

@@ -1,147 +1,192 @@
-"""Figures 5 and 6: verdicts, that each could have been another, reference values."""
+"""Figures 5 and 6: what is said of them, and worlds in which each verdict turns."""
 
 import numpy as np
 import pytest
-from theodolite.studies.li2016demystifying.along_training_levels import gaps, levels
-from theodolite.studies.li2016demystifying.along_training_states import (
-    States,
-    onto_levels,
-)
-from theodolite.studies.li2016demystifying.whitened import whitened
 
-from tests.studies.worlds import altered, check_world, const, first, rows_of, shift
-from theodolite.core import Blueprint, Rows, condition_of
+from tests.studies.worlds import (
+    altered,
+    check_all_turn,
+    check_errors,
+    check_verdicts,
+    check_world,
+    claim_of,
+    const,
+    first,
+    rows_of,
+    scale,
+    shift,
+)
+from theodolite.core import Blueprint, Roads, Rows, condition_of
 from theodolite.networks import draw_weights
-from theodolite.studies.li2016demystifying.along_training import KINDS
+from theodolite.studies import find
+from theodolite.studies.li2016demystifying.along_training.config import KINDS
+from theodolite.studies.li2016demystifying.along_training.levels import onto_levels
+from theodolite.studies.li2016demystifying.along_training.measure import States
+from theodolite.studies.li2016demystifying.along_training.meet import read_state
+from theodolite.studies.li2016demystifying.along_training.tables import at_levels, late
+from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import linear_hessian, moments
 from theodolite.training import AtLosses, Probe, train_grid
 
-# SMOKE is shallow, where curves cross that do not at depth 16.
-OUTCOMES = {
+STUDY = "along_training"
+# SMOKE is shallow, where curves cross that do not at depth 16, with two networks.
+VERDICTS = {
     "better-at-every-loss": "UNDECIDED",
-    "better-at-another-depth": "UNDECIDED",
-    "condition-numbers-meet": "FAILS",
+    "condition-numbers-meet": "UNDECIDED",
+    "ratio-diverges": ("FAILS", "HOLDS"),
+    "one-shortcut-like-orthogonal": "UNDECIDED",
     "index-always-smaller": "UNDECIDED",
+    "gradient-peaks-as-index-drops": "UNDECIDED",
+    "better-at-another-depth": "FAILS",
 }
 
 
-@pytest.fixture(scope="module")
-def smoke(smoke_root):
-    return rows_of(smoke_root, "along_training")
-
-
-def claim_named(study, name):
-    return next(claim for claim in study.claims if claim.name == name)
-
-
-def test_verdicts_at_smoke(smoke):
-    study, predicted, measured = smoke
-    found = {c.name: c.check(predicted, measured).outcome for c in study.claims}
-    assert found == {c.name: OUTCOMES.get(c.name, "HOLDS") for c in study.claims}
-
-
 def nearly(value):
-    return lambda row: value * (1 + 1e-4 * row["trial"])
+    return lambda row: value * (1 + 1e-6 * row["trial"])
 
 
 TWO, ORTHOGONAL = {"kind": "two_shortcut"}, {"kind": "orthogonal"}
+LEVELS = {"task": "levels"}
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
-    ("better-at-every-loss", "m", "ratio", TWO, nearly(1.0)),
-    ("better-at-every-loss", "m", "ratio", TWO, nearly(1e90)),
-    ("better-at-another-depth", "m", "ratio", {**TWO, "depth": 4}, nearly(1.0)),
-    ("better-most-at-large-loss", "m", "ratio", {**TWO, "fraction": 0.6}, nearly(1e3)),
-    ("condition-numbers-meet", "m", "ratio", {"task": "levels"}, nearly(100.0)),
-    ("ratio-diverges", "m", "ratio", TWO, const(100.0)),
-    ("ratio-diverges", "m", "ratio", ORTHOGONAL, const(100.0)),
+    ("better-at-every-loss", "m", "ratio", TWO, scale(1e90)),
+    ("better-most-at-large-loss", "m", "ratio", {**TWO, "fraction": 0.6}, scale(1e9)),
+    ("condition-numbers-meet", "m", "ratio", {**TWO, **LEVELS}, scale(1e9)),
+    ("ratio-diverges", "m", "ratio", TWO, nearly(1e12)),
+    ("ratio-diverges", "m", "ratio", ORTHOGONAL, nearly(1e12)),
+    ("ratio-diverges", "m", "ratio", LEVELS, nearly(1e12)),
     ("ratio-diverges", "m", "optimum_rank", {}, first(shift(1.0))),
     ("ratio-diverges", "m", "optimum_small", {}, first(const(0.1))),
-    ("one-shortcut-like-orthogonal", "m", "ratio",
-     {"kind": "one_shortcut", "fraction": 0.6}, lambda row: 4 * row["value"]),
-    ("one-shortcut-like-orthogonal", "m", "ratio", {}, nearly(100.0)),
-    ("index-always-smaller", "m", "index", TWO, nearly(0.2)),
-    # Two networks and many looks: only a huge gap is sure.
-    ("index-always-smaller", "m", "index", {**TWO, "fraction": 0.6}, nearly(60.0)),
-    ("index-starts-at-half", "p", "index", {}, first(const(0.4))),
-    ("index-starts-at-half", "m", "first_index", {"depth": 2}, const(0.6)),
-    ("index-starts-at-half", "m", "index", {**TWO, "step": 0}, const(0.4)),
-    ("index-drops-first", "m", "index", {**TWO, "task": "levels"}, const(0.5)),
-    ("index-drops-first", "m", "index", {**TWO, "fraction": 0.003}, const(0.1)),
+    ("one-shortcut-like-orthogonal", "m", "ratio", {"kind": "one_shortcut"},
+     scale(1e9)),
+    ("index-always-smaller", "m", "index", {**TWO, **LEVELS}, nearly(0.2)),
+    ("index-always-smaller", "m", "index", {**TWO, **LEVELS}, nearly(0.9)),
+    ("index-drops-first", "m", "index", {**TWO, **LEVELS}, nearly(0.5)),
+    ("index-drops-first", "m", "index", {**TWO, "fraction": 0.003}, nearly(0.1)),
     ("gradient-peaks-as-index-drops", "m", "gradient", {"task": "run"},
      lambda row: row["step"]),
     ("gradient-peaks-as-index-drops", "m", "gradient", {"task": "run"},
-     lambda row: -row["step"]),
+     lambda row: -abs(row["step"] - 5)),
     ("towards-negative-curvature", "m", "curvature", {"task": "run"}, const(1.0)),
-    ("towards-negative-curvature", "m", "gradient", {"task": "run"},
-     lambda row: row["step"]),
+    ("index-starts-at-half", "p", "index", {}, first(const(0.4))),
+    ("index-starts-at-half", "m", "first_index", {"depth": 2}, nearly(0.6)),
+    ("index-starts-at-half", "m", "index", {**TWO, "step": 0}, nearly(0.4)),
+    ("better-at-another-depth", "m", "ratio", {**TWO, "depth": 4}, nearly(1.0)),
 ]  # fmt: skip
+
+
+def test_verdicts_at_smoke(smoke_root):
+    check_verdicts(smoke_root, STUDY, VERDICTS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_every_claim_has_a_world():
+    check_all_turn(STUDY, WORLDS)
 
 
 @pytest.mark.parametrize(
     "world", WORLDS, ids=[f"{w[0]}-{i}" for i, w in enumerate(WORLDS)]
 )
 def test_each_verdict_turns_in_another_world(world, smoke_root):
-    check_world(smoke_root, "along_training", world)
-
-
-def test_single_runs_that_cross_are_counted(smoke):
-    study, predicted, measured = smoke
-    check = claim_named(study, "better-at-every-loss").check
-    name = "2-shortcut runs above their orthogonal twin at some loss"
-    assert check(predicted, measured).numbers[name] == 2
-    below = altered(measured, "ratio", nearly(1.0), **TWO)
-    assert check(predicted, below).numbers[name] == 0
-    one = altered(below, "ratio", const(1e9), **TWO, trial=1, fraction=0.2)
-    assert check(predicted, one).numbers[name] == 1
+    check_world(smoke_root, STUDY, world)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["better-at-every-loss", "better-at-another-depth", "index-always-smaller",
-     "better-most-at-large-loss", "index-starts-at-half", "index-drops-first",
-     "one-shortcut-like-orthogonal"],
-)  # fmt: skip
-def test_one_network_decides_nothing(name, smoke):
-    study, predicted, measured = smoke
-    verdict = claim_named(study, name).check(predicted, measured.where(trial=0))
-    assert verdict.outcome == "UNDECIDED"
+    [claim.name for claim in find(STUDY).study.claims if claim.name != "ratio-diverges"]
+    + ["ratio-diverges"],
+)
+def test_one_network_decides_nothing(name, smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    alone = Roads(roads.predicted, roads.measured.where(trial=0))
+    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
 
 
-def test_moments_meet_double_backward_along_training(smoke):
-    _, _, measured = smoke
-    gaps = measured.where(quantity="moments_gap")
+def committed():
+    study = find(STUDY).study
+    roads = study.committed.run.roads(Rows())
+    assert roads is not None
+    return study, roads
+
+
+class TestCommittedRun:
+    """What the reading of the long run found, and must not be lost again."""
+
+    def test_an_index_of_unresolved_eigenvalues_refutes_nothing(self):
+        """Xavier networks' gap is -0.013, with rows that are open by 0.018."""
+        study, roads = committed()
+        claim = claim_of(study, "index-always-smaller")
+        found = claim.rule(roads)
+        assert found.outcome == "UNDECIDED"
+        assert "more networks alone would not decide it" in found.judged.because
+        sure = Rows(
+            {**row, "error": 0.0} if row["quantity"] == "index" else row
+            for row in roads.measured
+        )
+        assert claim.rule(Roads(roads.predicted, sure)).outcome == "FAILS"
+
+    def test_condition_numbers_meet_however_levels_are_spaced(self):
+        study, roads = committed()
+        claim = claim_of(study, "condition-numbers-meet")
+        assert claim.rule(roads).outcome == "HOLDS"
+        value = claim.rule(roads).judged.deciding.quantity.value
+        fewer = roads.measured.where(
+            lambda row: row.get("fraction") not in (0.007, 0.003, 0.0015)
+        )
+        found = claim.rule(Roads(roads.predicted, fewer))
+        assert found.outcome == "HOLDS"
+        assert found.judged.deciding.quantity.value == pytest.approx(value, abs=0.1)
+
+    def test_minimisers_are_not_alike(self):
+        study, roads = committed()
+        found = claim_of(study, "ratio-diverges").rule(roads)
+        assert found.confirmed
+
+    def test_the_gradient_peaks_while_the_index_drops(self):
+        study, roads = committed()
+        assert len(roads.measured.where(task="run").levels("trial")) >= 2
+        claim = claim_of(study, "gradient-peaks-as-index-drops")
+        assert claim.rule(roads).outcome == "HOLDS"
+
+
+def test_moments_meet_double_backward_along_training(smoke_root):
+    _, roads = rows_of(smoke_root, STUDY)
+    gaps = roads.measured.where(quantity="moments_gap")
     assert {row["kind"] for row in gaps} == set(KINDS)
     assert len(gaps) > 20
     assert gaps.values().max() < 1e-10
 
 
-def test_the_first_network_is_measured_and_others_are_not(smoke):
-    _, _, measured = smoke
-    starts = measured.where(task="levels", quantity="largest", step=0)
-    for row in starts:
-        road = "double backward" if row["trial"] == 0 else "second moments"
-        assert row["method"] == f"dense, {road}"
+def test_the_first_network_is_measured_and_others_are_not(smoke_root):
+    _, roads = rows_of(smoke_root, STUDY)
+    for row in roads.measured.where(task="levels", quantity="largest", step=0):
+        road = "dense, double backward" if row["trial"] == 0 else "second moments"
+        assert row["method"] == road
 
 
-def test_every_row_carries_its_error(smoke):
-    _, predicted, measured = smoke
-    for row in [*predicted, *measured]:
-        assert row.get("error") is not None, row
-
-
-def test_runs_are_paired_by_seed_and_half_of_them_suffice():
+def test_levels_that_half_of_the_runs_pass_are_kept():
     rows = Rows(
-        {"task": "levels", "quantity": "ratio", "kind": kind, "depth": 4,
-         "trial": trial, "fraction": fraction, "loss": 1.0, "value": value}
-        for kind, trial, fraction, value in (
-            ("two_shortcut", 0, 0.5, 1.0), ("two_shortcut", 1, 0.5, 10.0),
-            ("two_shortcut", 2, 0.5, 5.0), ("two_shortcut", 2, 0.1, 5.0),
-            ("orthogonal", 1, 0.5, 1000.0), ("orthogonal", 0, 0.5, 100.0),
+        {"task": task, "quantity": "ratio", "kind": "two_shortcut", "depth": 4,
+         "trial": trial, "fraction": fraction, "loss": 1.0, "value": 1.0}
+        for task, trial, fraction in (
+            ("run", 0, None), ("levels", 0, 0.5), ("levels", 1, 0.5),
+            ("levels", 2, 0.5), ("levels", 2, 0.1),
         )
     )  # fmt: skip
-    assert list(levels(rows, "ratio", "two_shortcut", 4)) == [0.5]
-    ((loss, gap),) = gaps(rows, "ratio", 4, "orthogonal").values()
-    assert (loss, gap.mean, gap.std, gap.n) == (1.0, 2.0, 0.0, 2)
+    assert at_levels(0)(rows).levels("fraction") == [0.5]
+    assert not len(at_levels(1)(rows))
+
+
+def test_late_ratios_are_means_over_the_logarithm_of_the_loss(smoke_root):
+    _, roads = rows_of(smoke_root, STUDY)
+    made = altered(
+        roads.measured, "ratio", lambda row: 1 / row["fraction"], task="levels"
+    )
+    wanted = -(np.log10(0.01) + np.log10(0.003)) / 2
+    assert late(made).values() == pytest.approx(wanted)
 
 
 class TestInterpolation:
@@ -182,8 +227,8 @@ class TestReferenceValues:
     def test_depth_12(self, kind, rate, seed, wanted):
         data = whitened("mnist5k", 10)
         plan = Blueprint(width=10, depth=12, **KINDS[kind])
-        states = States(plan, moments(*data), by_network=False)
-        grid = train_grid(
+        states = States()
+        train_grid(
             plan,
             data,
             {"seed": [seed], "lr": [rate]},
@@ -191,8 +236,11 @@ class TestReferenceValues:
             probes=[Probe("state", states, AtLosses([0.40, 0.37]))],
             jobs=0,
         )
-        found = (grid.probed(f"state/{name}").values() for name in ("largest", "small"))
-        assert np.divide(*found) == pytest.approx(wanted, rel=2e-3)
+        ratios = []
+        for state in states.found:
+            rows = Rows(read_state(plan, state.weights, moments(*data)))
+            ratios.append(rows.value(quantity="largest") / rows.value(quantity="small"))
+        assert ratios == pytest.approx(wanted, rel=2e-3)
 
     def test_index_of_shallow_plain_networks(self):
         data = moments(*whitened("mnist5k", 10))

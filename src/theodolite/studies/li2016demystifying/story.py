@@ -107,9 +107,10 @@ STORY = (
         (
             Finding("along_training/better-at-every-loss"),
             Finding("along_training/better-at-another-depth"),
+            Finding("along_training/condition-numbers-meet"),
             Finding("along_training/ratio-diverges"),
             Finding("along_training/index-always-smaller"),
-            Finding("along_training/gradient-peaks-as-index-drops", ("step",)),
+            Finding("along_training/gradient-peaks-as-index-drops"),
         ),
     ),
     Chapter(

@@ -1,174 +1,107 @@
-"""What figure 5 and the prose around it claim, judged from rows."""
-
-from itertools import pairwise
-
-import numpy as np
+"""What figure 5 and the prose around it claim, and training like orthogonal weights."""
 
 from theodolite.core import (
+    Choice,
     Claim,
-    Estimate,
     Kind,
-    Number,
+    Quantity,
+    Region,
+    Roads,
     Rows,
-    Verdict,
-    estimate,
-    holds_if,
-    undecided,
+    Select,
+    Test,
+    above,
+    against,
+    alike,
+    below,
+    each,
+    equivalent,
+    every,
+    inside,
+    known,
+    largest,
+    measured,
+    ordered,
+    slope_difference,
+    somewhere,
+    trend,
 )
-from theodolite.studies.li2016demystifying import along_training_index
-from theodolite.studies.li2016demystifying.along_training_levels import (
-    always_less,
-    depths_of,
-    gaps,
-    levels,
-    number,
-    sure,
+from theodolite.studies.li2016demystifying.along_training import index_claims
+from theodolite.studies.li2016demystifying.along_training.config import PAIR
+from theodolite.studies.li2016demystifying.along_training.tables import (
+    NEAR,
+    at_levels,
+    late,
 )
-from theodolite.studies.li2016demystifying.judging import ALONE, largest
+from theodolite.studies.li2016demystifying.shared.narrowing import narrowed
 
-# Decades within which two condition numbers count as alike: a factor of three.
-ALIKE = 0.5
-
-
-def _always_better(predicted: Rows, measured: Rows) -> Verdict:
-    return always_less(
-        measured,
-        "ratio",
-        depths_of(measured)[0],
-        holds="at every level of the loss 2-shortcut networks are better conditioned "
-        "than plain ones",
-        fails="at some level of the loss 2-shortcut networks are worse conditioned",
-    )
-
-
-def _elsewhere(predicted: Rows, measured: Rows) -> Verdict:
-    return always_less(
-        measured,
-        "ratio",
-        depths_of(measured)[1],
-        holds="at this depth, too, 2-shortcut networks are better conditioned at every "
-        "level of the loss",
-        fails="at this depth 2-shortcut networks are worse conditioned at some level "
-        "of the loss",
-    )
+FACTOR_THREE = alike(0.5, "a factor of three; they start a factor of 30 apart")
+APART = above(0.5, source="ours", why="the margin of what counts as similar")
+LEVEL = alike(0.1, "a quarter for each factor of ten in the excess loss")
+GROWING = below(-0.1, source="ours", why="the margin of what counts as similar")
+ZERO = below(1e-9, source="rounding", why="two inverses at the optimum")
+HALF = Choice(
+    what="levels that at least half of a kind's runs pass",
+    why="networks start at different losses, and some end early",
+)
+LATE = Choice(
+    what=f"excess losses from {NEAR:g} of that at zero weights down",
+    why="the prose speaks of what the curves evolve to, and of points near minimisers",
+)
 
 
-def _large_loss(predicted: Rows, measured: Rows) -> Verdict:
-    found = list(gaps(measured, "ratio", depths_of(measured)[0], "orthogonal").values())
-    (_, first), rest = found[0], found[1:]
-    loss, most = max(rest, key=lambda pair: pair[1].mean)
-    numbers: dict[str, Number | float] = {
-        f"log10 advantage at loss {found[0][0]:.3g}": number(first),
-        f"largest later one, at loss {loss:.3g}": number(most),
-    }
-    error = float(np.hypot(first.stderr, most.stderr))
-    if not abs(first.mean - most.mean) > error * sure(first.n):
-        return undecided("the spread over networks is as large as the gap", numbers)
-    return holds_if(
-        first.mean > most.mean,
-        numbers,
-        holds="the advantage in condition number is largest while the loss is",
-        fails="the advantage is largest at a lower loss",
-    )
+def ratio(kind: str) -> Select:
+    """Select condition numbers of a kind, of the rows at hand."""
+    return measured("ratio", kind=kind)
 
 
-def _tail(measured: Rows, kind: str) -> list[tuple[float, Estimate]]:
-    found = levels(measured, "ratio", kind, depths_of(measured)[0]).values()
-    return [(r.values("loss")[0], estimate(np.log10(r.values()))) for r in found]
+def better_than(kind: str) -> Test:
+    """Judge whether 2-shortcut networks are better conditioned at every level."""
+
+    def at(fraction: float) -> Test:
+        mine, theirs = (ratio(k).at(fraction=fraction) for k in ("two_shortcut", kind))
+        return ordered(mine, theirs, log=True, paired=False)
+
+    return each("fraction", ratio(kind), at)
 
 
-def _meet(predicted: Rows, measured: Rows) -> Verdict:
-    numbers: dict[str, Number | float] = {}
-    rise, ends = 0.0, []
-    for kind in ("two_shortcut", "orthogonal"):
-        (_, before), (loss, last) = _tail(measured, kind)[-2:]
-        numbers[f"log10 ratio at loss {loss:.3g}, {kind}"] = number(last)
-        numbers[f"its rise since the level before, {kind}"] = last.mean - before.mean
-        rise = max(rise, last.mean - before.mean)
-        ends.append(last.mean)
-    return holds_if(
-        rise < ALIKE and abs(ends[0] - ends[1]) < ALIKE,
-        numbers,
-        holds="the condition numbers level off at one value",
-        fails="the condition numbers do not settle at one value: one still grows by "
-        "more than a factor of three from the last level but one to the last, or they "
-        "end that far apart",
-    )
+def _more_at_large(kind: str) -> Test:
+    name = f"log10 ratio of {kind} less 2-shortcut, rise with log10 of the excess loss"
+    gap = slope_difference(ratio(kind), ratio("two_shortcut"), "fraction", name=name)
+    return inside(gap, above(0))
 
 
-def _diverges(predicted: Rows, measured: Rows) -> Verdict:
-    numbers: dict[str, Number | float] = {}
-    grows = True
-    for kind in ("two_shortcut", "orthogonal"):
-        logs = _tail(measured, kind)[-3:]
-        grows &= all(b.mean > a.mean for (_, a), (_, b) in pairwise(logs))
-        for loss, found in logs:
-            numbers[f"log10 ratio at loss {loss:.3g}, {kind}"] = number(found)
-    bound = predicted.value(quantity="rank_at_optimum")
-    rank = largest(measured, "optimum_rank")
-    small = largest(measured, "optimum_small")
-    least = min(measured.where(quantity="optimum_rank").column("parameters"))
-    numbers |= {
-        "largest rank of the Hessian at an optimum": rank,
-        "bound on it, the square of the width": bound,
-        "fewest parameters": least,
-        "10th percentile over largest at an optimum": small,
-        "largest excess loss there": largest(measured, "optimum_excess"),
-    }
-    return holds_if(
-        grows and rank.value <= bound < 0.9 * least and small.value < 1e-9,
-        numbers,
-        holds="the ratio grows towards the optimum, where the Hessian has rank at most "
-        "the square of the width and the 10th percentile is zero",
-        fails="the ratio levels off, or the Hessian at an optimum has full rank",
-    )
+def _close(rows: Rows) -> Rows:
+    return rows.where(lambda row: row["fraction"] <= NEAR)
 
 
-def _like_orthogonal(predicted: Rows, measured: Rows) -> Verdict:
-    depth = depths_of(measured)[0]
-    numbers: dict[str, Number | float] = {}
-    worst = least = rival = 0.0
-    for kind in ("one_shortcut", "two_shortcut"):
-        mine = levels(measured, "ratio", kind, depth)
-        theirs = levels(measured, "ratio", "orthogonal", depth)
-        apart = {
-            f: _decades(mine[f], theirs[f])
-            for f in sorted(mine.keys() & theirs.keys(), reverse=True)
-        }
-        if kind == "one_shortcut":
-            for f, gap in apart.items():
-                loss = mine[f].values("loss")[0]
-                numbers[f"decades from orthogonal at loss {loss:.3g}"] = gap
-            worst = max(gap.value for gap in apart.values())
-            least = max(gap.value - 2 * (gap.error or 0.0) for gap in apart.values())
-        else:
-            rival = max(gap.value for gap in apart.values())
-            numbers["most decades of 2-shortcut from orthogonal"] = rival
-    if any(gap.error is None for gap in numbers.values() if isinstance(gap, Number)):
-        return undecided(ALONE, numbers)
-    if worst >= ALIKE > least:
-        return undecided(
-            "1-shortcut networks leave the orthogonal ones by more than a factor of "
-            "three at some loss, but within two standard errors of it",
-            numbers,
-        )
-    return holds_if(
-        worst < ALIKE < rival,
-        numbers,
-        holds="1-shortcut networks have the condition numbers of orthogonal ones, "
-        "within a factor of three, along the whole of training",
-        fails="1-shortcut networks leave the orthogonal ones by more than a factor of "
-        "three on the way"
-        if worst >= ALIKE
-        else "2-shortcut networks are within a factor of three of orthogonal ones, too",
-    )
+def _towards(kind: str, region: Region) -> Test:
+    """Judge the slope of the ratio over the excess loss, near a minimiser."""
+    near = ratio(kind).keeping(_close)
+    return trend(near, over="fraction", slope_in=region, points=2)
 
 
-def _decades(first: Rows, second: Rows) -> Number:
-    """Return how far apart two kinds are, with its error over networks."""
-    a, b = (estimate(np.log10(rows.values())) for rows in (first, second))
-    error = float(np.hypot(a.stderr, b.stderr)) if min(a.n, b.n) > 1 else None
-    return Number(abs(a.mean - b.mean), error)
+def _rank_room(roads: Roads) -> Quantity:
+    bound = roads.predicted.value(quantity="rank_at_optimum")
+    rank = max(roads.measured.where(quantity="optimum_rank").values(), default=bound)
+    name = "largest rank at an optimum less the square of the width"
+    return known(name, float(rank) - bound)
+
+
+def _like(first: str, second: str) -> Test:
+    def at(fraction: float) -> Test:
+        pair = (ratio(k).at(fraction=fraction) for k in (first, second))
+        return equivalent(*pair, margin=FACTOR_THREE, log=True, paired=False)
+
+    return each("fraction", ratio(first), at)
+
+
+def _unlike(first: str, second: str) -> Test:
+    def at(fraction: float) -> Test:
+        low, high = (ratio(k).at(fraction=fraction) for k in (first, second))
+        return ordered(low, high, by=APART, log=True, paired=False)
+
+    return somewhere("fraction", ratio(first), at)
 
 
 CLAIMS = (
@@ -179,51 +112,64 @@ CLAIMS = (
             "At depth 16 the condition number of 2-shortcut networks is smaller than "
             "that of plain ones at every loss."
         ),
-        check=_always_better,
-        rival="curves that cross",
-    ),
-    Claim(
-        name="better-at-another-depth",
-        place="Figure 5, section 5.2, at another depth",
-        statement=(
-            "The same holds at a depth that the paper does not show: 2-shortcut "
-            "networks are better conditioned at every loss."
+        test=narrowed(
+            at_levels(0), every(better_than("orthogonal"), better_than("xavier"))
         ),
-        check=_elsewhere,
-        rival="curves that cross at low loss",
+        rival="curves that cross",
+        choices=(HALF,),
     ),
     Claim(
         name="better-most-at-large-loss",
         place="Figure 5, section 5.2",
-        statement="The advantage is largest when the loss is large.",
-        check=_large_loss,
+        statement="The advantage is larger when the loss is large.",
+        test=narrowed(
+            at_levels(0),
+            every(_more_at_large("orthogonal"), _more_at_large("xavier")),
+        ),
         rival="an advantage that is larger near the optimum",
+        choices=(HALF,),
     ),
     Claim(
         name="condition-numbers-meet",
         place="Figure 5, section 5.2",
         statement=(
-            "Condition numbers of orthogonal and 2-shortcut networks evolve to the "
-            "same value, since minimisers have similar condition numbers."
+            "Condition numbers of orthogonal and 2-shortcut networks roughly evolve "
+            "to the same value."
         ),
-        check=_meet,
-        rival="ratios that grow without bound",
+        test=narrowed(
+            late,
+            equivalent(
+                *(measured("late_ratio", kind=kind) for kind in PAIR),
+                margin=FACTOR_THREE,
+                paired=False,
+                name="mean log10 ratio near the minimum, 2-shortcut less orthogonal",
+            ),
+        ),
+        rival="condition numbers that stay apart as they start",
+        choices=(LATE,),
     ),
     Claim(
         name="ratio-diverges",
         place="Figure 5, section 5.2",
         kind=Kind.ERRATUM,
         statement=(
-            "At a minimiser of a linear network the Hessian is $J^T J$ with at most "
-            "$d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0 and "
-            "the ratio diverges as the loss goes to its optimum, for every kind."
+            "They meet because minimisers, and all points near them, have similar "
+            "condition numbers."
         ),
         printed="minimisers, and any point near them, have similar condition numbers",
         corrected=(
+            "at a minimiser of a linear network the Hessian is $J^T J$ with at most "
+            "$d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0, and "
             "$|\\lambda|_{\\max}/|\\lambda|_{(0.1)} \\to \\infty$ for $L \\geq 2$"
         ),
-        check=_diverges,
+        test=narrowed(at_levels(0), every(*(_towards(kind, LEVEL) for kind in PAIR))),
+        corrected_test=every(
+            narrowed(at_levels(0), every(*(_towards(kind, GROWING) for kind in PAIR))),
+            inside(_rank_room, below(0.5, source="rounding", why="a count")),
+            inside(largest(measured("optimum_small")), ZERO),
+        ),
         rival="a ratio that levels off",
+        choices=(LATE,),
     ),
     Claim(
         name="one-shortcut-like-orthogonal",
@@ -232,8 +178,32 @@ CLAIMS = (
             "The training dynamics of 1-shortcut networks are similar to those of "
             "linear networks with orthogonal initialisation."
         ),
-        check=_like_orthogonal,
-        rival="condition numbers apart by more than a factor of three",
+        test=narrowed(
+            at_levels(0),
+            against(
+                _like("one_shortcut", "orthogonal"),
+                _unlike("two_shortcut", "orthogonal"),
+            ),
+        ),
+        rival="condition numbers as far apart as those of 2-shortcut networks",
+        choices=(
+            Choice(
+                what="dynamics are compared by condition numbers at equal loss",
+                why="the paper shows none for 1-shortcut networks",
+            ),
+        ),
     ),
-    *along_training_index.CLAIMS,
+    *index_claims.CLAIMS,
+    Claim(
+        name="better-at-another-depth",
+        place="Figure 5, section 5.2, at another depth",
+        kind=Kind.BEYOND,
+        statement=(
+            "The same holds at a depth that the paper does not show: 2-shortcut "
+            "networks are better conditioned than orthogonal ones at every loss."
+        ),
+        test=narrowed(at_levels(1), better_than("orthogonal")),
+        rival="curves that cross at low loss",
+        choices=(HALF,),
+    ),
 )

@@ -1,135 +1,209 @@
-"""Numbers at common levels of the loss, and how they are judged over networks."""
+"""Numbers at common levels of the loss and along single runs, by network."""
+
+from collections.abc import Callable
 
 import numpy as np
 
-from theodolite.core import (
-    Estimate,
-    Number,
-    Rows,
-    Verdict,
-    estimate,
-    holds_if,
-    undecided,
-)
-from theodolite.studies.li2016demystifying.judging import ALONE
+from theodolite.core import Roads, Row, Rows, points
 
-# Confidence, two-sided, beyond which a mean over networks counts; with so few networks
-# Student's distribution is needed.
-LEVEL = 0.95
-
-
-def levels(measured: Rows, quantity: str, kind: str, depth: int) -> dict[float, Rows]:
-    """Return a quantity's rows at each level that half of a kind's runs passed.
-
-    Runs that start below a level, or end above it, have no row there.
-    """
-    rows = measured.where(task="levels", quantity=quantity, kind=kind, depth=depth)
-    rows = rows.where(lambda row: row.get("fraction") is not None)
-    runs = len(measured.where(task="levels", kind=kind, depth=depth).levels("trial"))
-    found = {f: rows.where(fraction=f) for f in rows.levels("fraction")[::-1]}
-    return {f: here for f, here in found.items() if 2 * len(here) >= runs}
+# "The beginning" ends where this fraction of the excess loss is left.
+BEGINNING = 0.2
+# Levels from this fraction of the excess loss down are near a minimiser.
+NEAR = 0.01
+# The index is dropping from this share of its drop to all but this share.
+TENTH = 0.1
 
 
 def depths_of(measured: Rows) -> list[int]:
-    """Return the paper's depth, which alone has a run of its own, then the others."""
+    """Return the paper's depth, which alone has single runs, then the others."""
     first = measured.where(task="run").levels("depth")
     every = measured.where(task="levels").levels("depth")
     return [*first, *(depth for depth in every if depth not in first)]
 
 
-def _gap(first: Rows, second: Rows, *, log: bool) -> Estimate:
-    """Return first minus second over the networks that both have."""
-    both = sorted({*first.levels("trial")} & {*second.levels("trial")})
-    a, b = (
-        np.array([rows.value(trial=trial) for trial in both])
-        for rows in (first, second)
+def at_levels(which: int) -> Callable[[Rows], Rows]:
+    """Return what keeps the rows at levels of one of the depths.
+
+    Runs that start below a level, or end above it, have no row there; levels that
+    fewer than half of a kind's runs passed are left out.
+    """
+
+    def keep(measured: Rows) -> Rows:
+        depths = depths_of(measured)
+        if len(depths) <= which:
+            return Rows()
+        rows = measured.where(task="levels", depth=depths[which])
+        return _passed(rows)
+
+    return keep
+
+
+def _passed(rows: Rows) -> Rows:
+    runs = {kind: len(rows.where(kind=kind).levels("trial"))
+            for kind in rows.levels("kind")}  # fmt: skip
+    found = rows.where(lambda row: row.get("fraction") is not None)
+    count: dict[tuple, int] = {}
+    for row in found:
+        key = row["quantity"], row["kind"], row["fraction"]
+        count[key] = count.get(key, 0) + 1
+    return found.where(
+        lambda row: (
+            2 * count[row["quantity"], row["kind"], row["fraction"]]
+            >= runs[row["kind"]]
+        )
     )
-    return estimate(np.log10(a) - np.log10(b) if log else a - b)
 
 
-def gaps(
-    measured: Rows, quantity: str, depth: int, other: str
-) -> dict[float, tuple[float, Estimate]]:
-    """Return, by level, the loss and by how much another kind exceeds 2-shortcut."""
-    mine = levels(measured, quantity, "two_shortcut", depth)
-    theirs = levels(measured, quantity, other, depth)
-    log = quantity == "ratio"
+def late(measured: Rows) -> Rows:
+    """Return each network's mean logarithm of the ratio near a minimiser.
+
+    It is a mean over the logarithm of the excess loss, so that the spacing of levels
+    does not count. Networks that lack a level are left out.
+    """
+    rows = at_levels(0)(measured).where(quantity="ratio")
+    rows = rows.where(lambda row: row["fraction"] <= NEAR)
+    levels = rows.levels("fraction")
+    found: list[Row] = []
+    for kind in rows.levels("kind"):
+        for trial in rows.where(kind=kind).levels("trial"):
+            mine = rows.where(kind=kind, trial=trial)
+            if mine.levels("fraction") == levels and len(levels) > 1:
+                found.append({**_mean_log(mine), "kind": kind, "trial": trial})
+    return Rows(found)
+
+
+def _mean_log(rows: Rows) -> Row:
+    order = np.argsort(rows.values("fraction"))
+    x = np.log10(rows.values("fraction")[order])
+    value, error = rows.values()[order], rows.values("error")[order]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log10(value)
+        bounds = np.where(error < value, -np.log10(1 - error / value), np.inf)
+    width = x[-1] - x[0]
     return {
-        f: (mine[f].values("loss")[0], _gap(theirs[f], mine[f], log=log))
-        for f in mine
-        if f in theirs and {*mine[f].levels("trial")} & {*theirs[f].levels("trial")}
+        "quantity": "late_ratio",
+        "value": float(np.trapezoid(logs, x) / width),
+        "error": float(np.trapezoid(bounds, x) / width),
     }
 
 
-def number(found: Estimate) -> Number:
-    """Return a mean with its standard error."""
-    return Number(found.mean, found.stderr)
+def drops(measured: Rows) -> Rows:
+    """Return by how much each 2-shortcut network's index falls, early and later."""
+    rows = measured.where(
+        task="levels", kind="two_shortcut", depth=depths_of(measured)[0]
+    ).where(quantity="index")
+    found: list[Row] = []
+    for trial in rows.levels("trial"):
+        mine = sorted(rows.where(trial=trial), key=lambda row: -row["loss"])
+        start, later = mine[0], [r for r in mine if r.get("fraction") is not None]
+        after = [row for row in later if row["fraction"] <= BEGINNING]
+        if start.get("step") != 0 or not after:
+            continue
+        lowest = min(after, key=lambda row: row["value"])
+        for name, a, b in (
+            ("early_drop", start, after[0]),
+            ("later_drop", after[0], lowest),
+        ):
+            found.append(
+                {
+                    "quantity": name,
+                    "trial": trial,
+                    "value": a["value"] - b["value"],
+                    "error": a["error"] + b["error"],
+                }
+            )
+    return Rows(found)
 
 
-def sure(n: int, looks: int = 1) -> float:
-    """Return how many standard errors of n networks a mean must be from zero.
+def peaks(measured: Rows) -> Rows:
+    """Return when each single run's gradient peaks, beside the drop of its index.
 
-    Args:
-        n: Networks.
-        looks: Means of which the most extreme is taken (Bonferroni).
+    Steps between Hessians are the resolution of all three.
     """
-    from scipy.stats import t
-
-    chance = (1 - LEVEL) / 2 / looks
-    return float(t.ppf(1 - chance, n - 1)) if n > 1 else float("inf")
-
-
-def always_less(
-    measured: Rows, quantity: str, depth: int, *, holds: str, fails: str
-) -> Verdict:
-    """Judge whether 2-shortcut networks are below plain ones at every level.
-
-    It holds if they are at each, and fails if they are above at one of them by more
-    than the most extreme of so many levels would be by chance. Plain networks of which
-    there is one only are shown and do not count.
-    """
-    unit = "log10 ratio" if quantity == "ratio" else quantity
-    numbers: dict[str, Number | float] = {}
-    found: list[Estimate] = []
-    for other in ("orthogonal", "xavier"):
-        for loss, gap in gaps(measured, quantity, depth, other).values():
-            name = f"{unit}, {other} less 2-shortcut, at loss {loss:.3g}"
-            numbers[name] = number(gap) if gap.n > 1 else gap.mean
-            if gap.n > 1:
-                found.append(gap)
-    above, runs = _above(measured, quantity, depth)
-    numbers["2-shortcut runs above their orthogonal twin at some loss"] = above
-    numbers["of how many"] = runs
-    if not found:
-        return undecided(ALONE, numbers)
-    below = min(score(gap) for gap in found) > 1
-    if not below and min(score(gap, looks=len(found)) for gap in found) >= -1:
-        return undecided(
-            "at some level the two differ by less than the spread over networks",
-            numbers,
-        )
-    return holds_if(below, numbers, holds=holds, fails=fails)
+    rows = measured.where(task="run")
+    found: list[Row] = []
+    for trial in rows.levels("trial"):
+        mine = rows.where(trial=trial)
+        found += [{**row, "trial": trial} for row in _peak(mine)]
+    return Rows(found)
 
 
-def _above(measured: Rows, quantity: str, depth: int) -> tuple[int, int]:
-    """Return how many runs exceed the orthogonal one of their seed, and how many are.
+def _peak(rows: Rows) -> list[Row]:
+    index, gradient = (rows.where(quantity=name) for name in ("index", "gradient"))
+    steps, values = index.values("step"), index.values()
+    spacing = float(np.diff(steps).max())
+    drop = values[0] - values.min()
+    # What is not known of the index moves the shares that count as dropping.
+    unsure = 2 * float(index.values("error").max()) / drop if drop > 0 else 1.0
+    made = (values[0] - values) / drop if drop > 0 else np.zeros_like(values)
+    begin = _passes(steps, made > TENTH + unsure)
+    end = _passes(steps, made > 1 - TENTH - unsure)
+    top = float(gradient.values("step")[np.argmax(gradient.values())])
+    edge = top in (steps[0], steps[-1])
+    curvature = rows.where(
+        lambda row: row["step"] <= top - spacing, quantity="curvature"
+    )
+    bound = 1.5 * spacing
+    found: list[Row] = [
+        {"quantity": "peak", "value": top, "error": spacing, "edge": edge},
+        {"quantity": "peak_after_begin", "value": top - begin, "error": bound},
+        {"quantity": "end_after_peak", "value": end - top, "error": bound},
+    ]
+    if len(curvature):
+        mean = float(curvature.values().mean())
+        error = float(curvature.values("error").mean())
+        found.append({"quantity": "curvature_before", "value": mean, "error": error})
+    return found
 
-    A pairing of unrelated networks: a count of single runs, where means hide them.
-    """
-    kinds = ("two_shortcut", "orthogonal")
-    mine, theirs = (levels(measured, quantity, kind, depth) for kind in kinds)
-    above: set[int] = set()
-    trials: set[int] = set()
-    for f in mine.keys() & theirs.keys():
-        twins = {row["trial"]: row["value"] for row in theirs[f]}
-        here = {row["trial"]: row["value"] for row in mine[f] if row["trial"] in twins}
-        trials |= here.keys()
-        above |= {trial for trial, value in here.items() if value > twins[trial]}
-    return len(above), len(trials)
+
+def _passes(steps: np.ndarray, there: np.ndarray) -> float:
+    """Return the middle of the steps between which something comes true first."""
+    if not there.any():
+        return float("nan")
+    first = int(np.argmax(there))
+    return float(steps[first] + steps[max(first - 1, 0)]) / 2
 
 
-def score(found: Estimate, looks: int = 1) -> float:
-    """Return a mean in units of what would be sure to differ from zero."""
-    if found.stderr == 0:
-        return float(np.sign(found.mean)) * float("inf") if found.mean else 0.0
-    return found.mean / (found.stderr * sure(found.n, looks))
+def level_table(quantities: tuple[str, ...], *, log: bool) -> Callable[[Roads], Rows]:
+    """Return what makes means and spreads over networks at each depth and level."""
+
+    def table(roads: Roads) -> Rows:
+        found: list[Rows] = []
+        for which in range(len(depths_of(roads.measured))):
+            rows = at_levels(which)(roads.measured)
+            found += [
+                points(
+                    rows.where(quantity=name),
+                    ("quantity", "kind", "depth", "fraction"),
+                    log=log,
+                )
+                for name in quantities
+            ]
+        return Rows.joined(found)
+
+    return table
+
+
+def run_table(roads: Roads) -> Rows:
+    """Return the first single run, and the step at which its gradient peaks."""
+    rows = roads.measured.where(task="run")
+    first = rows.levels("trial")[0]
+    return rows.where(trial=first) + peaks(rows.where(trial=first))
+
+
+def compare(roads: Roads) -> list[Row]:
+    """Closed form at zero beside the first state of 2-shortcut networks."""
+    starts = roads.measured.where(task="levels", kind="two_shortcut", step=0)
+    return [
+        {
+            "label": f"{row['quantity']} at the start, 2-shortcut, "
+            f"depth {row['depth']}",
+            "predicted": roads.predicted.value(
+                quantity=row["quantity"], depth=row["depth"]
+            ),
+            "measured": row["value"],
+            "error": row["error"],
+        }
+        for name in ("largest", "small", "index")
+        for row in points(starts.where(quantity=name), ("quantity", "depth"))
+    ]

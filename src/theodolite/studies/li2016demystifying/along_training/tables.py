@@ -10,8 +10,6 @@ from theodolite.core import Roads, Row, Rows, points
 BEGINNING = 0.2
 # Levels from this fraction of the excess loss down are near a minimiser.
 NEAR = 0.01
-# The index is dropping from this share of its drop to all but this share.
-TENTH = 0.1
 
 
 def depths_of(measured: Rows) -> list[int]:
@@ -116,9 +114,9 @@ def drops(measured: Rows) -> Rows:
 
 
 def peaks(measured: Rows) -> Rows:
-    """Return when each single run's gradient peaks, beside the drop of its index.
+    """Return when each single run's gradient peaks, and how far its index has dropped.
 
-    Steps between Hessians are the resolution of all three.
+    Column ``error`` covers the steps between Hessians on both sides of the peak.
     """
     rows = measured.where(task="run")
     found: list[Row] = []
@@ -131,37 +129,24 @@ def peaks(measured: Rows) -> Rows:
 def _peak(rows: Rows) -> list[Row]:
     index, gradient = (rows.where(quantity=name) for name in ("index", "gradient"))
     steps, values = index.values("step"), index.values()
-    spacing = float(np.diff(steps).max())
     drop = values[0] - values.min()
-    # What is not known of the index moves the shares that count as dropping.
-    unsure = 2 * float(index.values("error").max()) / drop if drop > 0 else 1.0
-    made = (values[0] - values) / drop if drop > 0 else np.zeros_like(values)
-    begin = _passes(steps, made > TENTH + unsure)
-    end = _passes(steps, made > 1 - TENTH - unsure)
-    top = float(gradient.values("step")[np.argmax(gradient.values())])
-    edge = top in (steps[0], steps[-1])
-    curvature = rows.where(
-        lambda row: row["step"] <= top - spacing, quantity="curvature"
-    )
-    bound = 1.5 * spacing
+    made = (values[0] - values) / drop if drop > 0 else np.full_like(values, np.nan)
+    at = int(np.argmax(gradient.values()))
+    around = made[max(at - 1, 0) : at + 2]
+    unsure = 2 * float(index.values("error").max()) / drop if drop > 0 else np.inf
     found: list[Row] = [
-        {"quantity": "peak", "value": top, "error": spacing, "edge": edge},
-        {"quantity": "peak_after_begin", "value": top - begin, "error": bound},
-        {"quantity": "end_after_peak", "value": end - top, "error": bound},
+        {"quantity": "peak", "value": steps[at], "error": np.diff(steps).max()},
+        {
+            "quantity": "drop_at_peak",
+            "value": made[at],
+            "error": float(np.abs(around - made[at]).max()) + unsure,
+        },
     ]
-    if len(curvature):
-        mean = float(curvature.values().mean())
-        error = float(curvature.values("error").mean())
+    before = rows.where(quantity="curvature")[: max(at, 0)]
+    if len(before):
+        mean, error = (float(before.values(n).mean()) for n in ("value", "error"))
         found.append({"quantity": "curvature_before", "value": mean, "error": error})
     return found
-
-
-def _passes(steps: np.ndarray, there: np.ndarray) -> float:
-    """Return the middle of the steps between which something comes true first."""
-    if not there.any():
-        return float("nan")
-    first = int(np.argmax(there))
-    return float(steps[first] + steps[max(first - 1, 0)]) / 2
 
 
 def level_table(quantities: tuple[str, ...], *, log: bool) -> Callable[[Roads], Rows]:

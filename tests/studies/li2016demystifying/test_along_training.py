@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tests.studies.worlds import (
+    WITH_MNIST,
     altered,
     check_all_turn,
     check_errors,
+    check_reproduced,
     check_verdicts,
     check_world,
     claim_of,
@@ -107,6 +109,7 @@ def test_one_network_decides_nothing(name, smoke_root):
 
 def committed():
     study = find(STUDY).study
+    assert study.committed is not None
     roads = study.committed.run.roads(Rows())
     assert roads is not None
     return study, roads
@@ -132,13 +135,21 @@ class TestCommittedRun:
         study, roads = committed()
         claim = claim_of(study, "condition-numbers-meet")
         assert claim.rule(roads).outcome == "HOLDS"
-        value = claim.rule(roads).judged.deciding.quantity.value
+        whole = claim.rule(roads).judged.quantity
         fewer = roads.measured.where(
             lambda row: row.get("fraction") not in (0.007, 0.003, 0.0015)
         )
         found = claim.rule(Roads(roads.predicted, fewer))
         assert found.outcome == "HOLDS"
-        assert found.judged.deciding.quantity.value == pytest.approx(value, abs=0.1)
+        assert whole is not None
+        assert found.judged.quantity is not None
+        assert found.judged.quantity.value == pytest.approx(whole.value, abs=0.1)
+
+    @WITH_MNIST
+    @pytest.mark.parametrize("depth", [2, 8])
+    def test_a_cell_is_reproduced(self, depth):
+        labels = {"kind": "orthogonal", "depth": depth, "trial": 0}
+        check_reproduced(STUDY, {"task": "start", **labels})
 
     def test_minimisers_are_not_alike(self):
         study, roads = committed()

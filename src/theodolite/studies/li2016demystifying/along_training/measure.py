@@ -143,7 +143,7 @@ def arranged(
     config: Config, cell: Mapping[str, Any], read: list[tuple[State, list[Row]]]
 ) -> list[Row]:
     """Label the rows of states by step and loss, and put them onto the levels."""
-    rows = [
+    rows: list[Row] = [
         {**row, "step": state.step, "loss": state.loss}
         for state, found in read
         for row in found

@@ -9,8 +9,8 @@ from bench.timing import Result, in_turns
 from theodolite.core import Blueprint
 from theodolite.data import load, whiten
 from theodolite.networks import build, draw_weights
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.moments import MomentsEngine
 
 RATE = 0.1
 # Steps of the loop, and of ours where more are needed to be measured at all.

@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.data.writers import random_images, random_labels, write_idx
 from theodolite import __version__
+from theodolite.cli import app
 
 
 def theodolite(*arguments, **environment):
@@ -127,6 +130,30 @@ def test_data_lists_what_is_embedded():
     assert not found["cifar10"]
 
 
+def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
+    write_idx(tmp_path / "mnist", random_images(4, 28, 28), random_labels(4))
+    monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("THEODOLITE_DATA", "")
+    data = ["data", "--verify", "--data", str(tmp_path)]
+    told = theodolite(*data)
+    assert told.returncode == 1
+    assert "mnist (wrong)" in told.stdout
+    assert "has shape (60000, 28, 28), these files hold (4, 28, 28)" in told.stdout
+    assert "Traceback" not in told.stderr
+
+    def invoke(*arguments):
+        os.environ["THEODOLITE_DATA"] = ""  # which --data sets
+        return CliRunner().invoke(app, arguments)
+
+    rows = invoke(*data, "--json")
+    assert rows.exit_code == 1
+    states = {row["name"]: row["checked"] for row in json.loads(rows.stdout)}
+    assert states["mnist"] == "wrong"
+    # Without the check nothing is known to be wrong, and right sets are not.
+    assert invoke("data", "--data", str(tmp_path)).exit_code == 0
+    assert invoke("data", "--verify").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -142,17 +169,17 @@ def test_data_lists_what_is_embedded():
         (["show", "hessian_at_zer"], "did you mean"),
         (["report", "--out", "/nowhere"], "no finished runs"),
         (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
-        (["run", "all", "--engine", "rey"], "did you mean 'ray'"),
-        (["run", "all", "--address", "auto"], "add --engine ray"),
-        (["run", "all", "--gpus", "0.5"], "add --engine ray"),
-        (["run", "all", "--engine", "ray", "--jobs", "0"], "leave out --jobs"),
+        (["run", "all", "--executor", "rey"], "did you mean 'ray'"),
+        (["run", "all", "--address", "auto"], "add --executor ray"),
+        (["run", "all", "--gpus", "0.5"], "add --executor ray"),
+        (["run", "all", "--executor", "ray", "--jobs", "0"], "leave out --jobs"),
         (
             [
                 "run",
                 "hessian_at_zero",
                 "--scale",
                 "smoke",
-                "--engine",
+                "--executor",
                 "ray",
                 "--gpus",
                 "-1",
@@ -167,7 +194,7 @@ def test_data_lists_what_is_embedded():
                 "hessian_at_zero",
                 "--scale",
                 "smoke",
-                "--engine",
+                "--executor",
                 "ray",
                 "--address",
                 "127.0.0.1:9",

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,7 @@ from theodolite.cli_output import (
 )
 
 if TYPE_CHECKING:
-    from theodolite.runs import Executor
+    from theodolite.data import Listing
 
 app = typer.Typer(
     name="theodolite",
@@ -107,7 +106,7 @@ def run(
         typer.Option(help="Worker processes; one per core by default, 0 for none."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
-    engine: Annotated[
+    executor: Annotated[
         str, typer.Option(help="pool for this machine, ray for a cluster.")
     ] = "pool",
     address: Annotated[
@@ -135,12 +134,18 @@ def run(
 ) -> None:
     """Run studies to their verdicts; finished work is kept."""
     from theodolite.core import ConfigError, RunError, TheodoliteError
-    from theodolite.runs import Tracking, progress_for, tracker_for
-    from theodolite.studies import plan_study, run_study, select
+    from theodolite.runs import (
+        Tracking,
+        check_executor,
+        executor_for,
+        progress_for,
+        tracker_for,
+    )
+    from theodolite.studies import plan_study, prepare_worker, run_study, select
 
     if gpus and device is None:
         device = "cuda"
-    _check_engine(engine, address, gpus, jobs)
+    check_executor(executor, jobs=jobs, address=address, gpus=gpus)
     _use_data(data)
     tracking = Tracking([tracker_for(text) for text in track or ()])
     entries = list(dict.fromkeys(e for name in names for e in select(name)))
@@ -162,12 +167,19 @@ def run(
     ]
     rows: list[dict[str, Any]] = []
     problems: list[str] = []
-    if cell and jobs is None and engine == "pool":
+    if cell and jobs is None and executor == "pool":
         # No more processes than there are cells.
         jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
-    executor = _executor(engine, jobs, address, gpus, device)
+    workers = executor_for(
+        executor,
+        jobs=jobs,
+        address=address,
+        gpus=gpus,
+        device=device,
+        initialise=prepare_worker,
+    )
     if cell:
-        with executor as pool, progress_for(sys.stderr) as progress:
+        with workers as pool, progress_for(sys.stderr) as progress:
             chosen = plans[0].run_cells(
                 cell, root=out, pool=pool, progress=progress, trackers=tracking
             )
@@ -176,7 +188,7 @@ def run(
         else:
             typer.echo(chosen.to_text())
         return
-    with executor as pool, progress_for(sys.stderr) as progress:
+    with workers as pool, progress_for(sys.stderr) as progress:
         for plan in plans:
             try:
                 finished = run_study(
@@ -258,21 +270,32 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: what is found where, verified or not."""
+    """List datasets: what is found where, verified or not.
+
+    The exit code is 1 if a set that was found and checked is wrong.
+    """
     from theodolite.data import available
 
     _use_data(data)
     listings = available(verify=verify)
+    wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:
         print_json([listing.to_dict() for listing in listings])
-        return
+    else:
+        _tell_data(listings, wrong)
+        if not verify:
+            typer.echo("--verify loads each set and checks its published digests")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
         sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
+        told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
-        typer.echo(f"{'':<14} {sizes or listing.advice or 'any size'}")
-    if not verify:
-        typer.echo("--verify loads each set and checks it against published digests")
+        typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
 
 
 def main() -> None:
@@ -307,51 +330,6 @@ def _use_data(folder: Path | None) -> None:
             "a folder with mnist/ in it"
         )
     os.environ["THEODOLITE_DATA"] = str(folder.absolute())
-
-
-def _check_engine(
-    engine: str, address: str | None, gpus: float | None, jobs: int | None
-) -> None:
-    from theodolite.core import ConfigError, unknown_name
-
-    if engine not in ("pool", "ray"):
-        raise unknown_name("engine", engine, ["pool", "ray"])
-    if engine == "pool" and (address is not None or gpus is not None):
-        given = "--address" if address is not None else "--gpus"
-        raise ConfigError(
-            f"{given} was given and the engine is the local pool: add --engine ray, or "
-            "leave it out"
-        )
-    if engine == "ray" and jobs == 0:
-        raise ConfigError(
-            "--jobs 0 works in this process, which Ray cannot: leave out --jobs or "
-            "--engine ray"
-        )
-
-
-def _executor(
-    engine: str,
-    jobs: int | None,
-    address: str | None,
-    gpus: float | None,
-    device: str | None,
-) -> AbstractContextManager["Executor"]:
-    """Return what carries cells to processes."""
-    from theodolite.runs import InProcess, Pool, RayCluster
-    from theodolite.studies import prepare_worker
-
-    if engine == "ray":
-        # Ray hides the GPUs that a task does not ask for.
-        wanted = 1.0 if (device or "").startswith("cuda") else 0.0
-        return RayCluster(
-            address,
-            gpus=wanted if gpus is None else gpus,
-            initialise=prepare_worker,
-            jobs=jobs,
-        )
-    if jobs == 0:
-        return nullcontext(InProcess(initialise=prepare_worker))
-    return Pool(jobs, initialise=prepare_worker)
 
 
 if __name__ == "__main__":

@@ -201,7 +201,7 @@ def test_to_dict_is_json():
         integers=np.arange(2),
         scalar=np.float32(0.5),
         names=("a", "b"),
-        condition=Condition(2.0, 4.0, 2.0, 0.0, np.bool_(True)),
+        condition=Condition(2.0, 4.0, 2.0, 0.0, np.bool_(True), 1.5),
     )
     found = json.loads(json.dumps(reading.to_dict()))
     assert np.isnan(found["x"][1])
@@ -221,6 +221,7 @@ def test_to_dict_is_json():
             "small": 2.0,
             "error": 0.0,
             "resolved": True,
+            "least": 1.5,
         },
     }
 

@@ -16,7 +16,7 @@ from theodolite.instruments import (
     index_of_operator,
     trace_of,
 )
-from theodolite.instruments.quadrature import quadrature_of
+from theodolite.instruments.solvers.quadrature import quadrature_of
 
 N, SEEDS = 60, 200
 RANDOM = np.random.default_rng(5)

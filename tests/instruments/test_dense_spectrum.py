@@ -11,12 +11,12 @@ from theodolite.core import Status
 from theodolite.instruments import (
     HalfSquareLoss,
     condition,
-    dense_spectrum,
     hessian,
     index,
     spectrum,
     spectrum_of,
 )
+from theodolite.instruments.curvature import spectra
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_large_matrices_are_solved_as_small_ones_are(monkeypatch):
     model, batch, loss = shortcut_case()
     reading = hessian(model, batch, loss=loss, norm_mode="batch")
     small = spectrum_of(reading)
-    monkeypatch.setattr(dense_spectrum, "_LARGE", 1)
+    monkeypatch.setattr(spectra, "_LARGE", 1)
     monkeypatch.delattr(np.linalg, "eigvalsh")
     for writeable in (True, False):
         reading.matrix.flags.writeable = writeable

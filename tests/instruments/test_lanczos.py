@@ -7,7 +7,7 @@ import torch
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import MeasurementError, stream
 from theodolite.instruments import MatrixOperator
-from theodolite.instruments.lanczos import Krylov, gaussian
+from theodolite.instruments.solvers.lanczos import Krylov, gaussian
 
 # One outlier far out: without re-orthogonalisation it comes back as a ghost.
 SPECTRUM = np.r_[1000.0, 50.0, np.linspace(-1, 1, 98)]

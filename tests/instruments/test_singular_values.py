@@ -12,8 +12,8 @@ from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import ConfigError, MeasurementError, NormMode, Status
 from theodolite.core import UnknownNameError as UnknownName
 from theodolite.instruments import BlockJacobian, singular_values
-from theodolite.instruments.bidiagonal import Bidiagonalisation, grid
-from theodolite.instruments.operator import MatrixOperator
+from theodolite.instruments.operators.operator import MatrixOperator
+from theodolite.instruments.solvers.bidiagonal import Bidiagonalisation, grid
 
 BY_NAME = {case.name: case for case in CASES}
 PLACES = [
@@ -179,7 +179,7 @@ def test_chance_alone_is_calibrated():
     values = torch.linspace(0.5, 2, 400, dtype=torch.float64)
     covered, points = 0, grid(2.0, 512)
     truth = cdf_of(values.numpy(), points)
-    from theodolite.instruments.bidiagonal import chance
+    from theodolite.instruments.solvers.bidiagonal import chance
 
     generator = np.random.default_rng(0)
     for _ in range(400):
@@ -324,9 +324,15 @@ def test_misuse_is_said_in_one_sentence():
         singular_values(model, batch, **given, tol=0.0)
     with pytest.raises(ConfigError, match="max_steps"):
         singular_values(model, batch, **given, max_steps=0)
-    for method in ("dense", "blocks", "quadrature"):
-        with pytest.raises(MeasurementError, match="max_bytes"):
-            singular_values(model, batch, **given, method=method, max_bytes=100)
+    for method, limit in (
+        ("dense", "matrix_bytes"),
+        ("blocks", "matrix_bytes"),
+        ("quadrature", "basis_bytes"),
+    ):
+        few = {**given, "method": method}
+        with pytest.raises(MeasurementError, match=f"raise {limit}"):
+            singular_values(model, batch, **few, **{limit: 100})
+        singular_values(model, batch, **few, **{limit: 10**6})
     with pytest.raises(MeasurementError, match="NaN or infinity"):
         singular_values(nn.Sequential(Root()), torch.zeros(2, 3), **given)
 

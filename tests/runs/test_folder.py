@@ -11,7 +11,7 @@ from tests.runs.processes import running, until
 from tests.runs.work import CELLS, spec
 from theodolite.core import ConfigError, Cost, RunError
 from theodolite.runs import RunFolder, RunSpec, latest, runs_in
-from theodolite.runs.atomic import _here
+from theodolite.runs.folder.atomic import _here
 
 
 def rows_of(cell):

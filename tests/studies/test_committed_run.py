@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from theodolite.studies.committed_first import chosen, drawn, drawn_own, judged, own
+from theodolite.studies.committed_run import CELL, CommittedRun, pack, unpack
 
 from theodolite.core import Claim, Rows, RunError, holds_if
 from theodolite.studies import committed_run
-from theodolite.studies.committed_first import chosen, drawn, drawn_own, judged, own
-from theodolite.studies.committed_run import CELL, CommittedRun, pack, unpack
 from theodolite.studies.study import Drawing, StudyConfig
 
 PACKAGE = "theodolite.studies.li2016demystifying"

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from theodolite.studies.li2016demystifying.whitened import whitened
 
 from tests.studies.worlds import check_world, const, first, rows_of, shift
 from theodolite.core import Blueprint, Rows, condition_of
 from theodolite.networks import draw_weights
 from theodolite.studies import find
-from theodolite.studies.li2016demystifying.whitened import whitened
 from theodolite.theory import (
     conditioning_at_zero,
     linear_hessian,

@@ -7,9 +7,9 @@ import numpy as np
 
 from tests.training.test_engines import WIDTH, compare, samples
 from theodolite.core import Blueprint
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
-from theodolite.training.vector_kernel import REGISTER
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.kernels.vector import REGISTER
+from theodolite.training.engines.moments import MomentsEngine
 
 if __name__ == "__main__":
     rates = np.full(30, 0.01)

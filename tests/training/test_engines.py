@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import time
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from theodolite.core import Blueprint, ConfigError
 from theodolite.networks import build, draw_weights, get_weights
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.moments import MomentsEngine
 
 WIDTH = 5
 ENGINES = [
@@ -56,13 +57,13 @@ def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, deca
 
 
 def advance(engine, plan, rates, *, seeds=(0,), **rule):
-    """Run cells of some seeds; return what was done and the placed weights."""
+    """Run points of some seeds; return what was done and the placed weights."""
     weights = engine.place(np.stack([draw_weights(plan, seed=s) for s in seeds]))
     velocity = engine.place(np.zeros_like(weights))
-    cells = len(seeds)
-    rates = np.broadcast_to(rates, (cells, np.shape(rates)[-1]))
+    points = len(seeds)
+    rates = np.broadcast_to(rates, (points, np.shape(rates)[-1]))
     full = {"momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf}
-    each = {k: np.broadcast_to(v, cells) for k, v in (full | rule).items()}
+    each = {k: np.broadcast_to(v, points) for k, v in (full | rule).items()}
     return engine.advance(weights, velocity, rates, **each), weights
 
 
@@ -167,7 +168,7 @@ def test_moments_and_tiles_agree_on_linear_networks(dtype):
 
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_a_diverging_cell_leaves_the_others_alone(make, compiled):
+def test_a_diverging_point_leaves_the_others_alone(make, compiled):
     plan = Blueprint(width=WIDTH, depth=4, init="xavier")
     engine = make(plan, *samples(), compiled=compiled)
     rates = np.repeat([[0.02], [50.0], [0.05]], 80, axis=1)
@@ -179,14 +180,14 @@ def test_a_diverging_cell_leaves_the_others_alone(make, compiled):
     assert_allclose(engine.losses(weights)[1], done.stopped[1], rtol=1e-9)
     assert np.isnan(done.losses[1, done.taken[1] :]).all()
     assert (done.losses[1, : done.taken[1]] <= 1e6).all()
-    for cell in (0, 2):
-        alone, own = advance(engine, plan, rates[cell], seeds=seeds[cell : cell + 1])
-        assert_array_equal(alone.losses[0], done.losses[cell])
-        assert_array_equal(own[0], weights[cell])
+    for point in (0, 2):
+        alone, own = advance(engine, plan, rates[point], seeds=seeds[point : point + 1])
+        assert_array_equal(alone.losses[0], done.losses[point])
+        assert_array_equal(own[0], weights[point])
 
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_nan_stops_a_cell_under_any_ceiling(make, compiled):
+def test_nan_stops_a_point_under_any_ceiling(make, compiled):
     plan = Blueprint(width=WIDTH, depth=4, init="xavier")
     engine = make(plan, *samples(), compiled=compiled)
     with np.errstate(all="ignore"):
@@ -230,16 +231,16 @@ def test_two_calls_are_one(make, compiled):
         ends.append((w, v))
     assert_array_equal(ends[0], ends[1])
     assert_array_equal(engine.keep(ends[0][0], np.array([2, 0])), ends[0][0][[2, 0]])
-    for cell in range(3):
+    for point in range(3):
         _, final = plain_loop(
             plan,
             *samples(),
-            rates[cell],
-            seed=cell,
-            momentum=rule["momentum"][cell],
-            decay=rule["weight_decay"][cell],
+            rates[point],
+            seed=point,
+            momentum=rule["momentum"][point],
+            decay=rule["weight_decay"][point],
         )
-        assert_allclose(ends[0][0][cell], final, rtol=1e-9, atol=1e-12)
+        assert_allclose(ends[0][0][point], final, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("make", "compiled"), FUSED)
@@ -296,7 +297,7 @@ def test_misuse_is_told_in_a_sentence(make):
     engine = make(plan, x, y, compiled=False)
     with pytest.raises(ConfigError, match="through place"):
         engine.losses(np.zeros((1, 3, WIDTH, WIDTH)))
-    with pytest.raises(ConfigError, match="one number a cell"):
+    with pytest.raises(ConfigError, match="one number a point"):
         advance_with_short_floor(engine)
 
 
@@ -304,6 +305,25 @@ def advance_with_short_floor(engine):
     weights = engine.place(np.zeros((2, 2, WIDTH, WIDTH)))
     each = {k: np.zeros(2) for k in ("momentum", "weight_decay", "ceiling")}
     engine.advance(weights, 0 * weights, np.ones((2, 1)), floor=np.zeros(1), **each)
+
+
+@pytest.mark.parametrize(
+    ("make", "kernel"),
+    [(MomentsEngine, "advance_moments"), (FusedEngine, "advance_fused")],
+)
+def test_arrays_that_cannot_be_written_to_compile_nothing_anew(make, kernel):
+    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}")
+    plan = Blueprint(width=WIDTH, depth=2)
+    engine = make(plan, *samples(20), compiled=True)
+    given = {name: np.zeros(1) for name in ("momentum", "weight_decay")}
+    given |= {"floor": np.full(1, -np.inf), "ceiling": np.full(1, np.inf)}
+    weights, rates = engine.place(np.zeros((1, 2, WIDTH, WIDTH))), np.ones((1, 2))
+    engine.advance(weights, 0 * weights, rates, **given)
+    compiled = len(getattr(kernels, kernel).signatures)
+    for array in (rates, *given.values()):
+        array.flags.writeable = False
+    engine.advance(weights, 0 * weights, rates, **given)
+    assert len(getattr(kernels, kernel).signatures) == compiled
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions")

@@ -1,5 +1,12 @@
 """What every room shares: blueprints, readings, rows, verdicts, seeds, statistics."""
 
+from theodolite.core.arrays import (
+    Numbers,
+    as_numbers,
+    as_real,
+    as_whole,
+    hold_numbers,
+)
 from theodolite.core.blueprint import (
     ACTIVATIONS,
     Blueprint,
@@ -17,13 +24,18 @@ from theodolite.core.errors import (
     UnknownNameError,
     unknown_name,
 )
-from theodolite.core.lazy import attach
+from theodolite.core.memory import free_memory
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
 from theodolite.core.seeds import derive, stream
-from theodolite.core.shapes import Samples, Square, Vector
-from theodolite.core.spectra import Condition, Interpolation, condition_of, index_of
+from theodolite.core.shapes import Samples, Square
+from theodolite.core.spectra import (
+    Interpolation,
+    PercentileCondition,
+    condition_of,
+    index_of,
+)
 from theodolite.core.statistics import (
     Estimate,
     Interval,
@@ -103,7 +115,6 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
-    "Condition",
     "ConfigError",
     "Cost",
     "DataError",
@@ -119,8 +130,10 @@ __all__ = [
     "MeasurementError",
     "NormMode",
     "Number",
+    "Numbers",
     "Outcome",
     "PairedTest",
+    "PercentileCondition",
     "Position",
     "Quantity",
     "Read",
@@ -141,7 +154,6 @@ __all__ = [
     "Test",
     "TheodoliteError",
     "UnknownNameError",
-    "Vector",
     "Verdict",
     "above",
     "against",
@@ -149,7 +161,9 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
-    "attach",
+    "as_numbers",
+    "as_real",
+    "as_whole",
     "below",
     "between",
     "bootstrap_interval",
@@ -167,7 +181,9 @@ __all__ = [
     "every",
     "exact",
     "fit_line",
+    "free_memory",
     "from_lines",
+    "hold_numbers",
     "index_of",
     "inside",
     "judge",

@@ -1,8 +1,11 @@
 """The order of parameters that closed forms use, against that of torch."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+
+from theodolite.core.arrays import as_whole
 
 
 def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
@@ -20,7 +23,8 @@ def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
     """
     parts, start = [], 0
     for shape in shapes:
-        size = int(np.prod(shape))
+        shape = tuple(as_whole("size", side, 0) for side in shape)
+        size = math.prod(shape)
         parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
         start += size
     return np.concatenate(parts) if parts else np.zeros(0, dtype=int)

@@ -15,7 +15,7 @@ Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
 
 @dataclass(frozen=True)
-class Condition:
+class PercentileCondition:
     r"""A percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
     Where an eigenvalue is NaN or infinite, all numbers are NaN and not resolved.
@@ -46,7 +46,7 @@ def condition_of(
     quantile: float = 0.1,
     interpolation: Interpolation = "linear",
     rounding: float | None = None,
-) -> Condition:
+) -> PercentileCondition:
     r"""Return the percentile condition number of a spectrum.
 
     ``interpolation`` is NumPy's: where the percentile falls on the boundary between
@@ -74,16 +74,17 @@ def condition_of(
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
     if not np.isfinite(size).all():
-        return Condition(*[float("nan")] * 4, resolved=False, least=float("nan"))
+        lost = float("nan")
+        return PercentileCondition(lost, lost, lost, lost, resolved=False, least=lost)
     largest = float(size[-1])
     small = float(np.quantile(size, quantile, method=interpolation))
     if rounding is None:
         rounding = float(np.finfo(np.float64).eps) * size.size * largest
     resolved = small > rounding
     ratio = largest / small if small > 0 else float("inf")
-    most = (largest + rounding) / (small - rounding) if resolved else float("inf")
+    error = (largest + rounding) / (small - rounding) - ratio if resolved else np.inf
     least = max(largest - rounding, 0.0) / (small + rounding) if largest else 0.0
-    return Condition(ratio, largest, small, most - ratio, resolved, least)
+    return PercentileCondition(ratio, largest, small, float(error), resolved, least)
 
 
 def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import Blueprint, ConfigError, Numbers, as_numbers
 from theodolite.theory.moments import Moments
 
 
-def linear_loss(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> float:
+def linear_loss(blueprint: Blueprint, weights: Numbers, moments: Moments) -> float:
     r"""Half mean square of a deep linear network.
 
     $\frac12[\mathrm{tr}\,W\Sigma^{XX}W^\top - 2\,\mathrm{tr}\,W(\Sigma^{YX})^\top +
@@ -37,7 +37,7 @@ def linear_loss(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> 
 
 
 def linear_gradient(
-    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+    blueprint: Blueprint, weights: Numbers, moments: Moments
 ) -> np.ndarray:
     r"""Gradient $P_k^\top E Q_k^\top$ with respect to every matrix.
 
@@ -52,7 +52,7 @@ def linear_gradient(
 
 
 def linear_hessian(
-    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+    blueprint: Blueprint, weights: Numbers, moments: Moments
 ) -> np.ndarray:
     r"""Exact Hessian of a deep linear network, shape (depth·width², same).
 
@@ -82,8 +82,9 @@ def linear_hessian(
         array([0.25727398, 0.25727398, 2.15939268, 2.15939268])
     """
     parts = _products(blueprint, weights, moments)
-    between = _between(blueprint, weights, parts.units)
-    after, before, depth, d = parts.after, parts.before, len(weights), len(moments.xx)
+    between = _between(blueprint, parts.weights, parts.units)
+    after, before = parts.after, parts.before
+    depth, d = blueprint.depth, blueprint.width
     error = parts.whole @ moments.xx - moments.yx
     hessian = np.empty((depth, d, d, depth, d, d))
     for k in range(depth):
@@ -102,15 +103,16 @@ def linear_hessian(
 
 @dataclass(frozen=True, eq=False)
 class _Products:
+    weights: np.ndarray
     whole: np.ndarray
     units: np.ndarray
     before: np.ndarray
     after: np.ndarray
 
 
-def _products(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> _Products:
+def _products(blueprint: Blueprint, weights: Numbers, moments: Moments) -> _Products:
     """Return W, the unit maps D, and P and Q of every layer."""
-    _check(blueprint, weights, moments)
+    weights = _checked(blueprint, weights, moments)
     n, d = blueprint.shortcut, blueprint.width
     eye = np.eye(d)
     before, after = np.empty_like(weights), np.empty_like(weights)
@@ -130,7 +132,7 @@ def _products(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> _P
             after[layer] = rest @ inner
             inner = inner @ weights[layer]
         rest = rest @ units[r]
-    return _Products(whole, units, before, after)
+    return _Products(weights, whole, units, before, after)
 
 
 def _between(
@@ -153,7 +155,7 @@ def _between(
     return found
 
 
-def _check(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> None:
+def _checked(blueprint: Blueprint, weights: Numbers, moments: Moments) -> np.ndarray:
     if not blueprint.linear:
         raise ConfigError(
             f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "
@@ -161,8 +163,10 @@ def _check(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> None:
             "biases only; measure this one with instruments.hessian"
         )
     wanted = (blueprint.depth, blueprint.width, blueprint.width)
+    weights = as_numbers("weights", weights, "depth", "width", "width")
     if weights.shape != wanted or moments.width != blueprint.width:
         raise ConfigError(
             f"weights of shape {weights.shape} and moments of width {moments.width}: "
             f"the blueprint wants {wanted} and width {blueprint.width}"
         )
+    return weights

@@ -6,7 +6,7 @@ ResNet* does (definition 5); torch flattens row by row.
 
 import numpy as np
 
-from theodolite.core import column_major
+from theodolite.core import as_whole, column_major
 
 __all__ = ["column_major", "commutation"]
 
@@ -22,6 +22,7 @@ def commutation(width: int) -> np.ndarray:
         >>> commutation(2) @ np.array([1, 2, 3, 4])
         array([1., 3., 2., 4.])
     """
+    width = as_whole("width", width, 1)
     matrix = np.zeros((width * width, width * width))
     index = np.arange(width * width).reshape(width, width)
     matrix[index.ravel(), index.T.ravel()] = 1.0

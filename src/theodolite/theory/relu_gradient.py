@@ -6,12 +6,12 @@ output; the gradient of matrix $k$ is the mean of $\delta_k a_k^\top$ over sampl
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import Blueprint, ConfigError, Numbers
 from theodolite.theory.relu_hessian import checked_arrays
 
 
 def relu_gradient(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: Blueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> tuple[float, np.ndarray]:
     r"""Return the half mean square and its gradient, shape (depth, width, width).
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import Blueprint, ConfigError, Numbers, as_numbers, hold_numbers
 from theodolite.theory.activations import activation
-from theodolite.theory.moments import check_samples
-from theodolite.theory.unit_points import as_numbers
+from theodolite.theory.moments import paired_samples
 
 _CHUNK_BYTES = 2**26
 
@@ -36,6 +35,10 @@ class HessianParts:
     residual: np.ndarray
     margin: float
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, gauss_newton=("parameters", "parameters"))
+        hold_numbers(self, residual=self.gauss_newton.shape)
+
     @property
     def whole(self) -> np.ndarray:
         """The Hessian."""
@@ -43,7 +46,7 @@ class HessianParts:
 
 
 def relu_hessian(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: Blueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> np.ndarray:
     r"""Exact Hessian of a ReLU network, shape (depth·width², same).
 
@@ -75,7 +78,7 @@ def relu_hessian(
 
 
 def relu_hessian_parts(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: Blueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> HessianParts:
     """Gauss–Newton and residual part of :func:`relu_hessian`, apart.
 
@@ -218,13 +221,11 @@ def _chunks(samples: int, depth: int, d: int) -> Iterator[slice]:
 
 
 def checked_arrays(
-    blueprint: Blueprint, weights: object, x: object, y: object
+    blueprint: Blueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return weights and samples as arrays; refuse what the blueprint cannot hold."""
     weights = as_numbers("weights", weights, "depth", "width", "width")
-    x = as_numbers("x", x, "samples", "width")
-    y = as_numbers("y", y, "samples", "width")
-    check_samples(x, y)
+    x, y = paired_samples(x, y)
     wanted = (blueprint.depth, blueprint.width, blueprint.width)
     if weights.shape != wanted or x.shape[1] != blueprint.width:
         raise ConfigError(

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import Blueprint, ConfigError, Numbers, as_numbers
 from theodolite.theory.activations import activation
 from theodolite.theory.hessian_at_zero import (
-    check_blueprint,
+    covered_samples,
     data_matrix,
     hessian_at_zero,
     unit_blocks,
 )
-from theodolite.theory.moments import check_samples
+from theodolite.theory.moments import paired_samples
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 
 
@@ -33,7 +33,7 @@ class Conditioning:
     index: float
 
 
-def eigenvalues_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
+def eigenvalues_at_zero(blueprint: Blueprint, x: Numbers, y: Numbers) -> np.ndarray:
     r"""All eigenvalues of the Hessian at zero, ascending.
 
     $n = 2$: $\pm$ each singular value of the d×d (with biases d×(d+1)) data matrix,
@@ -52,7 +52,7 @@ def eigenvalues_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndar
         array([-1.5075, -1.5075, -0.1106, -0.1106,  0.1106,  0.1106,  1.5075,
                 1.5075])
     """
-    check_blueprint(blueprint, x, y)
+    x, y = covered_samples(blueprint, x, y)
     if blueprint.shortcut == 1:
         return np.linalg.eigvalsh(hessian_at_zero(blueprint, x, y))
     copies = blueprint.width * blueprint.units
@@ -63,7 +63,7 @@ def eigenvalues_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndar
 
 
 def conditioning_at_zero(
-    blueprint: Blueprint, x: Samples, y: Samples, *, quantile: float = 0.1
+    blueprint: Blueprint, x: Numbers, y: Numbers, *, quantile: float = 0.1
 ) -> Conditioning:
     r"""Percentile condition number and index of the Hessian at zero.
 
@@ -83,7 +83,8 @@ def conditioning_at_zero(
     """
     if not 0 <= quantile < 1:
         raise ConfigError(f"quantile {quantile} is not in [0, 1): try 0.1")
-    check_blueprint(blueprint, x, y)
+    quantile = float(quantile)
+    x, y = covered_samples(blueprint, x, y)
     if blueprint.shortcut == 1:
         a, b = unit_blocks(blueprint, x, y)
         spectrum = ToeplitzSpectrum(a, b, blueprint.units)
@@ -118,7 +119,7 @@ def parameter_count(blueprint: Blueprint) -> int:
 
 
 def relu_spectrum_near_zero(
-    first_weights: np.ndarray, x: Samples, y: Samples
+    first_weights: Numbers, x: Numbers, y: Numbers
 ) -> np.ndarray:
     r"""Eigenvalues of a 2-shortcut ReLU-mid network at small non-zero weights.
 
@@ -147,8 +148,9 @@ def relu_spectrum_near_zero(
         >>> relu_spectrum_near_zero(np.ones((1, 1, 1)), x, 0 * x)
         array([-0.5,  0.5])
     """
-    check_samples(x, y)
-    rows = first_weights.reshape(-1, x.shape[1])
+    x, y = paired_samples(x, y)
+    d = x.shape[1]
+    rows = as_numbers("first_weights", first_weights, "units", d, d).reshape(-1, d)
     slope = activation("relu").slope
     found = [
         np.linalg.svd(((x - y) * slope(x @ w)[:, None]).T @ x / len(x))[1] for w in rows

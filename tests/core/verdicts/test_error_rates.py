@@ -43,19 +43,6 @@ def rates(make, worlds=WORLDS):
     return {o: outcomes.count(o) / worlds for o in ("HOLDS", "FAILS", "UNDECIDED")}
 
 
-def rows_of(**columns):
-    names = list(columns)
-    lines = zip(*columns.values(), strict=True)
-    return Rows(
-        {"quantity": "y", **dict(zip(names, line, strict=True))} for line in lines
-    )
-
-
-def one_point(rng, centre, n):
-    return [{"quantity": "y", "trial": t, "value": v}
-            for t, v in enumerate(rng.normal(centre, 1.0, n))]  # fmt: skip
-
-
 @pytest.mark.parametrize("n", [2, 3, 10])
 @pytest.mark.parametrize("region", [above(0.0), below(0.0), MARGIN])
 def test_means_at_an_end(n, region):
@@ -75,7 +62,10 @@ def test_a_narrow_region_shares_the_level_between_its_ends():
 @pytest.mark.parametrize("spreads", [(1.0, 1.0), (0.1, 3.0)])
 def test_unpaired_differences(spreads):
     def world(rng):
-        parts = [sampled("y", rng.normal(0, s, n)) for s, n in zip(spreads, (4, 9))]
+        parts = [
+            sampled("y", rng.normal(0, s, n))
+            for s, n in zip(spreads, (4, 9), strict=True)
+        ]
         return judge(combined("gap", parts, (1, -1)), above(0))
 
     found = rates(world)

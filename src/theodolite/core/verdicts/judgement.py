@@ -77,16 +77,17 @@ class Judgement:
         """The leaf that decides: what fails, or what is nearest to failing."""
         if not self.pieces:
             return self
-        failing = self.outcome is Outcome.FAILS
+        outcome = self.outcome
         if self.rule == "against":
             first, rival = self.pieces
-            weaker = failing or first.p_holds >= rival.p_holds
+            weaker = outcome is Outcome.FAILS or first.p_holds >= rival.p_holds
             return (first if weaker else rival).deciding
-        if failing:  # one piece refutes "every"; the least sure one counts for "some"
+        if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
             pick = max if self.rule == "some" else min
             return pick(self.pieces, key=lambda piece: piece.p_fails).deciding
-        proven = self.rule == "some" and self.outcome is Outcome.HOLDS
-        return (min if proven else max)(self.pieces, key=_doubt).deciding
+        alike = [piece for piece in self.pieces if piece.outcome is outcome]
+        pick = min if self.rule == "some" else max
+        return pick(alike or self.pieces, key=_doubt).deciding
 
     @property
     def hangs_on_ours(self) -> bool:

@@ -248,7 +248,7 @@ class Share(Quantity):
         from scipy.special import bdtrc
 
         chance = point + self.slack
-        if chance < 0:
+        if chance < 0 or (chance == 0 and not strict):  # no share is below 0
             return 0.0 if self.cases else 1.0
         if not self.cases or not self.count or chance >= 1:
             return 1.0
@@ -259,7 +259,7 @@ class Share(Quantity):
         from scipy.special import bdtr
 
         chance = point - self.slack
-        if chance > 1:
+        if chance > 1 or (chance == 1 and not strict):  # no share is above 1
             return 0.0 if self.cases else 1.0
         if not self.cases or self.count == self.cases or chance <= 0:
             return 1.0

@@ -49,7 +49,7 @@ class States:
         state = State(snapshot.step, snapshot.loss, weights)
         if self.samples is not None:
             matrix, reading = measured_hessian(
-                snapshot.model, *self.samples, max_bytes=_BYTES
+                snapshot.model, *self.samples, matrix_bytes=_BYTES
             )
             state.rows = _read(reading)
             if self.keep_matrix:

@@ -74,7 +74,7 @@ STUDY = Study(
         "Signs and order of the principal components are fixed, which the paper leaves "
         "open; see the erratum on conventions.",
         "At the quick scale verdicts rest on a committed run at paper scale (60,000 "
-        "digits, 10 networks a depth, depths up to 96); the run itself has 6 networks "
-        "a depth up to 24, on 5,000 digits.",
+        "digits, 10 networks a depth, depths up to 96); the run itself has 4 networks "
+        "a depth up to 16, on 5,000 digits.",
     ),
 )

@@ -60,7 +60,7 @@ PRESETS = {
         samples_depth=2,
         n_conventions=50,
     ),
-    "quick": Config(n_seeds=6, committed=True),
+    "quick": Config(n_seeds=4, depths=(2, 4, 8, 16), committed=True),
     "paper": Config(
         n_seeds=10,
         dataset="mnist",

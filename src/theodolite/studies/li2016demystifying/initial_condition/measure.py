@@ -34,7 +34,7 @@ def hessian(config: Config, key: tuple[tuple[str, Any], ...]) -> tuple[np.ndarra
     """Measure a network's Hessian on few samples that have all second moments."""
     _, network = built(config, dict(key))
     samples = few(config.dataset, config.width)
-    return measured_hessian(network, *samples, max_bytes=MEASURED_BYTES)
+    return measured_hessian(network, *samples, matrix_bytes=MEASURED_BYTES)
 
 
 def _key(cell: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

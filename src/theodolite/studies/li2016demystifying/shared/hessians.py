@@ -33,7 +33,7 @@ def at_zero(plan: Blueprint, device: str) -> Any:
 
 
 def measured_hessian(
-    network: Any, x: np.ndarray, y: np.ndarray, *, max_bytes: int = 4 * 2**30
+    network: Any, x: np.ndarray, y: np.ndarray, *, matrix_bytes: int = 4 * 2**30
 ) -> tuple[np.ndarray, Any]:
     """Measure a Hessian by double backward, in the paper's order of parameters.
 
@@ -49,7 +49,7 @@ def measured_hessian(
         batch,
         loss=instruments.HalfSquareLoss(),
         norm_mode="eval",
-        max_bytes=max_bytes,
+        matrix_bytes=matrix_bytes,
     )
     order = column_major([shape for _, shape in reading.layout])
     return reading.matrix[np.ix_(order, order)], reading

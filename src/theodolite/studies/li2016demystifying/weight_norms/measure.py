@@ -79,7 +79,7 @@ def mean_norm(snapshot: Any) -> float:
 
 def _labelled(row: Row, eps: float) -> Row:
     """Name the seed as studies do, and give probed numbers their rounding."""
-    new = {key: value for key, value in row.items() if key not in ("seed", "chunk")}
+    new = {key: value for key, value in row.items() if key not in ("seed", "piece")}
     new["trial"] = row["seed"]
     if row["quantity"] in ("norm", "end/unit"):
         new["error"] = 100 * eps * row["value"]

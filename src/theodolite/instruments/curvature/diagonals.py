@@ -1,0 +1,165 @@
+r"""Diagonal of the loss Hessian, by Diag++ with standard errors.
+
+The part of the diagonal within the sketch $Q$ is exact; random signs $z$ probe the rest
+$A$, since $z_i (Az)_i$ has mean $A_{ii}$ and variance $\sum_{j\ne i} A_{ij}^2$. That
+number is symmetric about its mean, so Student's interval from its sample spread holds
+for few probes also.
+
+References:
+    Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix.
+    Baston and Nakatsukasa (2022), Stochastic diagonal estimation: probabilistic bounds
+    and an improved algorithm (Diag++).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
+from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.checks import (
+    check_count,
+    check_level,
+    check_symmetric,
+    norm_mode_of,
+)
+from theodolite.instruments.solvers.sketch import Sketch, signs, sketch_of, split
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagonal(Reading):
+    """Diagonal of a symmetric operator, in the order of its parameters.
+
+    ``diagonal_error`` is the standard error of each entry (one standard deviation); an
+    interval of confidence ``level`` about one entry is ``factor`` times as wide to
+    each side, by Student's distribution. Of a dense matrix the error is a bound on
+    rounding and the factor 1.
+
+    Attributes:
+        diagonal: The entries.
+        diagonal_error: Their standard errors.
+        factor: What makes an interval of confidence ``level`` of a standard error.
+        level: Confidence.
+    """
+
+    dims: ClassVar = {"diagonal": ("entry",), "diagonal_error": ("entry",)}
+    error_of: ClassVar = {"diagonal": "diagonal_error"}
+
+    diagonal: np.ndarray
+    diagonal_error: np.ndarray
+    factor: float
+    level: float
+
+
+def diagonal_of(
+    operator: Operator,
+    *,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+) -> Diagonal:
+    """Return the diagonal of a symmetric operator.
+
+    Example:
+        >>> from theodolite.instruments import MatrixOperator
+        >>> matrix = torch.diag(torch.tensor([1.0, 2.0]))
+        >>> diagonal_of(MatrixOperator(matrix, symmetric=True)).diagonal
+        array([1., 2.])
+    """
+    check_symmetric(operator)
+    check_count("max_matvecs", max_matvecs, 6)
+    check_level(level)
+    watch, before = Stopwatch(), operator.passes
+    exact = goes_dense(operator, method)
+    if exact:
+        value = np.diagonal(whole_matrix(operator)[0]).copy()
+        error, factor = torch.finfo(operator.dtype).eps * np.abs(value), 1.0
+        status = Status.EXACT
+    else:
+        value, error, factor, status = _estimate(operator, max_matvecs, level, seed)
+    return Diagonal(
+        diagonal=value,
+        diagonal_error=error,
+        factor=factor,
+        level=level,
+        status=status,
+        norm_mode=norm_mode_of(operator),
+        seed=None if exact else seed,
+        cost=watch.read(passes=operator.passes - before),
+        method="dense" if exact else "Diag++",
+    )
+
+
+@measured_by(diagonal_of)
+def diagonal(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    **options: Unpack[HessianOptions],
+) -> Diagonal:
+    """Measure the diagonal of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_matvecs: Products, all of which are spent.
+        level: Confidence that ``factor`` is for.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+    """
+    ...
+
+
+def _estimate(
+    operator: Operator, max_matvecs: int, level: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, float, Status]:
+    from scipy.stats import t as student
+
+    n = operator.shape[1]
+    rank, n_probes = split(max_matvecs, n)
+    factor = float(student.ppf((1 + level) / 2, n_probes - 1))
+    sketch = sketch_of(operator, rank=rank, seed=seed)
+    mean, square = np.zeros(n), np.zeros(n)
+    finite = sketch.finite
+    for p in range(n_probes if finite else 0):  # Welford's update
+        probe = signs(operator, stream(seed, "diagonal", p))
+        product = sketch.rest(operator.matvec(sketch.rest(probe)).detach())
+        each = (probe * product).double().cpu().numpy()
+        gap = each - mean
+        mean += gap / (p + 1)
+        square += gap * (each - mean)
+        finite = finite and bool(np.isfinite(each).all())
+    if not finite:
+        return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
+    error = np.sqrt(square / (n_probes - 1) / n_probes)
+    floor = torch.finfo(operator.dtype).eps * sketch.scale
+    return _known(sketch) + mean, np.hypot(error, floor), factor, Status.CONVERGED
+
+
+def _known(sketch: Sketch) -> np.ndarray:
+    r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
+    q, z = sketch.directions.double(), sketch.products.double()
+    inner = q @ z.T
+    found = 2 * (q * z).sum(0) - (q * (inner @ q)).sum(0)
+    return found.cpu().numpy()

@@ -1,0 +1,11 @@
+"""Matrices known by their products: Hessians, Gauss-Newton matrices, Jacobians.
+
+- ``operator``: :class:`Operator`, the base of all.
+- ``parameter_operator``: the base of those that act on a model's parameters, which
+  are ``loss_hessian``, ``gauss_newton`` and ``jacobian``.
+- ``output_map``: outputs as a function of the parameters, for the last two.
+- ``tangent``: the tangent kernel as an operator.
+- ``block_jacobian``, ``span``: Jacobians between two places of a model.
+
+May touch: ``passes`` and what stands before it. Start reading at ``operator``.
+"""

@@ -1,0 +1,165 @@
+"""The whole tangent kernel of a batch, streamed, checked and certified."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
+from theodolite.instruments.model.as_found import opened
+from theodolite.instruments.model.objective import (
+    Batch,
+    checked_outputs,
+    chosen_parameters,
+    outputs_of,
+)
+from theodolite.instruments.norms.normalisation import apply_norm_mode
+from theodolite.instruments.passes.batches import Batches, join_batches, read_batches
+from theodolite.instruments.tangents.layer_sweep import plan
+from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
+from theodolite.instruments.tangents.work import KernelWork
+
+
+def tangent_kernel(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    trace_outputs: bool = False,
+    certify: bool = True,
+    matrix_bytes: int = 4 * 2**30,
+    outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
+) -> DenseTangentKernel:
+    r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
+
+    Where samples do not act on one another, derivatives by the parameters of known
+    layers come from what entered them and from as many backward passes as a sample has
+    outputs; other parameters sample by sample. Through batch statistics every row takes
+    a backward pass of its own. Only a slice of the Jacobian is held at a time. A random
+    quadratic form of the result is compared with $\|DF^\top v\|^2$ from plain backward
+    passes; where it disagrees the slower way is taken.
+
+    Args:
+        model: Any module; left as found.
+        batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
+            list or DataLoader of them.
+        norm_mode: Statistics that normalisation layers use. But for ``batch`` through
+            BatchNorm, how the data is split changes nothing.
+        params: Names of parameters; all that require a gradient by default.
+        trace_outputs: Sum over equal outputs, $K_{nm} = \sum_c K_{nc,mc}$.
+        certify: Compute the eigenvalues and check that none is negative; without,
+            they are NaN.
+        matrix_bytes: Memory that the matrix and the work on it may take.
+        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
+
+    Returns:
+        The reading.
+
+    Example:
+        >>> layer = nn.Linear(2, 1, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+        >>> tangent_kernel(layer, x, norm_mode="batch").matrix
+        array([[ 6., 12.],
+               [12., 26.]])
+    """
+    mode, watch = NormMode(norm_mode), Stopwatch()
+    chosen = list(chosen_parameters(model, params).values())
+    given = read_batches(batches)
+    pick = outputs or outputs_of
+
+    def run(batch: Batch) -> Tensor:
+        return _checked(pick(model, batch))
+
+    with opened(model, careful=True) as found:
+        found.lend_buffers()
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        scenes = _scenes(model, given, mode)
+        whole = scenes[0] if len(scenes) == 1 else join_batches(given)
+        apply_norm_mode(model, mode, lambda: _run_whole(run, whole))
+        coupled = _couples(model, mode)
+        sheet = plan(model, scenes, run, chosen)
+        if coupled:
+            sheet = replace(sheet, units=[], rest=chosen)
+        work = KernelWork(
+            model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes
+        )
+        matrix, method = work.kernel(coupled=coupled)
+    return _read(matrix, work, mode, method, certify, watch)
+
+
+def _scenes(
+    model: nn.Module, given: Sequence[Batch], mode: NormMode
+) -> Sequence[Batch]:
+    """Return the batches to run; joined where statistics are those of all the data."""
+    if len(given) == 1 or not _has_batch_norm(model):
+        return given
+    if mode not in (NormMode.FULL, NormMode.FROZEN):
+        return given
+    joined = join_batches(given)
+    if joined is None:
+        raise MeasurementError(
+            "batches of different shapes cannot be joined, which statistics of all the "
+            "data want here: pass them as one, or use products of TangentKernel"
+        )
+    return [joined] if mode is NormMode.FULL else given
+
+
+def _run_whole(run: Callable[[Batch], Tensor], whole: Batch) -> None:
+    with torch.no_grad():
+        run(whole)
+
+
+def _has_batch_norm(model: nn.Module) -> bool:
+    return any(isinstance(module, _BatchNorm) for module in model.modules())
+
+
+def _couples(model: nn.Module, mode: NormMode) -> bool:
+    return mode in (NormMode.BATCH, NormMode.FULL) and _has_batch_norm(model)
+
+
+def _checked(found: object) -> Tensor:
+    outputs = checked_outputs(found)
+    if outputs.ndim == 0 or not outputs.numel() or not outputs.is_floating_point():
+        raise MeasurementError(
+            f"the outputs have shape {tuple(outputs.shape)} and type {outputs.dtype}: "
+            "the tangent kernel wants real ones, samples along the first axis"
+        )
+    return outputs
+
+
+def _read(
+    matrix: Tensor,
+    work: KernelWork,
+    mode: NormMode,
+    method: str,
+    certify: bool,
+    watch: Stopwatch,
+) -> DenseTangentKernel:
+    whole = matrix.double()
+    eps = torch.finfo(matrix.dtype).eps
+    trace = float(whole.diagonal().sum())
+    ends, status = (float("nan"),) * 5, Status.EXACT
+    if certify:
+        ends, status = spectrum_ends(whole, eps * trace)
+    largest, smallest, error, ratio, ratio_error = ends
+    return DenseTangentKernel(
+        matrix=whole.cpu().numpy(),
+        matrix_error=4 * eps * float(whole.diagonal().max()),
+        largest=largest,
+        smallest=smallest,
+        eigenvalue_error=error,
+        condition=ratio,
+        condition_error=ratio_error,
+        peak_bytes=work.peak_bytes,
+        samples=work.samples,
+        outputs=work.width,
+        traced=work.traced,
+        status=status,
+        norm_mode=mode,
+        cost=watch.read(passes=work.passes),
+        method=method,
+    )

@@ -1,0 +1,9 @@
+from .collect import latest_summaries as latest_summaries
+from .maths import renderable as renderable
+from .numbers import format_number as format_number
+from .page import render as render
+from .prose import formulas as formulas
+from .prose import unrenderable as unrenderable
+from .summary import Summary as Summary
+from .summary import parse_summary as parse_summary
+from .write import write_report as write_report

@@ -1,0 +1,222 @@
+"""A run folder: what was asked, every launch, one file per finished cell.
+
+::
+
+    <root>/runs/<paper>/<study>/<digest>/
+      run.json      the spec and where it was first run, written before anything
+      launches/     one record per launch
+      cells/        one file per finished cell
+      locks/        cells in flight
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from theodolite.core import ConfigError, Cost, Row, Rows, RunError, strict
+from theodolite.runs.folder.atomic import refusing, sweep, write_atomic
+from theodolite.runs.folder.canonical import canonical
+from theodolite.runs.folder.cells import (
+    Cell,
+    SavedCell,
+    cell_key,
+    cell_name,
+    cell_order,
+    decode,
+    encode,
+    labels,
+    unique,
+)
+from theodolite.runs.folder.launch import Launch
+from theodolite.runs.folder.lock import try_lock, wait_lock
+from theodolite.runs.folder.origin import now, provenance
+from theodolite.runs.folder.spec import RunSpec
+
+_OWN = {"run.json", "launches", "cells", "locks"}
+
+
+class RunFolder:
+    """Everything known about one run; safe for several processes at once.
+
+    Make one with :meth:`create` or :meth:`open`.
+
+    Attributes:
+        path: The folder.
+        spec: What was asked.
+        info: ``run.json``: spec, version, commit, packages, platform, time.
+    """
+
+    def __init__(self, path: Path, spec: RunSpec, info: dict[str, Any]) -> None:
+        self.path = path
+        self.spec = spec
+        self.info = info
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    @classmethod
+    def create(cls, root: Path | str, spec: RunSpec) -> Self:
+        """Make the folder of a spec under ``root``, or return the one there.
+
+        Raises:
+            RunError: The folder cannot be written, or holds another run.
+        """
+        path = Path(root).absolute() / "runs" / spec.paper / spec.study / spec.digest
+        with refusing("create", path):
+            if not (path / "run.json").exists():
+                for part in ("cells", "locks", "launches"):
+                    (path / part).mkdir(parents=True, exist_ok=True)
+                with wait_lock(path / "locks" / "create"):
+                    if not (path / "run.json").exists():
+                        write_atomic(path / "run.json", _describe(spec))
+        folder = cls.open(path)
+        _check_same(folder, spec)
+        folder._clean()
+        return folder
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """Open a run folder that exists.
+
+        Raises:
+            RunError: There is none, or its ``run.json`` cannot be read.
+        """
+        path = Path(path).absolute()
+        try:
+            info = json.loads((path / "run.json").read_bytes())
+            if not isinstance(info, dict):
+                raise ValueError("not a mapping")
+            return cls(path, RunSpec.from_dict(info), info)
+        except OSError as error:
+            raise RunError(
+                f"{path} is not a run folder ({error.strerror}: run.json): pass one "
+                "that a run has made"
+            ) from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunError(
+                f"run.json in {path} is damaged ({type(error).__name__}: {error}): "
+                "move the folder away and run again"
+            ) from error
+
+    def done(self, cell: Cell) -> bool:
+        """Say whether a cell is finished and its file whole."""
+        return self._load(cell) is not None
+
+    def pending(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return the cells that are not finished, in order, each once."""
+        return [cell for cell in unique(cells) if not self.done(cell)]
+
+    def save(self, cell: Cell, rows: Iterable[Row], cost: Cost) -> None:
+        """Keep a finished cell; whoever reads sees all of it or nothing."""
+        content = encode(cell, rows, cost)
+        with refusing("write to", self.path):
+            write_atomic(self._file(cell), content)
+
+    def rows(self, cells: Iterable[Cell] | None = None) -> Rows:
+        """Return the rows of finished cells, each with its cell's labels.
+
+        Args:
+            cells: Which cells, and in which order; all, sorted by label, by default.
+        """
+        return Rows.joined(saved.rows for saved in self._saved(cells))
+
+    def collected(self, cells: Iterable[Cell]) -> tuple[Rows, Cost]:
+        """Return rows and cost of finished cells, each file read once."""
+        finished = list(self._saved(cells))
+        rows = Rows.joined(saved.rows for saved in finished)
+        return rows, sum((saved.cost for saved in finished), Cost())
+
+    def cost(self, cells: Iterable[Cell] | None = None) -> Cost:
+        """Return what the finished cells cost together."""
+        return sum((saved.cost for saved in self._saved(cells)), Cost())
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file of the study's own, such as ``figures/1.svg``, atomically."""
+        path = self._own_name(name)
+        data = content.encode() if isinstance(content, str) else content
+        with refusing("write to", self.path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, data)
+        return path
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file in the folder, None where there is none."""
+        with refusing("read", self.path):
+            try:
+                return (self.path / name).read_text(encoding="utf-8")
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def launch(self, *, jobs: int, scale: str | None = None) -> Launch:
+        """Return a launch record to enter while work goes on."""
+        return Launch(self.path, jobs=jobs, scale=scale or self.spec.scale)
+
+    def launches(self) -> list[dict[str, Any]]:
+        """Return the launch records, oldest first."""
+        paths = sorted((self.path / "launches").glob("*.json"))
+        return [json.loads(path.read_bytes()) for path in paths]
+
+    def lock(self, cell: Cell) -> AbstractContextManager[bool]:
+        """Take a cell's lock if it is free; the context says whether it was."""
+        return try_lock(self.path / "locks" / cell_name(cell))
+
+    def _file(self, cell: Cell) -> Path:
+        return self.path / "cells" / f"{cell_name(cell)}.jsonl"
+
+    def _load(self, cell: Cell) -> SavedCell | None:
+        saved = self._load_file(self._file(cell))
+        same = saved is not None and cell_key(saved.cell) == cell_key(cell)
+        return saved if same else None
+
+    def _load_file(self, path: Path) -> SavedCell | None:
+        with refusing("read", self.path):
+            try:
+                return decode(path.read_bytes())
+            except FileNotFoundError:
+                return None
+
+    def _saved(self, cells: Iterable[Cell] | None) -> Iterator[SavedCell]:
+        if cells is None:
+            files = (self.path / "cells").glob("*.jsonl")
+            loaded = [saved for file in files if (saved := self._load_file(file))]
+            yield from sorted(loaded, key=lambda saved: cell_order(saved.cell))
+        else:
+            for cell in unique(cells):
+                if (saved := self._load(labels(cell))) is not None:
+                    yield saved
+
+    def _own_name(self, name: str) -> Path:
+        parts = PurePosixPath(name).parts
+        if not parts or parts[0] in {"/", *_OWN} or ".." in parts:
+            raise ConfigError(
+                f"{name!r} is not a name for a study's own file: use a relative one "
+                "such as figures/1.svg"
+            )
+        return self.path.joinpath(*parts)
+
+    def _clean(self) -> None:
+        """Remove what killed processes left: part files and free locks."""
+        sweep(self.path)
+        for path in (self.path / "locks").glob("*"):
+            try:
+                with try_lock(path):
+                    pass
+            except OSError:  # a read-only folder: nothing to clean, nothing harmed
+                return
+
+
+def _describe(spec: RunSpec) -> bytes:
+    info = {"digest": spec.digest, **spec.to_dict(), "created": now(), **provenance()}
+    return (json.dumps(strict(info), indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _check_same(folder: RunFolder, spec: RunSpec) -> None:
+    asked, there = spec.to_dict(), folder.spec.to_dict()
+    for name in (name for name in asked if name != "scale"):
+        if canonical(asked[name]) != canonical(there[name]):
+            raise RunError(
+                f"{folder.path} holds a run with {name} {there[name]!r}, not "
+                f"{asked[name]!r}: choose another folder, or move this one away"
+            )

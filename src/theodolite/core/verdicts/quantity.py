@@ -351,12 +351,12 @@ def combined(
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(errors == 0, 0.0, errors**4 / freedom)
     total = float(np.sum(each))
-    reasons = [part.note for part in parts if math.isnan(part.stderr) and part.note]
+    reasons = [part.note for part in parts if not math.isfinite(part.error)]
     return Sampled(
         name=name,
         value=float(weight @ [part.value for part in parts]),
         slack=float(np.abs(weight) @ [part.slack for part in parts]),
-        note=note or next(iter(reasons), ""),
+        note=note or next(filter(None, reasons), ""),
         stderr=math.sqrt(variance),
         freedom=variance**2 / total if total else float(freedom.min()),
         networks=min(part.networks for part in parts),

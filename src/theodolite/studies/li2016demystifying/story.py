@@ -41,10 +41,7 @@ STORY = (
             Finding("weight_norms_cifar/deeper-smaller-at-the-end", ("exponent",)),
             Finding("weight_norms_cifar/training-ends-around-zero"),
             Finding("weight_norms/norms-fall-with-depth"),
-            Finding(
-                "weight_norms/norms-vanish",
-                ("linear: exponent over", "relu: exponent over", "theorem 1"),
-            ),
+            Finding("weight_norms/training-ends-around-zero"),
             Finding("weight_norms/linear-optimum-is-singular"),
         ),
     ),
@@ -107,9 +104,10 @@ STORY = (
         (
             Finding("along_training/better-at-every-loss"),
             Finding("along_training/better-at-another-depth"),
+            Finding("along_training/condition-numbers-meet"),
             Finding("along_training/ratio-diverges"),
             Finding("along_training/index-always-smaller"),
-            Finding("along_training/gradient-peaks-as-index-drops", ("step",)),
+            Finding("along_training/gradient-peaks-as-index-drops"),
         ),
     ),
     Chapter(

@@ -3,19 +3,18 @@ r"""From trained weights to an exact global minimum of a linear network."""
 import numpy as np
 
 from theodolite.core import Blueprint
-from theodolite.theory import Moments
 
 
 def exact_optimum(
-    plan: Blueprint, weights: np.ndarray, data: Moments
+    plan: Blueprint, weights: np.ndarray, best: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    r"""Move the last matrix so that the whole map is $\Sigma^{YX}(\Sigma^{XX})^{-1}$.
+    """Move the last matrix so that the whole map is the best one.
 
     Args:
         plan: A linear network.
         weights: Its matrices, all but the last unit's map and the last unit's other
             matrices invertible.
-        data: Second moments of the data.
+        best: The map with the least loss.
 
     Returns:
         The moved weights, and the condition number of what was inverted.
@@ -26,7 +25,7 @@ def exact_optimum(
         inner = _product(weights[start : start + n], eye)
         before = (eye + inner if plan.skip else inner) @ before
     inner = _product(weights[plan.depth - n : -1], eye)
-    wanted = data.yx @ np.linalg.inv(data.xx) @ np.linalg.inv(before)
+    wanted = best @ np.linalg.inv(before)
     last = (wanted - eye if plan.skip else wanted) @ np.linalg.inv(inner)
     condition = float(np.linalg.cond(before) * np.linalg.cond(inner))
     return np.concatenate([weights[:-1], last[None]]), condition

@@ -29,6 +29,7 @@ STORY = (
         "weights and its outputs.",
         (
             Finding("small_weights/interpolates-exactly"),
+            Finding("small_weights/steps-suffice"),
             Finding("small_weights/norms-shrink"),
             Finding("small_weights/bracket-under-the-root", ("printed over",)),
             Finding("small_weights/labels-repeat", ("distinct", "samples")),

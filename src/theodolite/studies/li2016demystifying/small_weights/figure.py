@@ -2,29 +2,24 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from theodolite import figures
 from theodolite.core import Rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-NAMES = {"basis": "3 samples, width 3", "detour": "4 samples, width 3"}
 
-
-def draw(predicted: Rows, measured: Rows) -> "Figure":
+def draw(table: Rows) -> "Figure":
     """Draw a path on the sphere, and norms against the number of units."""
     figure, (sphere, norms) = figures.new_figure(7.2, 4.0, panels=(1, 2))
-    _sphere(sphere, predicted.where(quantity="picture"))
-    _norms(norms, predicted, measured)
+    _sphere(sphere, table.where(quantity="picture"))
+    _norms(norms, table)
     return figure
 
 
 def _sphere(panel: Any, rows: Rows) -> None:
     palette = figures.PALETTE
-    angle = np.linspace(0, 2 * np.pi, 200)
-    panel.plot(np.cos(angle), np.sin(angle), color="0.6", linewidth=0.9)
+    _curve(panel, rows, "globe", None, color="0.6", linewidth=0.9)
     for place in rows.where(curve="cap").levels("sample"):
         rim = rows.where(curve="cap", sample=place)
         x, y = rim.values("right"), rim.values("up")
@@ -64,23 +59,22 @@ def _curve(panel: Any, rows: Rows, name: str, label: str | None, **look: Any) ->
     panel.plot(chosen.values("right"), chosen.values("up"), label=label, **look)
 
 
-def _norms(panel: Any, predicted: Rows, measured: Rows) -> None:
-    rows = measured.where(quantity="max_norm")
-    cases = list(dict.fromkeys(rows.column("case")))
-    for case in cases:
-        style = figures.series_style(case, cases)
-        trial = rows.where(case=case).levels("trial")[0]
-        found = rows.where(case=case, trial=trial)
+def _norms(panel: Any, table: Rows) -> None:
+    rows = table.where(quantity="max_norm")
+    names = list(dict.fromkeys(rows.column("name")))
+    for name in names:
+        style = figures.series_style(name, names)
+        found = rows.where(name=name)
         figures.band(
             panel,
             found.column("units"),
             found.values(),
             found.values("error"),
             style=style,
-            label=_name(case),
+            label=name,
             line=False,
         )
-        bound = predicted.where(quantity="bound", case=case, trial=trial)
+        bound = table.where(quantity="bound", name=name)
         figures.curve(panel, bound.column("units"), bound.values(), style=style)
     figures.log_axis(panel, "x")
     figures.log_axis(panel, "y")
@@ -89,10 +83,3 @@ def _norms(panel: Any, predicted: Rows, measured: Rows) -> None:
     panel.set_ylabel(r"largest $\|W\|_F$")
     panel.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2,
                  columnspacing=1.0, handlelength=1.2)  # fmt: skip
-
-
-def _name(case: str) -> str:
-    if case in NAMES:
-        return NAMES[case]
-    m, d = case.split(",")
-    return f"{m} samples, width {d}"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from theodolite.core import Row
-from theodolite.studies.li2016demystifying.sphere_data import points
+from theodolite.studies.li2016demystifying.small_weights.sphere import points
 from theodolite.theory import interpolating_network, sphere_path
 
 # Units a sample in the picture; more would run the dots together.
@@ -27,7 +27,12 @@ def picture() -> list[Row]:
         *(("sample", place, point[None]) for place, point in enumerate(x)),
         ("label", 0, y[:1]),
     ]
-    return [row for curve in curves for row in _seen(*curve)]
+    angle = np.linspace(0, 2 * np.pi, 200)
+    outline = [
+        _row("globe", 0, step, right=np.cos(a), up=np.sin(a), toward=0.0)
+        for step, a in enumerate(angle)
+    ]
+    return [*outline, *(row for curve in curves for row in _seen(*curve))]
 
 
 def straight_least(x: np.ndarray, y: np.ndarray) -> float:
@@ -60,15 +65,21 @@ def _seen(name: str, place: int, curve: np.ndarray) -> list[Row]:
     right = np.array([-np.sin(lon), np.cos(lon), 0.0])
     up = np.cross(toward, right)
     return [
-        {
-            "quantity": "picture",
-            "curve": name,
-            "sample": place,
-            "step": step,
-            "right": float(point @ right),
-            "up": float(point @ up),
-            "value": float(point @ toward),
-            "error": 1e-15,
-        }
-        for step, point in enumerate(curve)
+        _row(name, place, step, right=p @ right, up=p @ up, toward=p @ toward)
+        for step, p in enumerate(curve)
     ]
+
+
+def _row(
+    name: str, place: int, step: int, *, right: float, up: float, toward: float
+) -> Row:
+    return {
+        "quantity": "picture",
+        "curve": name,
+        "sample": place,
+        "step": step,
+        "right": float(right),
+        "up": float(up),
+        "value": float(toward),
+        "error": 1e-15,
+    }

@@ -43,8 +43,8 @@ STORY = (
         "on images and for small 2-shortcut networks. From this the paper takes its "
         "licence to study the point where all weights are zero.",
         (
-            Finding("weight_norms_cifar/deeper-smaller-at-the-end", ("exponent",)),
-            Finding("weight_norms_cifar/training-ends-around-zero"),
+            Finding("weight_norms_cifar/deeper-smaller-at-the-end"),
+            Finding("weight_norms_cifar/training-ends-around-zero", ("norm at",)),
             Finding("weight_norms/norms-fall-with-depth"),
             Finding(
                 "weight_norms/norms-vanish",
@@ -83,7 +83,8 @@ STORY = (
             Finding("around_zero/relu-half-space-moments", ("median largest",)),
             Finding("relu_exact/relu-decomposition"),
             Finding("relu_exact/relu-condition-invariant"),
-            Finding("relu_exact/relu-distribution-invariant", ("mean |λ|",)),
+            Finding("relu_exact/relu-extremes-spread"),
+            Finding("relu_exact/one-shortcut-explodes-nonlinear"),
         ),
     ),
     Chapter(
@@ -129,8 +130,8 @@ STORY = (
             Finding("final_losses_linear/two-shortcut-higher-rates"),
             Finding("final_losses_relu/two-shortcut-lowest-relu"),
             Finding("final_losses_relu/deeper-relu-is-better"),
-            Finding("shortcut_depth_cifar/two-shortcut-best-when-deep", ("error",)),
-            Finding("shortcut_depth_cifar/only-two-gains-beyond-400", ("deepest",)),
+            Finding("shortcut_depth_cifar/only-two-gains-beyond-400"),
+            Finding("shortcut_depth_cifar/longer-than-four-worse"),
         ),
     ),
     Chapter(

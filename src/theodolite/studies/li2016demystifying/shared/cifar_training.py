@@ -1,119 +1,24 @@
 """What the studies of figures 2 and 9 share: the networks, their training, its rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from theodolite import data, networks, training
-from theodolite.core import ConfigError, Row, Rows, RunError
-from theodolite.studies.committed_run import COMMITTED, CommittedRun
-from theodolite.studies.study import StudyConfig
+from theodolite.core import Row, Rows, RunError
+from theodolite.studies.li2016demystifying.shared.cifar_config import CifarConfig
 
 if TYPE_CHECKING:
     import torch
 
-# Both figures come from the same runs, kept in one file.
-RUN = CommittedRun(
-    __package__ or "", "preactivation_cifar10", free=("depths", "shortcuts")
-)
-SHORTCUTS = (1, 2, 3, 4)
-# Narrow networks on 8×8 digits, which need no files and no GPU.
-SMALL: dict[str, Any] = {
-    "dataset": "digits",
-    "width": 4,
-    "batch_size": 64,
-    "padding": 1,
-    "flip": False,
-    "committed": RUN.digest(),
-}
 QUANTITIES = ("test_error", "train_loss", "norm")
 Cell = Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CifarConfig(StudyConfig):
-    """Networks and training of figures 2 and 9.
-
-    Attributes:
-        dataset: Named dataset of images.
-        samples: Training images used, from the front; 0 for all.
-        depths: Convolutions of the units plus 2; ``stages`` times a multiple of 12,
-            so that units of 1, 2, 3 and 4 layers fill every stage.
-        shortcuts: Layers a unit.
-        width: Channels of the first stage.
-        stages: Stages of a network.
-        epochs: Passes over the images.
-        batch_size: Images a step.
-        rate: Learning rate at the start; it falls as in the paper's schedule,
-            at the same fractions of training.
-        padding: Pixels of the mean colour around an image, for random crops; 0 for
-            none.
-        flip: Whether images are mirrored at random.
-        precision: ``float32``, ``tf32`` or ``bf16``.
-        committed: Digest of the committed rows to show and judge; empty for none.
-    """
-
-    dataset: str = "cifar10"
-    samples: int = 0
-    depths: tuple[int, ...] = (38, 74, 110)
-    shortcuts: tuple[int, ...] = SHORTCUTS
-    width: int = 16
-    stages: int = 3
-    epochs: int = 16
-    batch_size: int = 128
-    rate: float = 0.1
-    padding: int = 4
-    flip: bool = True
-    precision: str = "float32"
-    committed: str = ""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        step = 12 * self.stages
-        if cut := [d for d in self.depths if d < 3 or (d - 2) % step]:
-            raise ConfigError(
-                f"depth {cut[0]} does not give units of 1, 2, 3 and 4 layers the same "
-                f"parameters: pass 2 plus a multiple of {step}, such as {2 + step}"
-            )
-
-
-def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
-    """Return the config of the committed run, or the one it is planned with.
-
-    Args:
-        kind: Config class of the study.
-        **own: What the study sets in its own way.
-    """
-    planned: dict[str, Any] = {
-        "n_seeds": 3,
-        "device": "cuda",
-        "precision": "bf16",
-        **RUN.config(),
-        **own,
-    }
-    for name, value in planned.items():
-        planned[name] = tuple(value) if isinstance(value, list) else value
-    return kind(**planned)
-
-
-def training_cells(config: CifarConfig) -> list[dict[str, Any]]:
-    """One cell a network, the deepest first, and one for committed rows."""
-    found: list[dict[str, Any]] = [
-        {"source": "trained", "shortcut": n, "depth": depth, "trial": seed}
-        for depth in sorted(config.depths, reverse=True)
-        for n in config.shortcuts
-        for seed in config.seeds
-    ]
-    return [*found, *RUN.cells(config)]
-
-
 def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
-    """Train one network, or fetch the rows of the committed ones."""
-    if cell["source"] == COMMITTED:
-        return RUN.rows().where(lambda row: row["shortcut"] in config.shortcuts)
+    """Train one network; how long it took is no result."""
     (rows,) = train_cells(config, [cell])
     if rows[-1]["status"] == "failed":
         raise RunError(
@@ -121,13 +26,7 @@ def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
             f"could not be trained ({rows[-1]['note']}): check the device's memory, or "
             "pass --device cpu"
         )
-    return Rows(rows)
-
-
-def committed_network(config: CifarConfig, cell: Cell) -> Rows:
-    """Return the committed rows of one network; how long it took is no result."""
-    found = RUN.of_cell(config, cell)
-    return found.where(lambda row: row["quantity"] != "seconds")
+    return Rows(row for row in rows if row["quantity"] != "seconds")
 
 
 def plan_of(config: CifarConfig, cell: Cell) -> Any:
@@ -137,7 +36,7 @@ def plan_of(config: CifarConfig, cell: Cell) -> Any:
         shortcut=cell["shortcut"],
         width=config.width,
         stages=config.stages,
-        channels=3 if config.dataset.startswith("cifar") else 1,
+        channels=config.channels,
     )
 
 
@@ -210,11 +109,11 @@ def _rows(result: Any, config: CifarConfig, tested: int) -> list[Row]:
     return [*rows, {"quantity": "seconds", "value": seconds, **notes, **fate}]
 
 
-def _error(name: str, value: float, tested: int) -> float | None:
+def _error(name: str, value: float, tested: int) -> float:
     """Return the error of one network's number; that over networks is the judge's."""
     if name == "test_error":
         return float(np.sqrt(value * (1 - value) / tested))
-    return 2.0**-23 * value if name == "norm" else None
+    return 2.0**-23 * value  # of single precision
 
 
 def _augmentation(config: CifarConfig, images: Any) -> Any:

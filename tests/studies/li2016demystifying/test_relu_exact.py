@@ -87,16 +87,8 @@ def test_the_measure_is_the_paper_s_on_the_paper_s_data():
 def test_the_committed_run_decides(smoke_root):
     study, roads = rows_of(smoke_root, STUDY)
     found = evidence(study, study.presets["quick"], roads).committed
-    rulings = {
-        claim.name: str(claim.rule(found).outcome)
-        for claim in study.claims
-        if not claim.own_rows_only
-    }
-    assert rulings == {
-        INVARIANT: "HOLDS",
-        "one-shortcut-explodes-nonlinear": "HOLDS",
-        "relu-extremes-spread": "HOLDS",
-    }
+    for claim in study.claims:
+        assert claim.rule(found).outcome == "HOLDS", claim.name
 
 
 def test_a_cell_of_the_committed_run_is_reproduced():
@@ -106,7 +98,7 @@ def test_a_cell_of_the_committed_run_is_reproduced():
     assert cell in study.cells(paper)
     kept = study.committed.run.of_cell(paper, cell)
     new = study.of_cell(paper, cell)
-    assert len(kept) == 4
+    assert {row["quantity"] for row in kept} >= {"ratio", "mean_size"}
     for row in kept:
         found = new.value(quantity=row["quantity"])
         np.testing.assert_allclose(found, row["value"], rtol=1e-6)

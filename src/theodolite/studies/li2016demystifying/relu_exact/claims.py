@@ -113,7 +113,6 @@ CLAIMS = (
             exact(measured("exact_gap")),
         ),
         rival="Gauss–Newton alone, or the linear network with all gates open",
-        own_rows_only=True,
     ),
     Claim(
         name="relu-within-layers",
@@ -124,7 +123,6 @@ CLAIMS = (
             exact(measured("within")), inside(largest(measured("within_tanh")), EXACT)
         ),
         rival="a smooth activation, whose curvature adds there",
-        own_rows_only=True,
         asides=lambda roads: {
             "least distance to a kink": smallest(measured("margin"))(roads).value
         },
@@ -144,6 +142,5 @@ CLAIMS = (
             name="exponent of the distance in the weights",
         ),
         rival="another limit, such as that of Eq 26",
-        own_rows_only=True,
     ),
 )

@@ -48,11 +48,11 @@ class Config(StudyConfig):
     one_depths: tuple[int, ...] = (2, 4, 8)
     one_seeds: int = 2
     one_samples: int = 1000
-    predicted_depths: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
+    predicted_depths: tuple[int, ...] = (2, 4, 8, 16)
     random_width: int = 4
     samples: int = 40
-    units: tuple[int, ...] = (1, 3)
-    scales: tuple[float, ...] = (0.01, 0.3, 1.0)
+    units: tuple[int, ...] = (1, 2)
+    scales: tuple[float, ...] = (0.01, 1.0)
     small: tuple[float, ...] = (0.1, 0.03, 0.01, 0.003)
     steps: tuple[int, ...] = (10, 100)
     rate: float = 0.05
@@ -73,18 +73,18 @@ PRESETS = {
         one_depths=(2, 3, 4),
         one_samples=200,
         predicted_depths=(2, 4, 8),
-        units=(1, 2),
-        scales=(0.01, 1.0),
         steps=(10,),
         n_random=2,
     ),
-    "quick": Config(n_seeds=4, committed=True),
+    "quick": Config(n_seeds=4, one_depths=(2, 3, 4), one_samples=500, committed=True),
     "paper": Config(
         n_seeds=24,
         depths=(2, 4, 8, 16, 32),
         measured_depth=4,
         one_depths=(2, 4, 8, 16),
         one_seeds=4,
+        units=(1, 3),
+        scales=(0.01, 0.3, 1.0),
         n_random=3,
     ),
 }

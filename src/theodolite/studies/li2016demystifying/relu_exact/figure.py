@@ -43,6 +43,7 @@ def _ratios(panel: Any, table: Rows) -> None:
         if len(theory):
             figures.curve(panel, theory.column("depth"), theory.values(), style=style)
     figures.log_axis(panel, "x", base=2, ticks=table.levels("depth"))
+    panel.margins(y=0.35)  # room for the legend
     panel.set_xlabel("depth (weight matrices)")
     panel.set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
     figures.legend(panel)

@@ -9,6 +9,7 @@ PAPER = Paper(
     year=2016,
     studies=(
         "definitions",
+        "signal_sizes",
         "small_weights",
         "weight_norms_cifar",
         "weight_norms",

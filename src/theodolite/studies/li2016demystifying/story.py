@@ -38,11 +38,16 @@ STORY = (
     ),
     Chapter(
         "And training seems to find such weights",
+        "He's weights make the output of a deep residual network large, so the paper "
+        "asks for smaller ones. "
         "Figures 2 and 3 are the evidence that training does the same: mean Frobenius "
         "norms along training, smaller in deeper networks, for convolutional networks "
         "on images and for small 2-shortcut networks. From this the paper takes its "
         "licence to study the point where all weights are zero.",
         (
+            Finding("signal_sizes/variance-explodes"),
+            Finding("signal_sizes/norm-solves-it-partly"),
+            Finding("signal_sizes/deeper-smaller-responses"),
             Finding("weight_norms_cifar/deeper-smaller-at-the-end"),
             Finding("weight_norms_cifar/training-ends-around-zero", ("norm at",)),
             Finding("weight_norms/norms-fall-with-depth"),

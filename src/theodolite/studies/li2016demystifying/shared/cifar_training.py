@@ -13,7 +13,7 @@ from theodolite.studies.li2016demystifying.shared.cifar_config import CifarConfi
 if TYPE_CHECKING:
     import torch
 
-QUANTITIES = ("test_error", "train_loss", "norm")
+QUANTITIES = ("test_error", "train_loss", "norm", "response")
 Cell = Mapping[str, Any]
 
 
@@ -47,10 +47,12 @@ def train_cells(
     at_once: int = 4,
     limit_s: float = float("inf"),
     report: Callable[[int, Mapping[str, float]], None] | None = None,
+    probe: Callable[[Any], dict[str, float]] | None = None,
 ) -> list[list[Row]]:
     """Train the networks of cells, several at a time; rows of each in order.
 
     A seed fixes weights, batches and crops, so that cells of one ``trial`` are pairs.
+    ``probe`` reads a network after every epoch, its weights by default.
     """
     images = images_of(config.dataset, config.samples, config.device)
     recipe = training.Recipe(
@@ -70,7 +72,7 @@ def train_cells(
         recipe=recipe,
         seeds=[cell["trial"] for cell in cells],
         augment=_augmentation(config, images),
-        probe=read_weights,
+        probe=probe or read_weights,
         report=report,
         at_once=at_once,
         limit_s=limit_s,

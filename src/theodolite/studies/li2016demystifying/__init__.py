@@ -8,6 +8,7 @@ PAPER = Paper(
     authors="Li, Jiao, Han & Weissman",
     year=2016,
     studies=(
+        "signal_sizes",
         "small_weights",
         "weight_norms_cifar",
         "weight_norms",

@@ -25,6 +25,7 @@ STORY = (
         "weights and its outputs.",
         (
             Finding("small_weights/interpolates-exactly"),
+            Finding("small_weights/steps-suffice"),
             Finding("small_weights/norms-shrink"),
             Finding("small_weights/bracket-under-the-root", ("printed over",)),
             Finding("small_weights/labels-repeat", ("distinct", "samples")),
@@ -33,13 +34,18 @@ STORY = (
     ),
     Chapter(
         "And training seems to find such weights",
+        "He's weights make the output of a deep residual network large, so the paper "
+        "asks for smaller ones. "
         "Figures 2 and 3 are the evidence that training does the same: mean Frobenius "
         "norms along training, smaller in deeper networks, for convolutional networks "
         "on images and for small 2-shortcut networks. From this the paper takes its "
         "licence to study the point where all weights are zero.",
         (
-            Finding("weight_norms_cifar/deeper-smaller-at-the-end", ("exponent",)),
-            Finding("weight_norms_cifar/training-ends-around-zero"),
+            Finding("signal_sizes/variance-explodes"),
+            Finding("signal_sizes/norm-solves-it-partly"),
+            Finding("signal_sizes/deeper-smaller-responses"),
+            Finding("weight_norms_cifar/deeper-smaller-at-the-end"),
+            Finding("weight_norms_cifar/training-ends-around-zero", ("norm at",)),
             Finding("weight_norms/norms-fall-with-depth"),
             Finding("weight_norms/training-ends-around-zero"),
             Finding("weight_norms/linear-optimum-is-singular"),
@@ -76,7 +82,8 @@ STORY = (
             Finding("around_zero/relu-half-space-moments", ("median",)),
             Finding("relu_exact/relu-decomposition"),
             Finding("relu_exact/relu-condition-invariant"),
-            Finding("relu_exact/relu-distribution-invariant", ("mean |λ|",)),
+            Finding("relu_exact/relu-extremes-spread"),
+            Finding("relu_exact/one-shortcut-explodes-nonlinear"),
         ),
     ),
     Chapter(
@@ -124,8 +131,8 @@ STORY = (
             Finding("final_losses_linear/two-shortcut-higher-rates"),
             Finding("final_losses_relu/two-shortcut-lowest-relu"),
             Finding("final_losses_relu/deeper-relu-is-better"),
-            Finding("shortcut_depth_cifar/two-shortcut-best-when-deep", ("error",)),
-            Finding("shortcut_depth_cifar/only-two-gains-beyond-400", ("deepest",)),
+            Finding("shortcut_depth_cifar/only-two-gains-beyond-400"),
+            Finding("shortcut_depth_cifar/longer-than-four-worse"),
         ),
     ),
     Chapter(

@@ -21,7 +21,7 @@ from theodolite.studies.li2016demystifying.along_training.measure import (
     trained,
 )
 from theodolite.studies.li2016demystifying.shared.exact_optimum import exact_optimum
-from theodolite.studies.li2016demystifying.shared.hessians import EPS, gap
+from theodolite.studies.li2016demystifying.shared.problems import EPS, gap
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import (
     Moments,

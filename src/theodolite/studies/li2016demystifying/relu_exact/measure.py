@@ -14,9 +14,9 @@ from theodolite.studies.li2016demystifying.relu_exact.config import (
     plan_of,
     small_plan,
 )
-from theodolite.studies.li2016demystifying.shared.hessians import (
+from theodolite.studies.li2016demystifying.shared.hessians import measured_hessian
+from theodolite.studies.li2016demystifying.shared.problems import (
     EPS,
-    measured_hessian,
     named,
     random_data,
 )

@@ -17,7 +17,7 @@ from theodolite.studies.li2016demystifying.relu_exact.measure import (
     readings,
     samples_of,
 )
-from theodolite.studies.li2016demystifying.shared.hessians import EPS, gap, named
+from theodolite.studies.li2016demystifying.shared.problems import EPS, gap, named
 from theodolite.theory import (
     linear_hessian,
     moments,

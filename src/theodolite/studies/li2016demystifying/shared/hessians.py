@@ -6,23 +6,6 @@ import numpy as np
 
 from theodolite import instruments, networks
 from theodolite.core import Blueprint, column_major
-from theodolite.studies.li2016demystifying.shared.problems import (
-    EPS,
-    SETTINGS,
-    gap,
-    named,
-    random_data,
-)
-
-__all__ = [
-    "EPS",
-    "SETTINGS",
-    "at_zero",
-    "gap",
-    "measured_hessian",
-    "named",
-    "random_data",
-]
 
 
 def at_zero(plan: Blueprint, device: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import Row, Rows
-from theodolite.studies.li2016demystifying.shared.hessians import EPS, named
+from theodolite.studies.li2016demystifying.shared.problems import EPS, named
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.li2016demystifying.small_weights.chain import (
     outputs,

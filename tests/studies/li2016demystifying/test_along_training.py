@@ -22,8 +22,10 @@ from theodolite.core import Blueprint, Roads, Rows, condition_of
 from theodolite.networks import draw_weights
 from theodolite.studies import find
 from theodolite.studies.li2016demystifying.along_training.config import KINDS
-from theodolite.studies.li2016demystifying.along_training.levels import onto_levels
 from theodolite.studies.li2016demystifying.along_training.measure import States
+from theodolite.studies.li2016demystifying.along_training.measure_levels import (
+    onto_levels,
+)
 from theodolite.studies.li2016demystifying.along_training.meet import read_state
 from theodolite.studies.li2016demystifying.along_training.tables import at_levels, late
 from theodolite.studies.li2016demystifying.shared.whitened import whitened

@@ -15,7 +15,7 @@ from tests.studies.worlds import (
     rows_of,
     shift,
 )
-from theodolite.studies.li2016demystifying.small_weights.sphere import points
+from theodolite.studies.li2016demystifying.small_weights.predict_sphere import points
 from theodolite.theory import interpolating_network
 
 STUDY = "small_weights"

@@ -169,8 +169,9 @@ def _pair(row: Row, log: bool) -> tuple[float, float]:
     value, error = row.get("value"), row.get("error", 0.0)
     value = math.nan if value is None else float(value)
     # A row without the column is exact; one with an empty error is not known.
-    unknown = error is None or math.isnan(error) or row.get("edge")
-    error = math.inf if unknown else abs(float(error))
+    if error is None or math.isnan(error) or row.get("edge"):
+        error = math.inf
+    error = abs(float(error))
     if not log:
         return value, error
     if not value > 0:

@@ -26,7 +26,7 @@ from theodolite.core import (
     somewhere,
     trend,
 )
-from theodolite.studies.li2016demystifying.along_training import index_claims
+from theodolite.studies.li2016demystifying.along_training import claims_index
 from theodolite.studies.li2016demystifying.along_training.config import PAIR
 from theodolite.studies.li2016demystifying.along_training.tables import (
     NEAR,
@@ -193,7 +193,7 @@ CLAIMS = (
             ),
         ),
     ),
-    *index_claims.CLAIMS,
+    *claims_index.CLAIMS,
     Claim(
         name="better-at-another-depth",
         place="Figure 5, section 5.2, at another depth",

@@ -14,7 +14,9 @@ from theodolite.studies.li2016demystifying.along_training.config import (
     RATES,
     Config,
 )
-from theodolite.studies.li2016demystifying.along_training.levels import onto_levels
+from theodolite.studies.li2016demystifying.along_training.measure_levels import (
+    onto_levels,
+)
 from theodolite.studies.li2016demystifying.shared.hessians import measured_hessian
 from theodolite.studies.li2016demystifying.shared.problems import EPS
 from theodolite.studies.li2016demystifying.shared.whitened import few, whitened

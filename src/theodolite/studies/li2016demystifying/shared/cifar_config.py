@@ -83,9 +83,10 @@ def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
     """Return the config of the committed run, with what the study sets itself."""
     planned = {"n_seeds": 3, "device": "cuda", "precision": "bf16", **RUN.config()}
     planned |= {"committed": False, **own}
-    return kind(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in planned.items()}
-    )
+    settings: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in planned.items()
+    }
+    return kind(**settings)
 
 
 def training_cells(config: CifarConfig) -> list[dict[str, Any]]:

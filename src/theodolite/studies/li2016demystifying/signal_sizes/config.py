@@ -38,6 +38,7 @@ class Config(CifarConfig):
             )
 
 
+_WIDER: dict[str, Any] = {**SMALL, "width": 8}
 PRESETS = {
     "smoke": Config(
         n_seeds=2,
@@ -67,7 +68,7 @@ PRESETS = {
         stages=1,
         epochs=15,
         start_seeds=20,
-        **SMALL | {"width": 8},
+        **_WIDER,
     ),
 }
 

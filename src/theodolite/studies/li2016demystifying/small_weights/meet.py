@@ -10,14 +10,14 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.studies.li2016demystifying.shared.problems import EPS, named
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
-from theodolite.studies.li2016demystifying.small_weights.chain import (
+from theodolite.studies.li2016demystifying.small_weights.config import Config
+from theodolite.studies.li2016demystifying.small_weights.measure_chain import (
     outputs,
     run_chain,
     torch_network,
     torch_propagate,
 )
-from theodolite.studies.li2016demystifying.small_weights.config import Config
-from theodolite.studies.li2016demystifying.small_weights.sphere import (
+from theodolite.studies.li2016demystifying.small_weights.predict_sphere import (
     close_pair,
     points,
     unit_rows,

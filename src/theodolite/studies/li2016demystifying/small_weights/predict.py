@@ -5,11 +5,11 @@ import numpy as np
 from theodolite.core import Row, Rows
 from theodolite.studies.li2016demystifying.shared.closed_forms import closed
 from theodolite.studies.li2016demystifying.small_weights.config import Config, cells
-from theodolite.studies.li2016demystifying.small_weights.picture import (
+from theodolite.studies.li2016demystifying.small_weights.predict_picture import (
     picture,
     straight_least,
 )
-from theodolite.studies.li2016demystifying.small_weights.sphere import points
+from theodolite.studies.li2016demystifying.small_weights.predict_sphere import points
 from theodolite.theory import interpolating_network, weight_norm_bound
 
 # Samples and least distances at which orders of magnitude are told apart.

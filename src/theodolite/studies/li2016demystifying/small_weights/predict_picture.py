@@ -3,7 +3,7 @@
 import numpy as np
 
 from theodolite.core import Row
-from theodolite.studies.li2016demystifying.small_weights.sphere import points
+from theodolite.studies.li2016demystifying.small_weights.predict_sphere import points
 from theodolite.theory import interpolating_network, sphere_path
 
 # Units a sample in the picture; more would run the dots together.

@@ -24,8 +24,7 @@ FAILURES = {
 UNDECIDED = {
     "better-at-every-loss",
     "index-always-smaller",
-    "norms-fall-with-depth",
-    "norms-fall-during-training",
+    "norms-fall-at-best-rates",
     "most-foretold",
     "two-shortcut-trains-widest",
     "two-shortcut-lowest",

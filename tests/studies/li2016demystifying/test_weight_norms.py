@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from tests.studies.worlds import (
+    WITH_MNIST,
     check_all_turn,
+    check_reproduced,
     check_verdicts,
     check_world,
     claim_of,
@@ -27,6 +29,7 @@ from theodolite.training import AtSteps, Probe, train_grid
 STUDY = "weight_norms"
 # Three networks of 200 steps, at depths up to 16, leave two of them open.
 VERDICTS = {
+    "norms-fall-at-best-rates": "UNDECIDED",
     "training-ends-around-zero": "UNDECIDED",
     "early-growth-is-depth-free": "UNDECIDED",
     "linear-optimum-is-singular": ("FAILS", "HOLDS"),
@@ -42,6 +45,8 @@ WORLDS = [
     ("norms-fall-with-depth", "m", "norm", {"network": "relu", "depth": 16}, scale(2)),
     ("norms-fall-with-depth", "m", "norm", {"network": "linear", "step": 200},
      nearly(2.0)),
+    ("norms-fall-at-best-rates", "m", "norm", {"network": "relu", "depth": 16},
+     scale(9)),
     ("norms-fall-during-training", "m", "norm",
      {"network": "linear", "depth": 16, "step": 100}, scale(2.0)),
     ("norms-fall-during-training", "m", "norm", {}, nearly(2.0)),
@@ -105,7 +110,7 @@ def test_a_best_rate_on_the_edge_decides_nothing(side, smoke_root):
     )
     cut = roads.measured.where(within)
     assert any(row["edge"] for row in at_best(cut))
-    found = ruling("norms-fall-with-depth", roads.predicted, cut, study)
+    found = ruling("norms-fall-at-best-rates", roads.predicted, cut, study)
     assert found.outcome == "UNDECIDED"
     assert "edge of what was tried" in found.judged.because
 
@@ -148,6 +153,11 @@ def test_early_law_is_that_of_descent():
     assert abs(found / law - 1) < 4 * spread
     rival = law * np.sqrt(2)  # growth of one matrix without the other
     assert abs(found / rival - 1) > 4 * spread
+
+
+@WITH_MNIST
+def test_a_cell_of_the_committed_run_is_reproduced():
+    check_reproduced(STUDY, {"network": "linear", "depth": 4})
 
 
 def test_depths_that_cut_units_are_refused():

@@ -5,8 +5,8 @@ in our words: 2-shortcut networks that start near zero stay near zero, the deepe
 nearer, along training and at its end, with or without ReLU at mid.
 
 Departures: see ``STUDY.departures``. Cost: about 15 s of processor time at QUICK; at
-PAPER a minute for linear networks, and three hours for ReLU networks, or a few minutes
-of a GPU.
+PAPER five minutes for linear networks, and three hours for ReLU networks, or ten
+minutes of a GPU.
 """
 
 from theodolite.studies.committed import CommittedRun
@@ -72,8 +72,8 @@ STUDY = Study(
     ),
     departures=(
         "The paper gives neither depths nor rates: depths 4 to 64 are trained at rates "
-        "from 0.1 up to 12.8. Along training depths are compared at one rate, the "
-        "highest at which no network diverges, at the end each depth at its best.",
+        "from 0.1 up to 12.8. Depths are compared at one rate, the highest at which no "
+        "network diverges; their own best rates are a check beyond the paper.",
         "At the quick scale verdicts rest on a committed run at paper scale (60,000 "
         "digits, 10 networks a depth and rate); the run itself has 4, on 5,000 digits, "
         "of which ReLU networks see every tenth.",

@@ -1,5 +1,7 @@
 """Rates that count, and what figure 3 shows."""
 
+import math
+
 import numpy as np
 
 from theodolite.core import Roads, Row, Rows, points
@@ -62,7 +64,8 @@ def _left(loss: float | None, first: float | None) -> bool:
 def at_best(measured: Rows) -> Rows:
     """Return the last norms of each depth at its best rate; on an edge they say so.
 
-    The best is the rate with the least mean final loss of those that lose no run.
+    The best is the rate with the least mean final loss of those that lose no run. It
+    is known to within its neighbours, and so is the norm: that is in the error.
     """
     last, lost = _last(measured), _lost(measured)
     losses = measured.where(quantity="final_loss")
@@ -75,9 +78,22 @@ def at_best(measured: Rows) -> Rows:
                 continue
             best = min(kept, key=lambda row: row["value"])["lr"]
             edge = best in (tried[0]["lr"], tried[-1]["lr"])
-            here = last.where(network=network, depth=depth, lr=best)
-            found += [{**row, "edge": edge} for row in here]
+            here = last.where(network=network, depth=depth)
+            apart = _resolution(here, [row["lr"] for row in kept], best)
+            found += [
+                {**row, "edge": edge, "error": row["error"] + apart}
+                for row in here.where(lr=best)
+            ]
     return Rows(found)
+
+
+def _resolution(rows: Rows, rates: list[float], best: float) -> float:
+    """Return how far the norms at the rates beside the best are from those at it."""
+    at = rates.index(best)
+    centre = rows.where(lr=best).values().mean()
+    beside = [rate for rate in rates[max(at - 1, 0) : at + 2] if rate != best]
+    apart = [abs(rows.where(lr=rate).values().mean() - centre) for rate in beside]
+    return float(max(apart, default=math.inf))
 
 
 def early(roads: Roads) -> Rows:

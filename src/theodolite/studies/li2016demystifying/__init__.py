@@ -9,10 +9,10 @@ PAPER = Paper(
     year=2016,
     studies=(
         "definitions",
-        "signal_sizes",
         "small_weights",
         "weight_norms_cifar",
         "weight_norms",
+        "signal_sizes",
         "hessian_at_zero",
         "vanishing_partials",
         "around_zero",

@@ -11,6 +11,7 @@ from theodolite.studies.li2016demystifying.shared.cifar_config import (
 
 # At the start: with shortcuts, without, and with shortcuts and batch normalisation.
 KINDS = ("residual", "plain", "normalised")
+WIDER: dict[str, Any] = {**SMALL, "width": 8}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ PRESETS = {
         stages=1,
         epochs=15,
         start_seeds=20,
-        **SMALL | {"width": 8},
+        **WIDER,
     ),
 }
 

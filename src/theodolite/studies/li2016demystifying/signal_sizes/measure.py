@@ -54,7 +54,8 @@ def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:
         plan, seed=cell["trial"], dtype=torch.float64, device=config.device
     )
     if cell["kind"] != "normalised":
-        for unit in network.units:
+        units: Any = network.units
+        for unit in units:
             unit.norms = torch.nn.ModuleList(torch.nn.Identity() for _ in unit.norms)
     return network
 

@@ -81,12 +81,17 @@ class CifarConfig(StudyConfig):
 
 def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
     """Return the config of the committed run, with what the study sets itself."""
-    planned = {"n_seeds": 3, "device": "cuda", "precision": "bf16", **RUN.config()}
-    planned |= {"committed": False, **own}
-    settings: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k, v in planned.items()
+    planned: dict[str, Any] = {
+        "n_seeds": 3,
+        "device": "cuda",
+        "precision": "bf16",
+        **RUN.config(),
+        "committed": False,
+        **own,
     }
-    return kind(**settings)
+    for name, value in planned.items():
+        planned[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**planned)
 
 
 def training_cells(config: CifarConfig) -> list[dict[str, Any]]:

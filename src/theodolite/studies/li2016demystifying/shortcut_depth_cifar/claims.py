@@ -96,7 +96,6 @@ CLAIMS = (
         ),
         test=each("shortcut", ERROR, _worse, where=lambda n: n > max(SHOWN)),
         rival="longer shortcuts that err as much as shorter ones",
-        own_rows_only=True,
     ),
     Claim(
         name="only-two-gains-below-400",

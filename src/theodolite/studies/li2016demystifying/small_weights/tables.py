@@ -13,7 +13,7 @@ def table(roads: Roads) -> Rows:
     first = {case: norms.where(case=case).levels("trial")[0] for case in _cases(norms)}
 
     def drawn(row: Row) -> bool:
-        return first.get(str(row.get("case"))) == row.get("trial")
+        return first.get(row.get("case", "")) == row.get("trial")
 
     rows = norms.where(drawn) + roads.predicted.where(drawn, quantity="bound")
     named = ({**row, "name": _name(row["case"])} for row in rows)

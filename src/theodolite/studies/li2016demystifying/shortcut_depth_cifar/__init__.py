@@ -85,7 +85,6 @@ STUDY = Study(
         "normalisation of its own first unit.",
         "The quick scale trains much narrower networks of one stage on 8×8 digits, so "
         "that it needs no files and no GPU; verdicts there rest on the committed run "
-        "at paper scale, which has no shortcuts longer than 4: those are judged on "
-        "the small networks.",
+        "at paper scale.",
     ),
 )

@@ -1,6 +1,7 @@
 """What figure 9 and section 5.3.2 claim of depth and shortcut depth."""
 
 from theodolite.core import (
+    Choice,
     Claim,
     Judgement,
     Kind,
@@ -96,6 +97,12 @@ CLAIMS = (
         ),
         test=each("shortcut", ERROR, _worse, where=lambda n: n > max(SHOWN)),
         rival="longer shortcuts that err as much as shorter ones",
+        choices=(
+            Choice(
+                what="worse at every depth trained than each length shown",
+                why="only then would its curve lie above all curves of the figure",
+            ),
+        ),
     ),
     Claim(
         name="only-two-gains-below-400",

@@ -38,7 +38,7 @@ STUDY = "initial_condition"
 # What is printed, and for an erratum what is right; all others hold.
 VERDICTS = {
     "one-shortcut-explodes": ("FAILS", "HOLDS"),
-    "conventions-unstated": ("FAILS", None),
+    "conventions-unstated": ("FAILS", "HOLDS"),
 }
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
@@ -60,6 +60,9 @@ WORLDS = [
     ("one-shortcut-is-orthogonal", "m", "rotated_gap", {}, first(shift(1e-6))),
     ("conventions-unstated", "m",
      ("percentile", "convention_least", "convention_most"), {}, const(1.5)),
+    ("conventions-unstated", "m", "percentile", {}, const(1.5)),
+    ("conventions-unstated", "m", ("convention_least", "convention_most"), {},
+     const(1.5)),
 ]  # fmt: skip
 
 

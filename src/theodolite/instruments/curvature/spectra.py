@@ -84,7 +84,8 @@ class Condition(Reading):
     residual bound.
 
     ``status`` is ROUNDING where the percentile is below the rounding of the
-    matrix: ``ratio`` is then a lower bound and ``ratio_error`` infinite.
+    matrix: ``ratio`` may then be off either way, ``ratio_error`` is infinite, and only
+    ``ratio_low`` is sure.
     """
 
     dims: ClassVar = {

@@ -329,6 +329,7 @@ def sampled(
     spread = float(sample.std(ddof=1))
     if spread <= 4 * np.finfo(float).eps * float(np.abs(sample).max()):
         spread = 0.0  # equal to rounding
+        note = note or f"{sample.size} networks agree exactly, perhaps by chance"
     return Sampled(
         name=name,
         value=mean,

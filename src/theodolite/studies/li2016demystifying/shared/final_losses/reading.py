@@ -18,6 +18,7 @@ from theodolite.core import (
     Sampled,
     Test,
     by_network,
+    known,
     sampled,
 )
 
@@ -163,9 +164,12 @@ def over_best(network: str, depth: int, rate: float) -> Read:
         (here,) = rows.where(rate=rate)
         whole = best["value"] + best["floor"]
         n = min(here["finished"], best["finished"])
-        error = 0.0 if here == best else (here["error"] + best["error"]) / whole
+        name = f"final loss over that at the best rate, less 1, {NAMES[network]}"
+        if here == best:  # the rate itself, which chance has no part in
+            return known(name, 0.0)
+        error = (here["error"] + best["error"]) / whole
         return Sampled(
-            name=f"final loss over that at the best rate, less 1, {NAMES[network]}",
+            name=name,
             value=(here["value"] - best["value"]) / whole,
             stderr=error if n > 1 else math.nan,
             freedom=n - 1,

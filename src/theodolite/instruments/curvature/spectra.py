@@ -176,7 +176,7 @@ class Spectrum(Reading):
         return Condition(
             ratio=found.ratio,
             ratio_error=found.error,
-            ratio_low=found.ratio - found.error if sure else 1.0,
+            ratio_low=found.ratio - found.error if sure else max(1.0, found.least),
             ratio_high=found.ratio + found.error if sure else float("inf"),
             largest=found.largest,
             largest_error=self.eigenvalue_error,

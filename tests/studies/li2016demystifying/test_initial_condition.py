@@ -15,8 +15,17 @@ from tests.studies.worlds import (
     scale,
     shift,
 )
-from theodolite.core import Roads, Rows, ShortcutBlueprint, condition_of
+from theodolite.core import (
+    Roads,
+    Rows,
+    ShortcutBlueprint,
+    above,
+    condition_of,
+    measured,
+    trend,
+)
 from theodolite.networks import draw_weights
+from theodolite.studies.li2016demystifying.initial_condition.claims import explodes
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import (
     conditioning_at_zero,
@@ -29,7 +38,7 @@ STUDY = "initial_condition"
 # What is printed, and for an erratum what is right; all others hold.
 VERDICTS = {
     "one-shortcut-explodes": ("FAILS", "HOLDS"),
-    "conventions-unstated": ("FAILS", None),
+    "conventions-unstated": ("FAILS", "HOLDS"),
 }
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
@@ -40,6 +49,7 @@ WORLDS = [
     ("two-shortcut-constant", "m", "ratio", {"kind": "one_shortcut"}, const(3.0)),
     ("xavier-explodes", "m", "ratio", {"kind": "xavier"}, const(50.0)),
     ("orthogonal-explodes", "m", "ratio", {"kind": "orthogonal"}, const(4.0)),
+    ("one-shortcut-grows", "m", "ratio", {"kind": "one_shortcut"}, const(3.0)),
     ("orthogonal-slower", "m", "ratio", {"kind": "xavier"},
      lambda row: 4.0 * row["depth"]),
     ("one-shortcut-explodes", "p", "block_norm", {}, const(0.0)),
@@ -50,6 +60,9 @@ WORLDS = [
     ("one-shortcut-is-orthogonal", "m", "rotated_gap", {}, first(shift(1e-6))),
     ("conventions-unstated", "m",
      ("percentile", "convention_least", "convention_most"), {}, const(1.5)),
+    ("conventions-unstated", "m", "percentile", {}, const(1.5)),
+    ("conventions-unstated", "m", ("convention_least", "convention_most"), {},
+     const(1.5)),
 ]  # fmt: skip
 
 
@@ -81,6 +94,23 @@ def test_one_network_decides_no_growth(name, smoke_root):
     study, roads = rows_of(smoke_root, STUDY)
     alone = Roads(roads.predicted, roads.measured.where(trial=0))
     assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+
+
+@pytest.mark.parametrize("kind", ["xavier", "orthogonal", "one_shortcut"])
+def test_a_rise_that_levels_off_is_no_explosion(kind):
+    """A slope over all depths alone would hold: early depths carry it."""
+    level = [
+        {"quantity": "ratio", "kind": kind, "depth": depth, "trial": trial,
+         "value": min(depth, 8) * (1 + 0.01 * np.cos(5 * trial + depth)),
+         "error": 0.0, "status": "exact"}
+        for depth in (2, 4, 8, 16, 32)
+        for trial in range(10)
+    ]  # fmt: skip
+    rows = Roads(Rows(), Rows(level))
+    assert trend(measured("ratio"), over="depth", slope_in=above(0))(rows).outcome == (
+        "HOLDS"
+    )
+    assert explodes(kind)(rows).outcome != "HOLDS"
 
 
 def unresolved(rows, **labels):

@@ -27,10 +27,9 @@ from theodolite.theory import linear_gradient, moments
 from theodolite.training import AtSteps, Probe, train_grid
 
 STUDY = "weight_norms"
-# Three networks of 200 steps, at depths up to 16, leave two of them open.
+# Three networks of 200 steps, at depths up to 16, leave some of them open.
 VERDICTS = {
     "norms-fall-at-best-rates": "UNDECIDED",
-    "training-ends-around-zero": "UNDECIDED",
     "early-growth-is-depth-free": "UNDECIDED",
     "linear-optimum-is-singular": ("FAILS", "HOLDS"),
 }
@@ -193,3 +192,26 @@ class TestReferenceValues:
         data = whitened("mnist5k", 10)
         grid = train_grid(plan, data, {"lr": [0.02]}, steps=1000, jobs=0)
         assert grid.final_loss == pytest.approx([loss], abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("law", "wanted"),
+    [
+        (lambda depth: depth**-0.5, "HOLDS"),
+        (lambda depth: 1 + 4.0 * depth**-1.5, "FAILS"),
+    ],
+    ids=["a power", "levels off"],
+)
+def test_norms_that_fall_as_a_power_end_around_zero(law, wanted, smoke_root):
+    """A power neither slackens nor quickens, and theorem 1 allows no more than one."""
+    study, _ = rows_of(smoke_root, STUDY)
+    rows = Rows(
+        {"quantity": "norm", "network": network, "depth": depth, "trial": trial,
+         "lr": 0.1, "step": 9, "error": 0.0,
+         "value": law(depth) * (1 + 0.01 * np.cos(5 * trial + depth))}
+        for network in ("linear", "relu")
+        for depth in (4, 8, 16, 32)
+        for trial in range(6)
+    )  # fmt: skip
+    found = ruling("training-ends-around-zero", Rows(), rows, study)
+    assert found.outcome == wanted

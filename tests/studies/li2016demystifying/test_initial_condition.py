@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tests.studies.worlds import (
+    WITH_MNIST,
     check_all_turn,
     check_errors,
+    check_reproduced,
     check_verdicts,
     check_world,
     claim_of,
@@ -203,3 +205,8 @@ class TestReferenceValues:
         matrix = linear_hessian(plan, draw_weights(plan, seed=0), moments(*digits))
         found = condition_of(np.linalg.eigvalsh(matrix))
         assert found.ratio == pytest.approx(ratio, rel=1e-6)
+
+
+@WITH_MNIST
+def test_a_cell_of_the_committed_run_is_reproduced():
+    check_reproduced(STUDY, {"kind": "two_shortcut", "depth": 2, "trial": 3})

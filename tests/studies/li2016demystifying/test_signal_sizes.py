@@ -23,8 +23,10 @@ RESPONSES = "deeper-smaller-responses"
 
 
 def near(value):
-    """Networks that differ a little, at no depth more than at another."""
-    return lambda row: value + 0.001 * (7 * row["trial"] % 3)
+    """Networks that differ a little, each depth in its own way."""
+    return lambda row: (
+        value + 0.001 * ((7 * row["trial"] + row.get("depth", 3)) * 5 % 7)
+    )
 
 
 WORLDS = [

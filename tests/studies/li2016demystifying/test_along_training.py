@@ -18,7 +18,7 @@ from tests.studies.worlds import (
     scale,
     shift,
 )
-from theodolite.core import Blueprint, Roads, Rows, condition_of
+from theodolite.core import Roads, Rows, ShortcutBlueprint, condition_of
 from theodolite.networks import draw_weights
 from theodolite.studies import find
 from theodolite.studies.li2016demystifying.along_training.config import KINDS
@@ -252,7 +252,7 @@ class TestReferenceValues:
     )  # fmt: skip
     def test_depth_12(self, kind, rate, seed, wanted):
         data = whitened("mnist5k", 10)
-        plan = Blueprint(width=10, depth=12, **KINDS[kind])
+        plan = ShortcutBlueprint(width=10, depth=12, **KINDS[kind])
         states = States()
         train_grid(
             plan,
@@ -271,13 +271,13 @@ class TestReferenceValues:
     def test_index_of_shallow_plain_networks(self):
         data = moments(*whitened("mnist5k", 10))
         for depth, index in ((2, 0.275), (4, 0.4125)):
-            plan = Blueprint(width=10, depth=depth, **KINDS["orthogonal"])
+            plan = ShortcutBlueprint(width=10, depth=depth, **KINDS["orthogonal"])
             matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
             assert np.mean(np.linalg.eigvalsh(matrix) < 0) == pytest.approx(index)
 
     def test_ratio_at_the_start(self):
         data = moments(*whitened("mnist5k", 10))
-        plan = Blueprint(width=10, depth=12, **KINDS["two_shortcut"])
+        plan = ShortcutBlueprint(width=10, depth=12, **KINDS["two_shortcut"])
         matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
         found = condition_of(np.linalg.eigvalsh(matrix)).ratio
         assert found == pytest.approx(1.47, abs=0.02)

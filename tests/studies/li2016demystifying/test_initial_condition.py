@@ -16,9 +16,9 @@ from tests.studies.worlds import (
     shift,
 )
 from theodolite.core import (
-    Blueprint,
     Roads,
     Rows,
+    ShortcutBlueprint,
     above,
     condition_of,
     measured,
@@ -164,7 +164,7 @@ class TestReferenceValues:
         assert single[0] / single[-1] == pytest.approx(1.5195012751, abs=1e-9)
 
     def test_losses(self, digits):
-        plan, data = Blueprint(width=10, depth=16), moments(*digits)
+        plan, data = ShortcutBlueprint(width=10, depth=16), moments(*digits)
         zero = np.zeros((16, 10, 10))
         assert linear_loss(plan, zero, data) == pytest.approx(5.178191851163, abs=1e-10)
         drawn = draw_weights(plan, seed=0)
@@ -172,7 +172,7 @@ class TestReferenceValues:
 
     @pytest.mark.parametrize("depth", [2, 16, 96])
     def test_two_shortcut(self, digits, depth):
-        found = conditioning_at_zero(Blueprint(width=10, depth=depth), *digits)
+        found = conditioning_at_zero(ShortcutBlueprint(width=10, depth=depth), *digits)
         assert found.ratio == pytest.approx(1.4701596921, abs=1e-9)
         assert found.largest == pytest.approx(1.1895867104, abs=1e-9)
         assert found.index == 0.5
@@ -183,7 +183,7 @@ class TestReferenceValues:
          (16, 42.6898124708), (24, 64.8828498720)],
     )  # fmt: skip
     def test_one_shortcut(self, digits, depth, ratio):
-        plan = Blueprint(width=10, depth=depth, shortcut=1)
+        plan = ShortcutBlueprint(width=10, depth=depth, shortcut=1)
         found = conditioning_at_zero(plan, *digits)
         assert found.ratio == pytest.approx(ratio, abs=1e-8)
         if depth == 24:
@@ -197,7 +197,9 @@ class TestReferenceValues:
          ("xavier", 8, 247970.09), ("xavier", 16, 1.1885038e8)],
     )  # fmt: skip
     def test_plain_networks(self, digits, init, depth, ratio):
-        plan = Blueprint(width=10, depth=depth, shortcut=1, skip=False, init=init)
+        plan = ShortcutBlueprint(
+            width=10, depth=depth, shortcut=1, skip=False, init=init
+        )
         matrix = linear_hessian(plan, draw_weights(plan, seed=0), moments(*digits))
         found = condition_of(np.linalg.eigvalsh(matrix))
         assert found.ratio == pytest.approx(ratio, rel=1e-6)

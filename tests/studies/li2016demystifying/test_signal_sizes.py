@@ -12,8 +12,8 @@ from tests.studies.worlds import (
     claim_of,
     rows_of,
 )
-from theodolite.core import Roads, Rows
-from theodolite.networks import PreactivationBlueprint, build_preactivation
+from theodolite.core import PreactivationBlueprint, Roads, Rows
+from theodolite.networks import build
 from theodolite.studies import find
 from theodolite.studies.judging import evidence
 from theodolite.studies.li2016demystifying.signal_sizes.measure import responses
@@ -117,7 +117,7 @@ def test_networks_that_stopped_early_do_not_count(smoke_root):
 
 def test_responses_are_branches_before_the_sum_and_leave_the_model_as_found():
     plan = PreactivationBlueprint(depth=6, shortcut=2, width=4, stages=1, channels=1)
-    model = build_preactivation(plan, seed=0).eval()
+    model = build(plan, seed=0).eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     batch = torch.randn(8, 1, 6, 6, generator=torch.Generator().manual_seed(0))
     found = responses(model, batch)

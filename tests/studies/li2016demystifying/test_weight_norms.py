@@ -16,7 +16,7 @@ from tests.studies.worlds import (
     scale,
     shift,
 )
-from theodolite.core import Blueprint, ConfigError, Roads, Rows
+from theodolite.core import ConfigError, Roads, Rows, ShortcutBlueprint
 from theodolite.networks import draw_weights
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.li2016demystifying.weight_norms.config import Config
@@ -138,7 +138,7 @@ def test_early_law_is_that_of_descent():
     """The law, beside descent from 64 seeds close to zero."""
     config = Config(dataset="digits", rates=(0.1,), steps=20, depths=(2, 4, 6))
     data = moments(*whitened("digits", 10))
-    plan = Blueprint(width=10, depth=8, init_scale=1e-4)
+    plan = ShortcutBlueprint(width=10, depth=8, init_scale=1e-4)
     squares = []
     for seed in range(64):
         weights = draw_weights(plan, seed=seed)
@@ -169,7 +169,7 @@ class TestReferenceValues:
 
     def test_two_shortcut(self):
         grid = train_grid(
-            Blueprint(width=10, depth=16),
+            ShortcutBlueprint(width=10, depth=16),
             whitened("mnist5k", 10),
             {"lr": [0.1]},
             steps=1000,
@@ -188,7 +188,7 @@ class TestReferenceValues:
          ({"skip": False, "init": "xavier"}, 0.4061505511)],
     )  # fmt: skip
     def test_others(self, settings, loss):
-        plan = Blueprint(width=10, depth=16, shortcut=1, **settings)
+        plan = ShortcutBlueprint(width=10, depth=16, shortcut=1, **settings)
         data = whitened("mnist5k", 10)
         grid = train_grid(plan, data, {"lr": [0.02]}, steps=1000, jobs=0)
         assert grid.final_loss == pytest.approx([loss], abs=2e-9)

@@ -41,13 +41,25 @@ VERDICTS = {
     "one-shortcut-like-orthogonal": "UNDECIDED",
     "index-always-smaller": "UNDECIDED",
     "gradient-peaks-as-index-drops": "UNDECIDED",
-    "index-starts-at-half": "UNDECIDED",
+    "index-starts-at-half": "UNDECIDED",  # two networks that agree prove nothing
     "better-at-another-depth": "FAILS",
 }
 
 
 def nearly(value):
     return lambda row: value * (1 + 1e-6 * row["trial"])
+
+
+def peaking(at, power):
+    """An index that falls as a power of time, with a hair between networks."""
+
+    def change(row):
+        if row["quantity"] == "gradient":
+            return -abs(row["step"] - at)
+        own = 1 + 1e-4 * row["trial"] * row["step"]
+        return 0.5 - 0.1 * (row["step"] / 100) ** power * own
+
+    return change
 
 
 TWO, ORTHOGONAL = {"kind": "two_shortcut"}, {"kind": "orthogonal"}
@@ -68,18 +80,15 @@ WORLDS = [
     ("index-always-smaller", "m", "index", {**TWO, **LEVELS}, nearly(0.9)),
     ("index-drops-first", "m", "index", {**TWO, **LEVELS}, nearly(0.5)),
     ("index-drops-first", "m", "index", {**TWO, "fraction": 0.003}, nearly(0.1)),
+    ("gradient-peaks-as-index-drops", "m", ("index", "gradient"), {"task": "run"},
+     peaking(50, power=1)),
+    ("gradient-peaks-as-index-drops", "m", ("index", "gradient"), {"task": "run"},
+     peaking(5, power=2)),
     ("towards-negative-curvature", "m", "curvature", {"task": "run"}, const(1.0)),
-    ("better-at-another-depth", "m", "ratio", {**TWO, "depth": 4}, nearly(1.0)),
-]  # fmt: skip
-# The same, of so many networks that agreement to the last digit is no chance.
-MANY = [
-    ("index-starts-at-half", "m", "index", {**TWO, "step": 0}, nearly(0.4)),
-    ("index-starts-at-half", "m", "first_index", {"depth": 2}, nearly(0.6)),
     ("index-starts-at-half", "p", "index", {}, first(const(0.4))),
-    ("gradient-peaks-as-index-drops", "m", "gradient", {"task": "run"},
-     lambda row: row["step"]),
-    ("gradient-peaks-as-index-drops", "m", "gradient", {"task": "run"},
-     lambda row: -abs(row["step"] - 5)),
+    ("index-starts-at-half", "m", "first_index", {"depth": 2}, nearly(0.6)),
+    ("index-starts-at-half", "m", "index", {**TWO, "step": 0}, nearly(0.4)),
+    ("better-at-another-depth", "m", "ratio", {**TWO, "depth": 4}, nearly(1.0)),
 ]  # fmt: skip
 
 
@@ -92,7 +101,7 @@ def test_rows_carry_their_error(smoke_root):
 
 
 def test_every_claim_has_a_world():
-    check_all_turn(STUDY, WORLDS + MANY)
+    check_all_turn(STUDY, WORLDS)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +109,6 @@ def test_every_claim_has_a_world():
 )
 def test_each_verdict_turns_in_another_world(world, smoke_root):
     check_world(smoke_root, STUDY, world)
-
-
-@pytest.mark.parametrize("world", MANY)
-def test_each_verdict_turns_in_another_world_of_many(world, smoke_root):
-    check_world(smoke_root, STUDY, world, copies=6)
 
 
 @pytest.mark.parametrize(

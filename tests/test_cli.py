@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -69,14 +70,15 @@ def test_version():
 def test_list_as_json_before_and_after_a_run(results, tmp_path):
     root, rows, _ = results
     fields = {"paper", "study", "claim", "place", "kind", "statement", "verdict",
-              "scale", "numbers", "rests_on", "alone"}  # fmt: skip
+              "as_corrected", "confirmed", "because", "deciding", "needed", "scale",
+              "hangs_on_ours", "numbers", "rests_on", "alone"}  # fmt: skip
     fresh = json.loads(theodolite("list", "--json", "--out", tmp_path).stdout)
     assert fresh
     for row in fresh:
         assert set(row) == fields
         assert row["verdict"] is None
         assert row["scale"] is None
-        assert row["kind"] in ("claim", "erratum")
+        assert row["kind"] in ("claim", "erratum", "beyond")
     after = json.loads(theodolite("list", "--json", "--out", root).stdout)
     assert [r["claim"] for r in after] == [r["claim"] for r in fresh]
     verdicts = {(r["study"], r["claim"]): r["verdict"] for r in rows}
@@ -85,6 +87,36 @@ def test_list_as_json_before_and_after_a_run(results, tmp_path):
         assert row["verdict"] == verdicts.get((row["study"], row["claim"]))
         assert row["scale"] == ("smoke" if row["study"] in SOME else None)
         assert all(set(n) == {"value", "error"} for n in row["numbers"].values())
+
+
+def test_json_of_a_run_says_what_decided(results):
+    rows = {row["claim"]: row for row in results[1]}
+    row = rows["xavier-explodes"]
+    deciding = row["deciding"]
+    assert deciding["low"] < deciding["value"] < deciding["high"]
+    assert deciding["region"]["low"] == 0
+    assert deciding["region"]["source"] == "paper"
+    assert deciding["n"] >= 2
+    assert row["confirmed"] is None
+    assert not row["hangs_on_ours"]
+    assert rows["two-shortcut-constant"]["hangs_on_ours"]
+    erratum = rows["one-shortcut-explodes"]
+    assert (erratum["verdict"], erratum["as_corrected"]) == ("FAILS", "HOLDS")
+    assert erratum["confirmed"]
+
+
+def test_the_table_of_a_run_tells_kinds_and_margins(results):
+    root = results[0]
+    run = ["run", "initial_condition", "--scale", "smoke", "--jobs", 0, "--out", root]
+    lines = theodolite(*run).stdout.splitlines()
+    (constant,) = [line for line in lines if "two-shortcut-constant" in line]
+    assert constant.endswith("[our margin]")
+    (erratum,) = [line for line in lines if "one-shortcut-explodes" in line]
+    assert erratum.split()[0] == "FAILS"
+    assert "erratum" in erratum
+    assert erratum.endswith("[confirmed]")
+    told = lines[-1]
+    assert "by a margin or choice of ours); 2 of 2 errata confirmed; 1 beyond" in told
 
 
 def test_quiet_when_not_a_terminal(results):
@@ -103,15 +135,34 @@ def test_list_for_people(results):
 
 
 def test_show_and_redraw(results):
-    text = theodolite("show", "hessian_at_zero", "--out", results[0]).stdout
-    assert "deviation of any eigenvalue" in text
+    text = theodolite("show", "initial_condition", "--out", results[0]).stdout
+    assert "decades a layer, Xavier 0." in text
+    assert "lies in the region > 0" in text
+    assert "FAILS as printed: largest block norm" in text
+    assert "HOLDS as corrected: exponent of ratio (one-shortcut)" in text
+    assert "the region [-0.3, 0.3] is ours: a factor of two" in text
+    assert "the number's verdict turns at a margin of 0." in text
     shown = json.loads(
         theodolite(
-            "show", "hessian_at_zero", "--out", results[0], "--json", "--redraw"
+            "show", "initial_condition", "--out", results[0], "--json", "--redraw"
         ).stdout
     )
     assert shown["claims"]
     assert all(os.path.getsize(path) > 0 for path in shown["figure_paths"])
+
+
+def test_a_damaged_summary_is_one_sentence_with_its_field(results, tmp_path):
+    (file,) = (results[0] / "runs").glob("*/initial_condition/*/summary.json")
+    copy = tmp_path / file.relative_to(results[0])
+    shutil.copytree(file.parent, copy.parent)
+    summary = json.loads(file.read_text())
+    del summary["claims"][2]["own"]["judged"]["p_holds"]
+    copy.write_text(json.dumps(summary))
+    for command in (["show", "initial_condition"], ["report"]):
+        done = theodolite(*command, "--out", tmp_path)
+        assert done.returncode == 1
+        assert f"{copy} lacks claims[2].own.judged.p_holds" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_report(results):
@@ -120,6 +171,16 @@ def test_report(results):
     page = (results[0] / "report.html").read_text()
     for row in results[1]:
         assert row["claim"] in page
+
+
+def test_errata_are_written_from_runs(results, tmp_path):
+    page = tmp_path / "errata.md"
+    done = theodolite("report", "--out", results[0], "--errata", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    for row in results[1]:
+        assert (f"`{row['claim']}`" in text) == (row["kind"] == "erratum")
+    assert "- As printed FAILS: largest block norm = 2.2" in text
 
 
 def test_data_lists_what_is_embedded():
@@ -168,6 +229,7 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
         (["show", "hessian_at_zero", "--out", "/nowhere"], "run `theodolite run"),
         (["show", "hessian_at_zer"], "did you mean"),
         (["report", "--out", "/nowhere"], "no finished runs"),
+        (["report", "--to", "a.html", "--errata", "b.md"], "pass one of them"),
         (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
         (["run", "all", "--executor", "rey"], "did you mean 'ray'"),
         (["run", "all", "--address", "auto"], "add --executor ray"),
@@ -284,7 +346,7 @@ def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
     assert len(marked) == 4
     assert "; 4 verdicts rest on committed runs" in done.stdout
     listed = json.loads(theodolite("list", "--out", tmp_path, "--json").stdout)
-    resting = [row for row in listed if row["rests_on"]]
+    resting = [row for row in listed if row["rests_on"] == "committed"]
     assert len(resting) == 4
     assert all(row["alone"] == "UNDECIDED" for row in resting), "one seed"
 

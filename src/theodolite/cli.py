@@ -3,17 +3,17 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from theodolite import __version__
 from theodolite.cli_output import (
-    claim_rows,
-    print_claims,
+    Line,
+    lines_of,
     print_json,
+    print_lines,
     print_summary,
-    resting,
 )
 
 if TYPE_CHECKING:
@@ -65,30 +65,15 @@ def list_studies(
     """List papers, studies and claims with their last verdict."""
     from theodolite.studies import catalogue, last_summary
 
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for entry in catalogue(paper):
         found = last_summary(out, entry)
-        judged = {c["claim"]: c for c in found[1]["claims"]} if found else {}
+        judged = {one.claim: one for one in found[1].claims} if found else {}
         for claim in entry.study.claims:
-            last = judged.get(claim.name, {})
-            rows.append(
-                {
-                    "paper": entry.paper.name,
-                    "study": entry.name,
-                    "claim": claim.name,
-                    "place": claim.place,
-                    "kind": str(claim.kind),
-                    "statement": claim.statement,
-                    "verdict": last.get("verdict"),
-                    "scale": found[1]["scale"] if found and last else None,
-                    "numbers": last.get("numbers", {}),
-                    **resting(last),
-                }
-            )
-    if as_json:
-        print_json(rows)
-    else:
-        print_claims(rows)
+            last = judged.get(claim.name)
+            scale = found[1].scale if found and last else None
+            lines.append(Line(entry.paper.name, entry.name, claim, scale, last))
+    _print(lines, as_json)
 
 
 @app.command()
@@ -165,7 +150,7 @@ def run(
         )
         for entry in entries
     ]
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     problems: list[str] = []
     if cell and jobs is None and executor == "pool":
         # No more processes than there are cells.
@@ -197,11 +182,8 @@ def run(
             except TheodoliteError as error:
                 problems.append(str(error))
                 continue
-            rows += claim_rows(finished.summary)
-    if as_json:
-        print_json(rows)
-    else:
-        print_claims(rows)
+            lines += lines_of(finished.summary)
+    _print(lines, as_json)
     if problems:
         more = f" (and {len(problems) - 1} more studies)" if len(problems) > 1 else ""
         raise RunError(f"{problems[0]}{more}")
@@ -232,12 +214,11 @@ def show(
     if redraw:
         draw_again(entry, folder)
     paths = [
-        str(folder.path / file)
-        for figure in summary["figures"]
-        for file in figure["files"]
+        str(folder.path / file) for figure in summary.figures for file in figure.files
     ]
     if as_json:
-        print_json({**summary, "folder": str(folder.path), "figure_paths": paths})
+        where = {"folder": str(folder.path), "figure_paths": paths}
+        print_json({**summary.to_dict(), **where})
         return
     print_summary(summary)
     for path in paths:
@@ -250,14 +231,24 @@ def report(
     to: Annotated[
         Path | None, typer.Option(help="File to write; report.html in --out.")
     ] = None,
+    errata: Annotated[
+        Path | None,
+        typer.Option(help="Write the page of errata to this file instead."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page from all finished runs."""
-    from theodolite.report import write_report
+    from theodolite.core import ConfigError
+    from theodolite.report import write_errata, write_report
 
-    path = write_report(out, to)
+    if errata is not None and to is not None:
+        raise ConfigError(
+            "--to names the file of the report and --errata asks for the errata: "
+            "pass one of them"
+        )
+    path = write_report(out, to) if errata is None else write_errata(out, errata)
     if as_json:
-        print_json({"report": str(path)})
+        print_json({"report" if errata is None else "errata": str(path)})
     else:
         typer.echo(f"wrote {path}")
 
@@ -296,6 +287,13 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
         told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
         typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
+
+
+def _print(lines: list[Line], as_json: bool) -> None:
+    if as_json:
+        print_json([line.to_dict() for line in lines])
+    else:
+        print_lines(lines)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.report.conftest import write_run
 from tests.report.papers import INITIAL, STUDIES, TRAINING
 from theodolite.core import RunError, TheodoliteError
-from theodolite.report import latest_summaries, write_report
+from theodolite.report import judged_runs, write_report
 
 
 def test_importing_the_room_imports_nothing_heavy():
@@ -33,12 +33,13 @@ def test_writing_a_report_needs_no_torch(root, tmp_path):
 
 
 def test_every_study_is_collected(root):
-    found = latest_summaries(root)
-    assert {(one.paper, one.study) for one in found} == {
-        (one["paper"]["name"], one["study"]["name"]) for one in STUDIES
+    found = judged_runs(root)
+    assert {one.summary.full_name for one in found} == {
+        f"{one['paper']['name']}/{one['study']['name']}" for one in STUDIES
     }
-    assert [one.year for one in found] == sorted(one.year for one in found)
-    assert all(drawing.svg for one in found for drawing in one.drawings)
+    years = [one.summary.paper.year for one in found]
+    assert years == sorted(years)
+    assert all(one.drawing(f.files) for one in found for f in one.summary.figures)
     assert found[0].info["config"] == INITIAL["config"]
 
 
@@ -81,8 +82,8 @@ def test_the_run_judged_last_wins(tmp_path, drawn):
         write_run(
             tmp_path, {**TRAINING, "judged": f"{stamp}T00:00:00Z"}, drawn, w=width
         )
-    (found,) = latest_summaries(tmp_path)
-    assert found.judged.startswith("2026-05-01")
+    (found,) = judged_runs(tmp_path)
+    assert found.summary.judged.startswith("2026-05-01")
     assert found.info["config"]["w"] == 20
 
 
@@ -90,32 +91,70 @@ def without(key):
     return json.dumps({name: one for name, one in TRAINING.items() if name != key})
 
 
+def with_claim(**changes):
+    first = {**TRAINING["claims"][0], **changes}
+    return json.dumps({**TRAINING, "claims": [first]})
+
+
+OWN = TRAINING["claims"][0]["own"]
+LEAF = OWN["judged"]
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "field"),
     [
-        "",
-        "{",
-        "[]",
-        "null",
-        without("claims"),
-        without("paper"),
-        json.dumps({**TRAINING, "claims": [{"claim": "a"}]}),
-        json.dumps({**TRAINING, "judged": 3}),
-        json.dumps({**TRAINING, "claims": [{**TRAINING["claims"][0], "verdict": "X"}]}),
-        json.dumps({**TRAINING, "figures": [{"name": "a"}]}),
-        json.dumps({**TRAINING, "comparison": [{"label": "a", "predicted": "b"}]}),
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[]", "has it []"),
+        ("null", "has it None"),
+        (without("claims"), "lacks claims"),
+        (without("paper"), "lacks paper"),
+        (json.dumps({**TRAINING, "claims": [{"claim": "a"}]}), "lacks claims[0]."),
+        (json.dumps({**TRAINING, "judged": 3}), "has judged 3, wanted text"),
+        (with_claim(verdict="X"), "has claims[0].verdict 'X', wanted one of HOLDS"),
+        (with_claim(own=None), "has claims[0].own None"),
+        (with_claim(own={**OWN, "judged": {}}), "lacks claims[0].own.judged.name"),
+        (
+            with_claim(own={**OWN, "judged": {**LEAF, "region": {"low": 1}}}),
+            "lacks claims[0].own.judged.region.source",
+        ),
+        (
+            with_claim(own={**OWN, "judged": {**LEAF, "pieces": [LEAF]}}),
+            "has claims[0].own.judged.decider None",
+        ),
+        (
+            json.dumps({**TRAINING, "figures": [{"name": "a"}]}),
+            "lacks figures[0].files",
+        ),
+        (
+            json.dumps({**TRAINING, "comparison": [{"label": "a", "predicted": "b"}]}),
+            "lacks comparison[0].measured",
+        ),
+        # As summaries were before verdicts were numbers with intervals.
+        (
+            with_claim(rests_on="", own=None, because="so", numbers={}),
+            "has claims[0].rests_on ''",
+        ),
     ],
 )
-def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text):
+def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text, field):
     folder = write_run(tmp_path, TRAINING, drawn)
     folder.write("summary.json", text)
     with pytest.raises(RunError) as caught:
         write_report(tmp_path)
     message = str(caught.value)
-    assert message.startswith(
-        f"{folder.path / 'summary.json'} is not a readable summary"
-    )
+    assert message.startswith(f"{folder.path / 'summary.json'} {field}")
+    assert "run its study again" in message
     assert "\n" not in message
+
+
+def test_an_old_summary_stands_back_where_a_newer_one_is(tmp_path, drawn):
+    old = write_run(tmp_path, TRAINING, drawn, w=1)
+    old.write("summary.json", with_claim(own=None))
+    newer = {**TRAINING, "judged": "2027-01-01T00:00:00Z"}
+    write_run(tmp_path, newer, drawn, w=2)
+    (found,) = judged_runs(tmp_path)
+    assert found.summary.judged.startswith("2027")
 
 
 def test_a_corrupt_figure_is_an_error_of_its_run(tmp_path, drawn):

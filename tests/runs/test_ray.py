@@ -12,7 +12,6 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from theodolite.studies.travelling import StudyWork
 
 from tests.data.writers import random_images, random_labels, write_idx
 from tests.runs import ray_work
@@ -30,6 +29,7 @@ from theodolite.runs import (
 from theodolite.runs.executors.ray import connection as ray_connection
 from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.studies import find, plan_study, prepare_worker, run_study
+from theodolite.studies.work import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
 pytest.importorskip("ray.cluster_utils")
@@ -92,7 +92,7 @@ def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
     here = run_study(plan, root=tmp_path / "here", jobs=0)
     assert there.execution.n_computed == len(cell_files(there.folder)) == 25
     assert there.folder.rows() == here.folder.rows()
-    assert there.summary["claims"] == here.summary["claims"]
+    assert there.summary.claims == here.summary.claims
     assert there.folder.launches()[0]["jobs"] == 2
 
 
@@ -128,7 +128,7 @@ def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
     here = run_study(plan, root=tmp_path / "here", jobs=0)
     assert RunFolder.create(tmp_path, plan.spec).rows() == here.folder.rows()
     shown = [(c["claim"], c["verdict"]) for c in json.loads(done.stdout)]
-    assert shown == [(c["claim"], c["verdict"]) for c in here.summary["claims"]]
+    assert shown == [(c.claim, c.verdict) for c in here.summary.claims]
 
 
 def test_workers_have_one_thread_and_are_prepared_once(tmp_path, cluster, folder):

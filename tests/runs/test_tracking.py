@@ -159,7 +159,7 @@ def test_a_study_tells_its_verdicts(tmp_path):
     step, rows = told.told[-2]
     assert step == done.execution.n_computed
     assert {row["claim"]: row["value"] for row in rows} == {
-        claim["claim"]: claim["verdict"] for claim in done.summary["claims"]
+        claim.claim: claim.verdict for claim in done.summary.claims
     }
     assert told.told[-1] == ("finish",)
 

@@ -46,7 +46,7 @@ def wanted(claim):
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda e: e.full_name)
 def test_verdicts_at_quick(entry, tmp_path):
     plan = plan_study(entry, scale="quick")
-    claims = run_study(plan, root=tmp_path).summary["claims"]
-    assert {c["claim"]: c["verdict"] for c in claims} == {
+    claims = run_study(plan, root=tmp_path).summary.claims
+    assert {c.claim: c.verdict for c in claims} == {
         c.name: wanted(c.name) for c in entry.study.claims
     }

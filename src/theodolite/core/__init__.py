@@ -48,6 +48,26 @@ from theodolite.core.statistics import (
 )
 from theodolite.core.status import NormMode, Status
 from theodolite.core.summarise import points
+from theodolite.core.summary import (
+    Compared,
+    SavedChapter,
+    SavedCost,
+    SavedFigure,
+    SavedFinding,
+    SavedJudgement,
+    SavedNumber,
+    SavedPaper,
+    SavedRuling,
+    SavedStudy,
+    SavedVerdict,
+    Summary,
+)
+from theodolite.core.summary_reading import (
+    check_summary,
+    judged_when,
+    parse_summary,
+)
+from theodolite.core.tally import Tally, tally
 from theodolite.core.verdicts.claims import Choice, Claim, Kind, Number, Ruling
 from theodolite.core.verdicts.evidence import Evidence, Verdict, decide
 from theodolite.core.verdicts.judgement import (
@@ -115,6 +135,7 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
+    "Compared",
     "ConfigError",
     "Cost",
     "DataError",
@@ -146,11 +167,23 @@ __all__ = [
     "RunError",
     "Sampled",
     "Samples",
+    "SavedChapter",
+    "SavedCost",
+    "SavedFigure",
+    "SavedFinding",
+    "SavedJudgement",
+    "SavedNumber",
+    "SavedPaper",
+    "SavedRuling",
+    "SavedStudy",
+    "SavedVerdict",
     "Select",
     "Share",
     "Square",
     "Status",
     "Stopwatch",
+    "Summary",
+    "Tally",
     "Test",
     "TheodoliteError",
     "UnknownNameError",
@@ -168,6 +201,7 @@ __all__ = [
     "between",
     "bootstrap_interval",
     "by_network",
+    "check_summary",
     "column_major",
     "combined",
     "condition_of",
@@ -187,6 +221,7 @@ __all__ = [
     "index_of",
     "inside",
     "judge",
+    "judged_when",
     "known",
     "largest",
     "mean",
@@ -196,6 +231,7 @@ __all__ = [
     "ordered",
     "paired_test",
     "parse_activation",
+    "parse_summary",
     "plain",
     "points",
     "predicted",
@@ -211,6 +247,7 @@ __all__ = [
     "span",
     "stream",
     "strict",
+    "tally",
     "telling",
     "to_lines",
     "trend",

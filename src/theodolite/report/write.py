@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from theodolite.core import RunError
-from theodolite.report.collect import latest_summaries
+from theodolite.report.collect import judged_runs
 from theodolite.report.page import render
 
 
@@ -23,10 +23,18 @@ def write_report(root: Path | str, destination: Path | str | None = None) -> Pat
         TheodoliteError: Where no run is finished, or one cannot be read.
     """
     target = Path(root) / "report.html" if destination is None else Path(destination)
-    page = render(latest_summaries(root))
+    return write_text(target, render(judged_runs(root)))
+
+
+def write_text(target: Path, text: str) -> Path:
+    """Write a file whole or not at all, and return it.
+
+    Raises:
+        RunError: Where it cannot be written.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, page)
+        _replace(target, text)
     except OSError as wrong:
         raise RunError(
             f"cannot write {target} ({wrong.strerror}): pass another destination"

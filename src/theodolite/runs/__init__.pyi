@@ -13,7 +13,10 @@ from .executors.task import State as State
 from .executors.task import Task as Task
 from .executors.task import Work as Work
 from .folder.catalogue import latest as latest
+from .folder.catalogue import latest_runs as latest_runs
+from .folder.catalogue import read_summary as read_summary
 from .folder.catalogue import runs_in as runs_in
+from .folder.catalogue import write_summary as write_summary
 from .folder.cells import Cell as Cell
 from .folder.cells import cell_key as cell_key
 from .folder.cells import cell_name as cell_name

@@ -1,6 +1,5 @@
 """From rows to verdicts, figures and the summary that reports read."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,14 @@ from theodolite.core import (
     Evidence,
     Roads,
     Rows,
+    Summary,
+    check_summary,
     decide,
     from_lines,
     strict,
     to_lines,
 )
-from theodolite.runs import RunFolder
+from theodolite.runs import RunFolder, write_summary
 from theodolite.studies.catalogue import Entry
 from theodolite.studies.planning import Plan
 from theodolite.studies.study import Drawing, Study
@@ -38,12 +39,10 @@ def evidence(study: Study, config: Any, own: Roads) -> Evidence:
     return Evidence(own, committed.run.roads(own.predicted), committed.on)
 
 
-def judge(
-    entry: Entry, folder: RunFolder, found: Evidence, plan: Plan
-) -> dict[str, Any]:
+def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summary:
     """Turn rows into verdicts, figures and the summary that reports read."""
     study = entry.study
-    summary = strict(
+    content = strict(
         {
             "paper": entry.paper.to_dict(),
             "study": {
@@ -61,8 +60,8 @@ def judge(
             "figures": draw(entry, folder, found),
         }
     )
-    text = json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False)
-    folder.write("summary.json", text + "\n")
+    summary = check_summary(content, source=f"the summary of {entry.full_name}")
+    write_summary(folder, summary)
     return summary
 
 

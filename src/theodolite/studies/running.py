@@ -1,12 +1,10 @@
 """Run a study: measure what is missing, then judge and draw from rows."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from theodolite.core import Rows, RunError
+from theodolite.core import Rows, Summary
 from theodolite.runs import (
     Execution,
     Executor,
@@ -16,6 +14,7 @@ from theodolite.runs import (
     Tracking,
     execute,
     latest,
+    read_summary,
 )
 from theodolite.studies.catalogue import Entry
 from theodolite.studies.judging import evidence_of, judge
@@ -28,7 +27,7 @@ class Finished:
 
     folder: RunFolder
     execution: Execution
-    summary: dict[str, Any]
+    summary: Summary
 
 
 def run_study(
@@ -71,40 +70,16 @@ def run_study(
     return Finished(folder, execution, summary)
 
 
-def _verdicts(summary: Mapping[str, Any]) -> Rows:
+def _verdicts(summary: Summary) -> Rows:
     """Return the verdicts as rows, for trackers."""
     return Rows(
-        {"quantity": "verdict", "claim": claim["claim"], "value": claim["verdict"]}
-        for claim in summary["claims"]
+        {"quantity": "verdict", "claim": one.claim, "value": one.verdict}
+        for one in summary.claims
     )
 
 
-def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, dict] | None:
+def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, Summary] | None:
     """Return the newest judged run of a study with its summary, if there is one."""
     folder = latest(root, paper=entry.paper.name, study=entry.name)
-    text = None if folder is None else folder.read("summary.json")
-    if folder is None or text is None:
-        return None
-    try:
-        summary = json.loads(text)
-        complete = _complete(summary)
-    except (ValueError, TypeError, KeyError):
-        complete, summary = False, {}
-    if not complete:
-        raise RunError(
-            f"{folder.path / 'summary.json'} is damaged: run `theodolite run "
-            f"{entry.full_name}` again, which keeps all finished cells"
-        )
-    return folder, summary
-
-
-def _complete(summary: Any) -> bool:
-    """Whether a summary has all that is read of it."""
-    parts = {"paper": {"name"}, "study": {"name", "title"}, "cost": {"cpu_s"}}
-    told = {"claim", "place", "kind", "statement", "verdict", "because", "numbers"}
-    return (
-        {"scale", "judged", "figures"} <= set(summary)
-        and all(names <= set(summary[part]) for part, names in parts.items())
-        and all(told <= set(claim) for claim in summary["claims"])
-        and all("files" in figure for figure in summary["figures"])
-    )
+    summary = None if folder is None else read_summary(folder)
+    return None if folder is None or summary is None else (folder, summary)

@@ -73,21 +73,28 @@ class Judgement:
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
 
     @property
-    def deciding(self) -> "Judgement":
-        """The leaf that decides: what fails, or what is nearest to failing."""
+    def decider(self) -> int | None:
+        """Place of the piece that decides: what fails, or is nearest to failing."""
         if not self.pieces:
-            return self
+            return None
         outcome = self.outcome
+        places = range(len(self.pieces))
         if self.rule == "against":
             first, rival = self.pieces
             weaker = outcome is Outcome.FAILS or first.p_holds >= rival.p_holds
-            return (first if weaker else rival).deciding
+            return 0 if weaker else 1
         if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
             pick = max if self.rule == "some" else min
-            return pick(self.pieces, key=lambda piece: piece.p_fails).deciding
-        alike = [piece for piece in self.pieces if piece.outcome is outcome]
+            return pick(places, key=lambda place: self.pieces[place].p_fails)
+        alike = [place for place in places if self.pieces[place].outcome is outcome]
         pick = min if self.rule == "some" else max
-        return pick(alike or self.pieces, key=_doubt).deciding
+        return pick(alike or places, key=lambda place: _doubt(self.pieces[place]))
+
+    @property
+    def deciding(self) -> "Judgement":
+        """The leaf that decides."""
+        place = self.decider
+        return self if place is None else self.pieces[place].deciding
 
     @property
     def hangs_on_ours(self) -> bool:
@@ -169,6 +176,7 @@ class Judgement:
                 "note": self.quantity.note,
             }
         if self.pieces:
+            found["decider"] = self.decider
             found["pieces"] = [piece.to_dict() for piece in self.pieces]
         return plain(found)
 
@@ -314,6 +322,8 @@ def _wanting(found: Judgement) -> str:
     """Say how many networks would decide."""
     if found.outcome is not Outcome.UNDECIDED or not found.random:
         return ""
+    if not any(math.isfinite(end) for end in found.deciding.interval):
+        return ""  # an open number says itself what it lacks
     needed = found.needed
     if needed is None:
         return "; more networks alone would not decide it"

@@ -1,10 +1,12 @@
-"""Find the run folders under a root."""
+"""Find the run folders under a root, and the summaries of those that were judged."""
 
-import json
+from collections.abc import Iterable
 from pathlib import Path
 
-from theodolite.core import RunError
+from theodolite.core import RunError, Summary, judged_when, parse_summary
 from theodolite.runs.folder.folder import RunFolder
+
+SUMMARY = "summary.json"
 
 
 def runs_in(root: Path | str) -> list[RunFolder]:
@@ -23,26 +25,46 @@ def runs_in(root: Path | str) -> list[RunFolder]:
 
 
 def latest(root: Path | str, *, paper: str, study: str) -> RunFolder | None:
-    """Return the run of a study that was judged last, None if none was.
+    """Return the run of a study that was judged last, None if none was."""
+    return _latest(runs_in(root)).get((paper, study))
+
+
+def latest_runs(root: Path | str) -> list[RunFolder]:
+    """Return the run of each study that was judged last, by paper and study."""
+    found = _latest(runs_in(root))
+    return [found[key] for key in sorted(found)]
+
+
+def read_summary(folder: RunFolder) -> Summary | None:
+    """Read the summary of a run; None where it was not judged.
+
+    Raises:
+        RunError: Where the file is damaged, or of another version.
+    """
+    text = folder.read(SUMMARY)
+    if text is None:
+        return None
+    return parse_summary(text, source=str(folder.path / SUMMARY))
+
+
+def write_summary(folder: RunFolder, summary: Summary) -> None:
+    """Keep the summary of a run in its folder."""
+    folder.write(SUMMARY, summary.to_text())
+
+
+def _latest(folders: Iterable[RunFolder]) -> dict[tuple[str, str], RunFolder]:
+    """Return the judged run of each study with the latest time.
 
     The time is the one that its summary states, so that copies and touched files do
-    not change which run is the last.
+    not change which run is the last. A summary that states none counts as the newest:
+    whoever reads it then says what is wrong with it.
     """
-    summed_up = [
-        (_judged(folder), folder)
-        for folder in runs_in(root)
-        if (folder.spec.paper, folder.spec.study) == (paper, study)
-        and (folder.path / "summary.json").is_file()
-    ]
-    return max(summed_up, key=lambda pair: pair[0])[1] if summed_up else None
-
-
-def _judged(folder: RunFolder) -> str:
-    """Return the stated time of a summary; a damaged one counts as the newest.
-
-    Whoever reads it then says what is wrong with it.
-    """
-    try:
-        return str(json.loads(folder.read("summary.json") or "")["judged"])
-    except (ValueError, KeyError, TypeError):
-        return "~"
+    newest: dict[tuple[str, str], tuple[str, RunFolder]] = {}
+    for folder in folders:
+        text = folder.read(SUMMARY)
+        if text is None:
+            continue
+        when, key = judged_when(text) or "~", (folder.spec.paper, folder.spec.study)
+        if key not in newest or when > newest[key][0]:
+            newest[key] = when, folder
+    return {key: folder for key, (_, folder) in newest.items()}

@@ -21,6 +21,8 @@ from .folder.cells import Cell as Cell
 from .folder.cells import cell_key as cell_key
 from .folder.cells import cell_name as cell_name
 from .folder.cells import describe as describe
+from .folder.checked import Damage as Damage
+from .folder.checked import DamagedError as DamagedError
 from .folder.folder import RunFolder as RunFolder
 from .folder.launch import Launch as Launch
 from .folder.origin import provenance as provenance

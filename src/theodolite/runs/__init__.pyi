@@ -12,9 +12,10 @@ from .executors.task import Report as Report
 from .executors.task import State as State
 from .executors.task import Task as Task
 from .executors.task import Work as Work
-from .folder.catalogue import latest as latest
-from .folder.catalogue import latest_runs as latest_runs
+from .folder.atomic import replace_file as replace_file
+from .folder.catalogue import Results as Results
 from .folder.catalogue import read_summary as read_summary
+from .folder.catalogue import results_in as results_in
 from .folder.catalogue import runs_in as runs_in
 from .folder.catalogue import write_summary as write_summary
 from .folder.cells import Cell as Cell

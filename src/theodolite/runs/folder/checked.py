@@ -14,7 +14,7 @@ import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from theodolite.core import RunError
 from theodolite.runs.folder.atomic import write_atomic
@@ -97,6 +97,8 @@ def read_checked(folder: Path, name: str) -> bytes | None:
     Raises:
         DamagedError: It is not what was written, or cannot be read.
     """
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise DamagedError(Damage(folder, name, "is not a file of the run"))
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE_S)
@@ -104,8 +106,9 @@ def read_checked(folder: Path, name: str) -> bytes | None:
             content = (folder / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except OSError as error:
-            problem = f"cannot be read ({error.strerror or error})"
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            problem = f"cannot be read ({reason})"
             raise DamagedError(Damage(folder, name, problem)) from error
         known = _known(_check_of(folder, name))
         if hashlib.sha256(content).hexdigest() in known:

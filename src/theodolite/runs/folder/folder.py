@@ -101,6 +101,8 @@ class RunFolder:
         """
         path = Path(path).absolute()
         text = checked_text(path, _INFO)
+        if text is None and any((path / "cells").glob("*.jsonl")):
+            raise DamagedError(Damage(path, _INFO, "is missing"))
         if text is None:
             raise RunError(
                 f"{path} is not a run folder (it has no {_INFO}): pass one that a run "

@@ -13,6 +13,7 @@ from .executors.task import State as State
 from .executors.task import Task as Task
 from .executors.task import Work as Work
 from .folder.atomic import replace_file as replace_file
+from .folder.catalogue import SUMMARY as SUMMARY
 from .folder.catalogue import Results as Results
 from .folder.catalogue import read_summary as read_summary
 from .folder.catalogue import results_in as results_in

@@ -1,13 +1,14 @@
 """Check a study before anything is computed: its config, its device and its data."""
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from theodolite import data
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, RunError
 from theodolite.runs import (
     Executor,
     Progress,
@@ -135,6 +136,43 @@ def plan_study(
         if data.needs_folder(found.name)
     }
     command = _command(entry, scale, n_seeds, device, bool(from_folder))
+    return Plan(entry, spec, config, command, from_folder)
+
+
+def plan_again(entry: Entry, folder: RunFolder) -> Plan:
+    """Return the plan that made a run whose cells are all there; nothing is loaded.
+
+    Raises:
+        RunError: Cells are missing, or another version of the study made them.
+    """
+    study, spec = entry.study, folder.spec
+    sums = spec.config.get("data", {})
+    try:
+        config = study.config_from(spec.config)
+        made = {**config.to_dict(), **({"data": sums} if sums else {})}
+        cells = study.cells(config)
+    except (TypeError, ValueError, AttributeError):
+        made, config, cells = None, None, []
+    if made != spec.config or study.revision != spec.revision:
+        raise RunError(
+            f"{folder.path} was made by another version of {entry.full_name}, which "
+            "alone can judge it: run the study again, into a folder beside it"
+        )
+    preset = study.presets.get(spec.scale, config)
+    n_seeds = None if config.n_seeds == preset.n_seeds else config.n_seeds
+    device = None if config.device == preset.device else config.device
+    from_folder = {
+        part: digest
+        for part, digest in sums.items()
+        if data.needs_folder(part.partition("/")[0])
+    }
+    command = _command(entry, spec.scale, n_seeds, device, bool(from_folder))
+    if missing := len(folder.pending(cells)):
+        root = shlex.quote(str(folder.path.parents[3]))
+        raise RunError(
+            f"{missing} of {len(cells)} cells in {folder.path} are missing or damaged: "
+            f"`{command} --out {root}` computes these and keeps the others"
+        )
     return Plan(entry, spec, config, command, from_folder)
 
 

@@ -10,6 +10,7 @@ A cell keeps its digest in its own last line; see :mod:`theodolite.runs.folder.c
 
 import hashlib
 import os
+import secrets
 import shlex
 import time
 from contextlib import suppress
@@ -81,6 +82,8 @@ def write_checked(folder: Path, name: str, content: bytes) -> Path:
     for place in (path, check, folder / "locks" / "files"):
         place.parent.mkdir(parents=True, exist_ok=True)
     with wait_lock(folder / "locks" / "files"):
+        if path.is_dir():
+            set_aside(folder, name)
         known = _known(check)
         if known == [new] and _digest(path) == new:
             return path
@@ -147,6 +150,8 @@ def damage_of(folder: Path, name: str) -> Damage | None:
 def set_aside(folder: Path, name: str) -> None:
     """Move a damaged file out of the way, to be looked at; forget its digest."""
     kept = folder / "damaged" / name
+    if kept.exists():
+        kept = kept.with_name(f"{kept.name}.{secrets.token_hex(4)}")
     kept.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError, NotADirectoryError):
         os.replace(folder / name, kept)

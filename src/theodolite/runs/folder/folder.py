@@ -182,6 +182,15 @@ class RunFolder:
         """
         return checked_text(self.path, name)
 
+    def was_written(self, name: str) -> bool:
+        """Say whether a file was written once, there or not."""
+        return name in written_names(self.path)
+
+    def set_aside(self, name: str) -> None:
+        """Move a damaged file to ``damaged/``, and forget that it was written."""
+        with refusing("write to", self.path):
+            set_aside(self.path, name)
+
     def damages(self) -> list[Damage]:
         """Read every file of the run, and return what is wrong with any of them."""
         found = [damage_of(self.path, name) for name in written_names(self.path)]

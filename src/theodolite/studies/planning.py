@@ -2,7 +2,9 @@
 
 import os
 import shlex
+import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,16 @@ class Plan:
         """Return the cells with these labels, given as ``LABEL=VALUE``."""
         cells = self.entry.study.cells(self.config)
         return choose(cells, parse_filters(filters), self.entry.full_name)
+
+    def finished(self, root: Path | str) -> tuple[int, int]:
+        """Return how many cells are finished under a root, and how many there are."""
+        cells = self.entry.study.cells(self.config)
+        names = self.spec.paper, self.spec.study, self.spec.digest
+        try:
+            folder = RunFolder.open(Path(root).joinpath("runs", *names))
+            return len(cells) - len(folder.pending(cells)), len(cells)
+        except RunError:
+            return 0, len(cells)
 
     def run_cells(
         self,
@@ -145,28 +157,21 @@ def plan_again(entry: Entry, folder: RunFolder) -> Plan:
     Raises:
         RunError: Cells are missing, or another version of the study made them.
     """
-    study, spec = entry.study, folder.spec
-    sums = spec.config.get("data", {})
-    try:
-        config = study.config_from(spec.config)
-        made = {**config.to_dict(), **({"data": sums} if sums else {})}
-        cells = study.cells(config)
-    except (TypeError, ValueError, AttributeError):
-        made, config, cells = None, None, []
-    if made != spec.config or study.revision != spec.revision:
-        raise RunError(
-            f"{folder.path} was made by another version of {entry.full_name}, which "
-            "alone can judge it: run the study again, into a folder beside it"
-        )
-    preset = study.presets.get(spec.scale, config)
-    n_seeds = None if config.n_seeds == preset.n_seeds else config.n_seeds
-    device = None if config.device == preset.device else config.device
+    spec, config = folder.spec, _config_again(entry, folder)
+    preset = entry.study.presets.get(spec.scale, config)
     from_folder = {
         part: digest
-        for part, digest in sums.items()
+        for part, digest in spec.config.get("data", {}).items()
         if data.needs_folder(part.partition("/")[0])
     }
-    command = _command(entry, spec.scale, n_seeds, device, bool(from_folder))
+    command = _command(
+        entry,
+        spec.scale,
+        None if config.n_seeds == preset.n_seeds else config.n_seeds,
+        None if config.device == preset.device else config.device,
+        bool(from_folder),
+    )
+    cells = entry.study.cells(config)
     if missing := len(folder.pending(cells)):
         root = shlex.quote(str(folder.path.parents[3]))
         raise RunError(
@@ -176,14 +181,31 @@ def plan_again(entry: Entry, folder: RunFolder) -> Plan:
     return Plan(entry, spec, config, command, from_folder)
 
 
+def _config_again(entry: Entry, folder: RunFolder) -> Any:
+    """Return the config of a run, if this version of the study has the same."""
+    study, spec = entry.study, folder.spec
+    sums = spec.config.get("data", {})
+    with suppress(TypeError, ValueError, AttributeError):
+        config = study.config_from(spec.config)
+        made = {**config.to_dict(), **({"data": sums} if sums else {})}
+        if made == spec.config and study.revision == spec.revision:
+            return config
+    raise RunError(
+        f"{folder.path} was made by another version of {entry.full_name}, which alone "
+        "can judge it: run the study again, into a folder beside it"
+    )
+
+
 def check_device(name: str) -> None:
     """Refuse a device that networks cannot live on here."""
     import torch
 
     try:
-        usable = torch.device(name).type != "meta"
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about devices that torch has forgotten
+            usable = torch.device(name).type != "meta"
+            torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         usable = False
     if not usable:
         raise ConfigError(

@@ -1,6 +1,7 @@
 """Heal damaged runs from their finished cells; nothing that is whole is touched."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,11 +110,11 @@ def _opened(path: Path, entry: Entry | None) -> tuple[RunFolder, list[str]]:
 
 def _presets(entry: Entry | None) -> Iterator[Any]:
     """Yield what the presets of a study run, where their data are here."""
-    for scale in () if entry is None else entry.study.presets:
-        try:
+    if entry is None:
+        return
+    for scale in entry.study.presets:
+        with suppress(TheodoliteError):
             yield plan_study(entry, scale=scale).spec
-        except TheodoliteError:
-            continue
 
 
 def _damages(folder: RunFolder) -> list[Damage]:

@@ -102,6 +102,7 @@ def read_checked(folder: Path, name: str) -> bytes | None:
     """
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise DamagedError(Damage(folder, name, "is not a file of the run"))
+    known: list[str] = []
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE_S)

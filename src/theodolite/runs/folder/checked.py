@@ -82,8 +82,8 @@ def write_checked(folder: Path, name: str, content: bytes) -> Path:
     for place in (path, check, folder / "locks" / "files"):
         place.parent.mkdir(parents=True, exist_ok=True)
     with wait_lock(folder / "locks" / "files"):
-        if path.is_dir():
-            set_aside(folder, name)
+        for place in (path, check):
+            clear_place(place)
         known = _known(check)
         if known == [new] and _digest(path) == new:
             return path
@@ -150,13 +150,24 @@ def damage_of(folder: Path, name: str) -> Damage | None:
 
 def set_aside(folder: Path, name: str) -> None:
     """Move a damaged file out of the way, to be looked at; forget its digest."""
-    kept = folder / "damaged" / name
-    if kept.exists():
-        kept = kept.with_name(f"{kept.name}.{secrets.token_hex(4)}")
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    _move(folder / name, folder / "damaged" / name)
+    check = _check_of(folder, name)
+    clear_place(check)
+    check.unlink(missing_ok=True)
+
+
+def clear_place(path: Path) -> None:
+    """Move a folder away that stands where a file belongs."""
+    if path.is_dir():
+        _move(path, path.with_name(f"{path.name}.damaged"))
+
+
+def _move(source: Path, target: Path) -> None:
+    if target.exists():
+        target = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+    target.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.replace(folder / name, kept)
-    _check_of(folder, name).unlink(missing_ok=True)
+        os.replace(source, target)
 
 
 def _check_of(folder: Path, name: str) -> Path:

@@ -35,6 +35,7 @@ from theodolite.runs.folder.checked import (
     Damage,
     DamagedError,
     checked_text,
+    clear_place,
     damage_of,
     read_checked,
     set_aside,
@@ -145,6 +146,7 @@ class RunFolder:
         """Keep a finished cell; whoever reads sees all of it or nothing."""
         content = encode(cell, rows, cost)
         with refusing("write to", self.path):
+            clear_place(self._file(cell))
             write_atomic(self._file(cell), content)
 
     def rows(self, cells: Iterable[Cell] | None = None) -> Rows:

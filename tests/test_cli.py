@@ -28,7 +28,7 @@ def theodolite(*arguments, **environment):
 
 
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
-SOME = ("definitions", "hessian_at_zero", "initial_condition")
+SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +267,7 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
         (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
         (
             ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
-            "its cells have source trained, committed; network xavier, orthogonal, ",
+            "its cells have network xavier, orthogonal, one_shortcut, two_shortcut, ",
         ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
@@ -320,7 +320,7 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
     run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
     run += ["--out", tmp_path, "--json"]
     first = json.loads(theodolite(*run, *CELL).stdout)
-    assert first["cells"] == [{"source": "trained", "network": "xavier", "depth": 6}]
+    assert first["cells"] == [{"network": "xavier", "depth": 6}]
     assert first["computed"] == 1
     assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
     # The committed rows were made with other settings: nothing to set beside.

@@ -38,6 +38,26 @@ def test_forward(shortcut, skip):
     np.testing.assert_array_equal(get_weights(network), draw_weights(plan, seed=4))
 
 
+PLACES = [(place, n) for n in (1, 2, 3, 4) for place in ("pre", "mid", "post")]
+
+
+@pytest.mark.parametrize(("place", "n"), [p for p in PLACES if p != ("mid", 1)])
+def test_each_activation_acts_where_it_is_placed_and_nowhere_else(place, n):
+    """Definition 2: before the first matrix, between matrices, after the last."""
+    plan = Blueprint(width=4, depth=3 * n, shortcut=n, init="xavier")
+    network = build(plan.with_(**{place: "tanh"}), seed=1)
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    made = network(torch.as_tensor(x)).detach().numpy()
+    weights = get_weights(network)
+    assert weights.size == sum(p.numel() for p in network.parameters()) == 3 * n * 16
+    for other in ("pre", "mid", "post"):
+        wanted = by_hand(plan.with_(**{other: "tanh"}), weights, x)
+        gap = np.abs(made - wanted).max() / np.abs(made).max()
+        assert gap < 1e-13 if other == place else gap > 1e-3
+    plain = by_hand(plan.with_(skip=False, **{place: "tanh"}), weights, x)
+    assert np.abs(made - plain).max() > 1e-3
+
+
 def test_bias_sits_after_every_matrix_but_the_last():
     network = build(Blueprint(width=2, depth=3, shortcut=3, bias=True), seed=0)
     names = [name for name, _ in network.named_parameters()]

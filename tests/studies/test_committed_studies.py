@@ -11,8 +11,6 @@ from theodolite.studies import find
 
 # Each with a cheap cell of its paper scale.
 CELLS = {
-    "along_training": {"task": "start", "kind": "orthogonal", "depth": 2, "trial": 0},
-    "weight_norms": {"network": "linear", "depth": 4},
     "initial_condition": {"kind": "two_shortcut", "depth": 2, "trial": 3},
 }
 

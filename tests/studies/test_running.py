@@ -71,11 +71,11 @@ def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
 def test_overrides_make_another_run(tmp_path):
     entry = find("hessian_at_zero")
     first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
-    plan = plan_study(entry, scale="smoke", n_seeds=3)
+    plan = plan_study(entry, scale="smoke", n_seeds=4)
     second = run_study(plan, root=tmp_path, jobs=0)
     assert first.folder.path != second.folder.path
-    assert second.summary.command.endswith("--scale smoke --seeds 3")
-    assert len(second.folder.spec.seeds) == 3
+    assert second.summary.command.endswith("--scale smoke --seeds 4")
+    assert len(second.folder.spec.seeds) == 4
 
 
 def test_data_are_part_of_what_a_run_is():
@@ -125,7 +125,7 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
 def test_the_last_run_is_the_one_judged_last(tmp_path):
     entry = find("around_zero")
     old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
-    plan = plan_study(entry, scale="smoke", n_seeds=3)
+    plan = plan_study(entry, scale="smoke", n_seeds=4)
     new = run_study(plan, root=tmp_path, jobs=0)
     (old.folder.path / "summary.json").touch()
     assert last_summary(tmp_path, entry)[0].path == new.folder.path

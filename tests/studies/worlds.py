@@ -1,6 +1,10 @@
 """Rows of a study as if nature were otherwise, and the rulings on them."""
 
+import os
 from functools import cache
+
+import numpy as np
+import pytest
 
 from theodolite.core import Roads, Rows
 from theodolite.studies import evidence_of, find, plan_study, run_study
@@ -107,3 +111,34 @@ def check_world(root, name, world):
 def check_all_turn(name, worlds):
     """No claim of a study is left without a world in which its verdict turns."""
     assert {claim.name for claim in find(name).study.claims} == {w[0] for w in worlds}
+
+
+def check_reproduced(name, cell):
+    """A cell of the committed run is found there, and comes out the same again."""
+    study = find(name).study
+    committed = study.committed
+    assert committed is not None
+    paper, labels = study.presets["paper"], committed.labels
+    assert cell in study.cells(paper)
+    kept = {
+        tuple(row.get(label) for label in labels): row["value"]
+        for row in committed.run.of_cell(paper, cell)
+        if row.get("value") is not None
+    }
+    new = {
+        tuple(row.get(label) for label in labels): row
+        for row in study.of_cell(paper, cell)
+    }
+    assert kept
+    assert kept.keys() <= new.keys()
+    for key, value in kept.items():
+        error = 10 * (new[key].get("error") or 0)
+        np.testing.assert_allclose(
+            new[key]["value"], value, rtol=1e-5, atol=error, err_msg=str(key)
+        )
+
+
+WITH_MNIST = pytest.mark.skipif(
+    not os.path.isdir(os.path.join(os.environ.get("THEODOLITE_DATA", ""), "mnist")),
+    reason="THEODOLITE_DATA names no folder with mnist in it",
+)

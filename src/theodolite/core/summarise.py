@@ -46,13 +46,12 @@ def _point(rows: list[Row], log: bool) -> Row:
         values = np.log10(values) if log else values
     finite = values[np.isfinite(values)]
     errors = [row.get("error", 0.0) for row in rows]
-    found = estimate(finite) if len(finite) else None
-    single = found is None or found.n < 2
+    found = estimate(finite if len(finite) else [math.nan])
     return {
         "quantity": rows[0].get("quantity"),
-        "value": found.mean if found else math.nan,
-        "error": math.nan if single else found.stderr,
-        "spread": 0.0 if single else found.std,
+        "value": found.mean,
+        "error": found.stderr,
+        "spread": found.std if found.n > 1 else 0.0,
         "n": len(finite),
         "lost": len(values) - len(finite),
         "open": any(e is None or not math.isfinite(e) for e in errors),

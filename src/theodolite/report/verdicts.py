@@ -85,7 +85,7 @@ def _panel(verdict: SavedVerdict, heading: str, text: str, *, corrected: bool) -
         text=text,
         outcome=counts.outcome,
         reasons=tuple((whose, because) for whose, _, because in found),
-        drawn=_drawn((whose, judged) for whose, judged, _ in found),
+        drawn=_drawn(verdict.kind, [(whose, judged) for whose, judged, _ in found]),
         margins=tuple(leaf.margin for leaf in counts.ours),
         pieces=tuple(
             _pieces(whose, judged)
@@ -99,14 +99,16 @@ def _judged(ruling: SavedRuling, corrected: bool) -> SavedJudgement | None:
     return ruling.corrected if corrected else ruling.judged
 
 
-def _drawn(found: Iterable[tuple[str, SavedJudgement]]) -> tuple[Drawn, ...]:
+def _drawn(
+    kind: Kind, found: Iterable[tuple[str, SavedJudgement]]
+) -> tuple[Drawn, ...]:
     groups: dict[Region, list[Strip]] = {}
     for whose, judged in found:
         leaf = judged.deciding
         if leaf.region is not None:
             groups.setdefault(leaf.region, []).append(Strip(whose, leaf))
     return tuple(
-        Drawn(_named(strips), region_told(region), _source(region), gauge(strips))
+        Drawn(_named(strips), region_told(region), _source(region, kind), gauge(strips))
         for region, strips in groups.items()
     )
 
@@ -118,9 +120,9 @@ def _named(strips: list[Strip]) -> str:
     return "; ".join(f"{strip.whose}: {strip.leaf.name}" for strip in strips)
 
 
-def _source(region: Region) -> str:
+def _source(region: Region, kind: Kind) -> str:
     if region.source == "paper":
-        return "as the paper has it"
+        return "as we state it" if kind is Kind.BEYOND else "as the paper has it"
     return "a margin of ours" if region.source == "ours" else "what rounding allows"
 
 

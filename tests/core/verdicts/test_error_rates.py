@@ -216,6 +216,15 @@ def test_errors_of_rows_cover_a_bias_that_networks_share():
     assert rates(unstated, 200)["FAILS"] > 0.9
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_counts_that_agree_by_chance(n):
+    """Of few networks with a discrete reading all may agree, and be wrong."""
+    found = rates(
+        lambda rng: judge(sampled("y", rng.integers(0, 2, n) * 1.0), above(0.5))
+    )
+    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+
+
 def test_power_grows_with_networks_as_foretold():
     """The number of networks that a verdict asks for does decide most worlds."""
     told = [

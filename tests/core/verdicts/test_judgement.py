@@ -92,15 +92,19 @@ def test_a_lost_network_leaves_the_mean_open():
     assert "1 of 3 values are missing" in found.because
 
 
-def test_networks_that_agree_to_the_last_digit_are_certain():
-    assert judge(sampled("index", [0.5, 0.5]), near(0.5, 0)).outcome == "HOLDS"
-    tenth = np.full(7, 0.1) + 0.0
-    assert not sampled("x", tenth).random
+def test_networks_that_agree_to_the_last_digit_prove_little_if_few():
+    few, many = (judge(sampled("index", [0.5] * n), near(0.5, 0)) for n in (4, 6))
+    assert few.outcome == "UNDECIDED"
+    assert few.needed == 6
+    assert many.outcome == "HOLDS"
+    assert judge(sampled("index", [0.5] * 5), above(0.4)).outcome == "HOLDS"
+    tenth = sampled("x", np.full(7, 0.1) + 0.0)
+    assert tenth.stderr == 0
 
 
 def test_errors_of_rows_widen_the_interval():
     rows = Rows(
-        {"quantity": "gap", "trial": t, "value": -0.013, "error": 0.03}
+        {"quantity": "gap", "trial": t, "value": -0.013 - t * 1e-4, "error": 0.03}
         for t in range(10)
     )
     found = inside(mean(measured("gap")), above(0))(Roads(Rows(), rows))

@@ -125,6 +125,10 @@ class Known(Quantity):
 class Sampled(Quantity):
     """A mean over networks, or a difference or slope of such, by Student.
 
+    Networks that agree to the last digit have no spread for Student to use, and may
+    agree by chance, as counts do: how surely they speak is then left to a test of
+    signs, so that two or four of them prove nothing.
+
     Attributes:
         stderr: Standard error over networks; NaN for fewer than two.
         freedom: Degrees of freedom of the standard error.
@@ -142,8 +146,8 @@ class Sampled(Quantity):
 
     @property
     def random(self) -> bool:
-        """Chance has a part in it, unless all networks agree."""
-        return self.stderr != 0
+        """Chance has a part in it."""
+        return True
 
     @property
     def n(self) -> int:
@@ -177,9 +181,11 @@ class Sampled(Quantity):
         """Networks that would decide, if value and spread stay as they are."""
         from scipy.special import stdtrit
 
+        if self.stderr == 0 and not self.slack:
+            return math.ceil(-math.log2(alpha))
         edges = [abs(self.value - end) for end in (low, high) if math.isfinite(end)]
         room = min(edges) - self.slack
-        if not room > 0 or not self.random or not math.isfinite(self.stderr):
+        if not room > 0 or not math.isfinite(self.stderr):
             return None
         spread = self.stderr * math.sqrt(self.networks)
         tries = np.unique(np.geomspace(2, MOST_NETWORKS, 400).astype(int))
@@ -193,7 +199,8 @@ class Sampled(Quantity):
         if math.isnan(ahead) or not self._known:
             return 1.0
         if self.stderr == 0:
-            return 0.0 if ahead > 0 or (ahead == 0 and not strict) else 1.0
+            there = ahead > 0 or (ahead == 0 and not strict)
+            return 0.5**self.networks if there else 1.0
         return float(stdtr(self.freedom, -ahead / self.stderr))
 
     def _reach(self, alpha: float) -> float:
@@ -201,8 +208,9 @@ class Sampled(Quantity):
 
         if not self._known:
             return math.nan
-        quantile = -float(stdtrit(self.freedom, alpha)) if self.stderr else 0.0
-        return quantile * self.stderr + self.slack
+        if self.stderr == 0:
+            return self.slack if 0.5**self.networks <= alpha else math.inf
+        return -float(stdtrit(self.freedom, alpha)) * self.stderr + self.slack
 
     @property
     def _known(self) -> bool:
@@ -318,6 +326,7 @@ def sampled(
     spread = float(sample.std(ddof=1))
     if spread <= 4 * np.finfo(float).eps * float(np.abs(sample).max()):
         spread = 0.0  # equal to rounding
+        note = note or f"{sample.size} networks agree exactly, perhaps by chance"
     return Sampled(
         name=name,
         value=mean,
@@ -343,12 +352,12 @@ def combined(
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(errors == 0, 0.0, errors**4 / freedom)
     total = float(np.sum(each))
-    reasons = [part.note for part in parts if math.isnan(part.stderr) and part.note]
+    reasons = [part.note for part in parts if not math.isfinite(part.error)]
     return Sampled(
         name=name,
         value=float(weight @ [part.value for part in parts]),
         slack=float(np.abs(weight) @ [part.slack for part in parts]),
-        note=note or next(iter(reasons), ""),
+        note=note or next(filter(None, reasons), ""),
         stderr=math.sqrt(variance),
         freedom=variance**2 / total if total else float(freedom.min()),
         networks=min(part.networks for part in parts),

@@ -51,6 +51,8 @@ class Select:
         labels: Labels that rows must carry.
         road: Which road.
         test: What each row must pass besides.
+        among: Makes of all rows of the road those to select from, such as the last
+            readings of networks that trained to the end.
         keep: Keeps some of all the rows that passed, such as resolved depths.
         column: Which column of the rows is the value.
         name: What it is called in reasons; the quantity and labels by default.
@@ -60,6 +62,7 @@ class Select:
     labels: Mapping[str, Any] = field(default_factory=dict)
     road: Literal["measured", "predicted"] = "measured"
     test: Callable[[Row], bool] | None = None
+    among: Callable[[Rows], Rows] | None = None
     keep: Callable[[Rows], Rows] | None = None
     column: str = "value"
     name: str = ""
@@ -67,11 +70,16 @@ class Select:
     def __call__(self, roads: Roads) -> Rows:
         """Return the rows."""
         rows: Rows = getattr(roads, self.road)
+        rows = rows if self.among is None else self.among(rows)
         found = rows.where(self.test, quantity=self.quantity, **self.labels)
         found = found if self.keep is None else self.keep(found)
         if self.column == "value":
             return found
         return Rows({**row, "value": row.get(self.column)} for row in found)
+
+    def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
+        """Return the selection from what is made of all rows of the road."""
+        return replace(self, among=among)
 
     def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":
         """Return the selection with a choice among all its rows."""
@@ -161,8 +169,9 @@ def _pair(row: Row, log: bool) -> tuple[float, float]:
     value, error = row.get("value"), row.get("error", 0.0)
     value = math.nan if value is None else float(value)
     # A row without the column is exact; one with an empty error is not known.
-    unknown = error is None or math.isnan(error) or row.get("edge")
-    error = math.inf if unknown else abs(float(error))
+    if error is None or math.isnan(error) or row.get("edge"):
+        error = math.inf
+    error = abs(float(error))
     if not log:
         return value, error
     if not value > 0:

@@ -10,6 +10,7 @@
       checks/       the digest of every file but cells, which keep their own
 """
 
+import errno
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -49,6 +50,7 @@ from theodolite.runs.folder.spec import RunSpec
 
 _INFO = "run.json"
 _OWN = {_INFO, "launches", "cells", "locks", CHECKS, "damaged"}
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -223,8 +225,10 @@ class RunFolder:
         with refusing("read", self.path):
             try:
                 return decode(path.read_bytes())
-            except (FileNotFoundError, IsADirectoryError):
-                return None
+            except OSError as error:
+                if error.errno in _NO_FILE:
+                    return None
+                raise
 
     def _saved(self, cells: Iterable[Cell] | None) -> Iterator[SavedCell]:
         if cells is None:

@@ -13,11 +13,8 @@ from theodolite.studies.li2016demystifying.initial_condition.measure import (
     hessian,
     readings,
 )
-from theodolite.studies.li2016demystifying.shared.hessians import (
-    EPS,
-    gap,
-    measured_hessian,
-)
+from theodolite.studies.li2016demystifying.shared.hessians import measured_hessian
+from theodolite.studies.li2016demystifying.shared.problems import EPS, gap
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import eigenvalues_at_zero, linear_hessian, moments
 

@@ -4,10 +4,9 @@ import numpy as np
 
 from theodolite.core import Blueprint, Row, Rows
 from theodolite.studies.li2016demystifying.initial_condition.config import Config
+from theodolite.studies.li2016demystifying.shared.problems import EPS
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import conditioning_at_zero, unit_blocks
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def predict(config: Config) -> Rows:

@@ -1,6 +1,7 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -244,7 +245,7 @@ def show(
     if found is None:
         raise RunError(
             f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
-            f"{entry.full_name} --out {out}` first"
+            f"{entry.full_name} --scale quick --out {shlex.quote(str(out))}` first"
         )
     _name(results.damages)
     folder, summary = found

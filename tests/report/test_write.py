@@ -72,7 +72,8 @@ def test_no_finished_runs(tmp_path, drawn, made):
     with pytest.raises(TheodoliteError) as caught:
         write_report(tmp_path)
     assert str(caught.value) == (
-        f"no finished runs in {tmp_path}: run `theodolite run all` first"
+        f"no finished runs in {tmp_path}: run `theodolite run all --out {tmp_path}` "
+        "first"
     )
     assert not (tmp_path / "report.html").exists()
 

@@ -1,5 +1,6 @@
 """The finished runs of a folder: the latest of each study, with its drawings."""
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +49,8 @@ def judged_runs(
         raise DamagedError(results.damages[0])
     if not results.judged:
         raise TheodoliteError(
-            f"no finished runs in {root}: run `theodolite run all` first"
+            f"no finished runs in {root}: run `theodolite run all --out "
+            f"{shlex.quote(str(root))}` first"
         )
     for damage in results.damages:
         damaged(damage)

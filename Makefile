@@ -17,7 +17,7 @@ BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --qu
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
 # A process a core, each with one thread; the tests of a file stay together.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench clean

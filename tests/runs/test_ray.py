@@ -17,7 +17,7 @@ from tests.data.writers import random_images, random_labels, write_idx
 from tests.runs import ray_work
 from tests.runs.processes import ROOT, environment, python, until
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
-from theodolite.core import Blueprint, ConfigError, DataError, RunError
+from theodolite.core import ConfigError, DataError, RunError, ShortcutBlueprint
 from theodolite.data import load, packed, unpacked
 from theodolite.runs import (
     QuietProgress,
@@ -99,9 +99,9 @@ def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
 def test_a_grid_equals_the_local_one_value_for_value(cluster):
     x, y = np.random.default_rng(0).normal(size=(2, 40, 4))
     plans = {
-        "linear": Blueprint(width=4, depth=4),
-        "relu": Blueprint(width=4, depth=4, mid="relu"),
-        "tanh": Blueprint(width=4, depth=4, mid="tanh"),
+        "linear": ShortcutBlueprint(width=4, depth=4),
+        "relu": ShortcutBlueprint(width=4, depth=4, mid="relu"),
+        "tanh": ShortcutBlueprint(width=4, depth=4, mid="tanh"),
     }
     axes = {"seed": [0, 1], "lr": [0.05, 0.1]}
     probes = [Probe("norm", ray_work.weight_norm, Every(10))]

@@ -10,13 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.data import load
 
-ONE = Blueprint(width=3, depth=2, shortcut=1)
-TWO = Blueprint(width=3, depth=4, bias=True)
-LINEAR = Blueprint(width=3, depth=4)
-RELU = Blueprint(width=3, depth=2, mid="relu")
+ONE = ShortcutBlueprint(width=3, depth=2, shortcut=1)
+TWO = ShortcutBlueprint(width=3, depth=4, bias=True)
+LINEAR = ShortcutBlueprint(width=3, depth=4)
+RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
 X, Y = ("x", (5, 3)), ("y", (5, 3))
 WEIGHTS = ("weights", (4, 3, 3))
 WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
@@ -181,9 +181,6 @@ COUNTS = {
     "Conditioning": lambda n: theory.Conditioning(n, n, n, n),
     "column_major": lambda n: theory.column_major([(n, n), (n,)]),
     "commutation": lambda n: theory.commutation(n),
-    "parameter_count": lambda n: theory.parameter_count(
-        Blueprint(width=int(n), depth=2)
-    ),
     "weight_norm_bound": lambda n: theory.weight_norm_bound(
         rho=0.5, samples=n, units=n
     ),

@@ -3,17 +3,19 @@
 import numpy as np
 
 from tests.training.stacked_truth import make, rates_of, settings_of, train_alone
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked import triton as stacked_triton
 from theodolite.training.engines.stacked.engine import StackedEngine
 
 CASES = {
-    "relu": (Blueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),
+    "relu": (ShortcutBlueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),
     "plain": (
-        Blueprint(width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"),
+        ShortcutBlueprint(
+            width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"
+        ),
         "tf32x3",
     ),
-    "linear": (Blueprint(width=3, depth=2, shortcut=1, init="xavier"), "split"),
+    "linear": (ShortcutBlueprint(width=3, depth=2, shortcut=1, init="xavier"), "split"),
 }
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build, get_weights, set_weights
 
 CASES = tuple(
-    Blueprint(width=5, depth=6, shortcut=n, skip=skip, mid=mid, init="xavier")
+    ShortcutBlueprint(width=5, depth=6, shortcut=n, skip=skip, mid=mid, init="xavier")
     for n in (1, 2, 3)
     for skip in (True, False)
     for mid in ("identity", "relu")

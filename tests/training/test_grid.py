@@ -15,10 +15,11 @@ from torch.testing import assert_close
 
 from theodolite import networks
 from theodolite.core import (
-    Blueprint,
     ConfigError,
     DataError,
+    PreactivationBlueprint,
     RunError,
+    ShortcutBlueprint,
     UnknownNameError,
 )
 from theodolite.runs import InProcess
@@ -36,7 +37,8 @@ from theodolite.training import (
 )
 from theodolite.training.grid import pieces
 
-LINEAR = Blueprint(width=4, depth=6)
+LINEAR = ShortcutBlueprint(width=4, depth=6)
+IMAGES = PreactivationBlueprint(width=4, depth=8)
 RELU = LINEAR.with_(mid="relu")
 TANH = LINEAR.with_(mid="tanh")
 
@@ -441,13 +443,13 @@ def test_a_pool_gives_the_values_of_one_process(data):
 GRID = """
 import sys
 import numpy as np
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training import train_grid
 from theodolite.training.grid import pieces
 pieces._SECONDS = 0.5
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(100, 6)), rng.normal(size=(100, 6))
-grid = train_grid(Blueprint(width=6, depth=4, mid="tanh"), (x, y),
+grid = train_grid(ShortcutBlueprint(width=6, depth=4, mid="tanh"), (x, y),
                   {"seed": range(9), "lr": [0.01]}, steps=400,
                   folder=sys.argv[1], jobs=0)
 np.save(sys.argv[2], grid.final_loss)
@@ -474,7 +476,7 @@ def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path, monkeypatch):
         assert path.stat().st_mtime_ns == when
     monkeypatch.setattr(pieces, "_SECONDS", 0.5)
     x, y = np.random.default_rng(0).normal(size=(2, 100, 6))
-    plan, axes = Blueprint(width=6, depth=4, mid="tanh"), {"seed": range(9)}
+    plan, axes = ShortcutBlueprint(width=6, depth=4, mid="tanh"), {"seed": range(9)}
     fresh = train_grid(plan, (x, y), {**axes, "lr": [0.01]}, steps=400, jobs=0)
     np.testing.assert_array_equal(np.load(result), fresh.final_loss)
 
@@ -518,7 +520,8 @@ def test_a_folder_keeps_one_grid(data, tmp_path):
         ({"strategy": "magic"}, UnknownNameError, "moments"),
         ({"plan": TANH, "strategy": "moments"}, ConfigError, "try 'auto'"),
         ({"plan": {}}, ConfigError, "no network"),
-        ({"plan": None}, ConfigError, "is None: pass a Blueprint"),
+        ({"plan": None}, ConfigError, "is None: pass a ShortcutBlueprint"),
+        ({"plan": IMAGES}, ConfigError, "is Preact.*: pass a ShortcutBlueprint"),
         ({"plan": {"a": 3}}, ConfigError, "network 'a' is 3"),
         ({"plan": {1: LINEAR}}, ConfigError, "network 1"),
         ({"divergence": "high"}, ConfigError, "divergence is 'high'"),

@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
-from theodolite.core import Blueprint, ConfigError, UnknownNameError
+from theodolite.core import ConfigError, ShortcutBlueprint, UnknownNameError
 from theodolite.training.engines.stacked.engine import StackedEngine
 from theodolite.training.engines.stacked.updates import full_precision
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
-RELU = Blueprint(width=5, depth=4, mid="relu", init="xavier")
+RELU = ShortcutBlueprint(width=5, depth=4, mid="relu", init="xavier")
 
 
 def engine(blueprint, data, dtype="float64", **changes):
@@ -134,7 +134,7 @@ def test_points_that_are_kept_go_on_alone():
 
 
 def test_moments_keep_their_digits_where_the_loss_is_small():
-    blueprint = Blueprint(width=4, depth=4, init="xavier")
+    blueprint = ShortcutBlueprint(width=4, depth=4, init="xavier")
     (x, _), weights = make(blueprint)
     data = x, x @ (np.eye(4) + 0.1)
     rates, settings = np.full((1, 300), 0.3), settings_of(1)

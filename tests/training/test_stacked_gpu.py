@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked.engine import StackedEngine
 
 pytestmark = [
@@ -19,7 +19,7 @@ WAYS = {
     "torch, float32": ("torch", "float32", 1e-5),
     "triton, float32": ("triton", "float32", 1e-5),
 }
-RELU = Blueprint(width=10, depth=8, mid="relu", init="xavier")
+RELU = ShortcutBlueprint(width=10, depth=8, mid="relu", init="xavier")
 
 
 def need(method):

@@ -7,12 +7,13 @@ from theodolite.core.arrays import (
     as_whole,
     hold_numbers,
 )
-from theodolite.core.blueprint import (
-    ACTIVATIONS,
-    Blueprint,
+from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
+from theodolite.core.blueprints.description import Blueprint, require_kind
+from theodolite.core.blueprints.preactivation import PreactivationBlueprint
+from theodolite.core.blueprints.shortcut import (
     Initialisation,
     Position,
-    parse_activation,
+    ShortcutBlueprint,
 )
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
@@ -156,6 +157,7 @@ __all__ = [
     "PairedTest",
     "PercentileCondition",
     "Position",
+    "PreactivationBlueprint",
     "Quantity",
     "Read",
     "Reading",
@@ -179,6 +181,7 @@ __all__ = [
     "SavedVerdict",
     "Select",
     "Share",
+    "ShortcutBlueprint",
     "Square",
     "Status",
     "Stopwatch",
@@ -236,6 +239,7 @@ __all__ = [
     "points",
     "predicted",
     "renamed",
+    "require_kind",
     "sampled",
     "share",
     "slope",

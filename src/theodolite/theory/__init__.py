@@ -31,7 +31,6 @@ from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
     eigenvalues_at_zero,
-    parameter_count,
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
@@ -61,7 +60,6 @@ __all__ = [
     "linear_loss",
     "minimum_distance",
     "moments",
-    "parameter_count",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

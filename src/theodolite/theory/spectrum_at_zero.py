@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Numbers, as_numbers
+from theodolite.core import ConfigError, Numbers, ShortcutBlueprint, as_numbers
 from theodolite.theory.activations import activation
 from theodolite.theory.hessian_at_zero import (
     covered_samples,
@@ -33,7 +33,9 @@ class Conditioning:
     index: float
 
 
-def eigenvalues_at_zero(blueprint: Blueprint, x: Numbers, y: Numbers) -> np.ndarray:
+def eigenvalues_at_zero(
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers
+) -> np.ndarray:
     r"""All eigenvalues of the Hessian at zero, ascending.
 
     $n = 2$: $\pm$ each singular value of the d×d (with biases d×(d+1)) data matrix,
@@ -48,7 +50,7 @@ def eigenvalues_at_zero(blueprint: Blueprint, x: Numbers, y: Numbers) -> np.ndar
     Example:
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-        >>> eigenvalues_at_zero(Blueprint(width=2, depth=2), x, y).round(4)
+        >>> eigenvalues_at_zero(ShortcutBlueprint(width=2, depth=2), x, y).round(4)
         array([-1.5075, -1.5075, -0.1106, -0.1106,  0.1106,  0.1106,  1.5075,
                 1.5075])
     """
@@ -58,12 +60,12 @@ def eigenvalues_at_zero(blueprint: Blueprint, x: Numbers, y: Numbers) -> np.ndar
     copies = blueprint.width * blueprint.units
     single = np.linalg.svd(data_matrix(blueprint, x, y), compute_uv=False)
     found = np.repeat(single, copies)
-    flat = np.zeros(parameter_count(blueprint) - 2 * found.size)
+    flat = np.zeros(blueprint.parameters - 2 * found.size)
     return np.sort(np.concatenate([-found, flat, found]))
 
 
 def conditioning_at_zero(
-    blueprint: Blueprint, x: Numbers, y: Numbers, *, quantile: float = 0.1
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers, *, quantile: float = 0.1
 ) -> Conditioning:
     r"""Percentile condition number and index of the Hessian at zero.
 
@@ -103,19 +105,6 @@ def _ratio(largest: float, small: float) -> float:
     if small > 0:
         return largest / small
     return float("inf") if largest > 0 else float("nan")
-
-
-def parameter_count(blueprint: Blueprint) -> int:
-    """Number of parameters of a blueprint.
-
-    Assumes: nothing.
-
-    Example:
-        >>> parameter_count(Blueprint(width=3, depth=4, bias=True))
-        42
-    """
-    d, n = blueprint.width, blueprint.shortcut
-    return blueprint.units * (n * d * d + (n - 1) * d * blueprint.bias)
 
 
 def relu_spectrum_near_zero(

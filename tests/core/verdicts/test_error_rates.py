@@ -104,15 +104,15 @@ def test_pairing_gains_power():
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_trends_with_effects_of_networks(complete):
-    depths = (2, 4, 8, 16)
+    depths, middle = (2, 4, 8, 16), 32**0.5
 
     def world(rng):
-        tilt = rng.normal(0, 0.3, 5) if complete else np.zeros(5)
+        tilt = rng.normal(0, 0.3, 6)
         rows = [
             {"quantity": "y", "trial": t, "depth": d,
-             "value": 10 ** (np.log10(d) * (1.0 + tilt[t]) + rng.normal(0, 0.1))}
+             "value": d * 10 ** (tilt[t] * np.log10(d / middle) + rng.normal(0, 0.05))}
             for d in depths
-            for t in range(5 if complete or d > 2 else 3)
+            for t in range(6 if complete or d > 2 else 5)
         ]  # fmt: skip
         at = measured("y")
         return trend(at, over="depth", slope_in=above(1.0))(Roads(Rows(), Rows(rows)))

@@ -294,3 +294,11 @@ def test_a_saved_verdict_is_plain_and_complete():
     assert judged["region"]["low"] == 0
     assert judged["region"]["high"] is None
     assert judged["n"] == 5
+
+
+def test_counts_that_agree_want_as_many_networks_as_a_test_of_signs():
+    """Errors of rows do not make two of them enough."""
+    few = judge(sampled("count", [3.0, 3.0, 3.0], errors=0.1), above(0))
+    assert few.outcome == "UNDECIDED"
+    assert few.needed == 5
+    assert judge(sampled("count", [3.0] * 5, errors=0.1), above(0)).outcome == "HOLDS"

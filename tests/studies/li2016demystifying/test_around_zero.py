@@ -14,7 +14,7 @@ from tests.studies.worlds import (
     rows_of,
     shift,
 )
-from theodolite.core import Blueprint, Roads, Rows
+from theodolite.core import Roads, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.around_zero.config import PRESETS, dataset
 from theodolite.studies.li2016demystifying.around_zero.measure import hessian
 
@@ -96,13 +96,13 @@ def test_vague_rows_decide_nothing(name, quantity, smoke_root):
 def test_at_exactly_zero_automatic_differentiation_sees_no_relu():
     """Why ReLU is measured at small weights: the framework's slope at 0 is 0."""
     config = PRESETS["smoke"]
-    plan = Blueprint(width=config.width, depth=2, mid="relu", init="zero")
+    plan = ShortcutBlueprint(width=config.width, depth=2, mid="relu", init="zero")
     assert not hessian(config, 0, plan)[0].any()
 
 
 def test_the_constants_of_a_bias_are_no_parameters():
     config = PRESETS["smoke"]
-    plan = Blueprint(width=4, depth=2, mid="tanh", bias=True, init="zero")
+    plan = ShortcutBlueprint(width=4, depth=2, mid="tanh", bias=True, init="zero")
     assert hessian(config, 0, plan, biases="zero")[0].shape == (32, 32)
     assert hessian(config, 0, plan)[0].shape == (36, 36)
 
@@ -110,7 +110,7 @@ def test_the_constants_of_a_bias_are_no_parameters():
 def test_constant_biases_tilt_the_loss_at_zero():
     """The gradient of a last matrix is the mean error times what its bias lets by."""
     config = PRESETS["smoke"]
-    plan = Blueprint(width=4, depth=2, mid="relu", bias=True, init="zero")
+    plan = ShortcutBlueprint(width=4, depth=2, mid="relu", bias=True, init="zero")
     gradient = hessian(config, 0, plan, biases="drawn")[2].gradient
     x, y = dataset(config, 0)
     last = gradient.reshape(2, 4, 4)[1]

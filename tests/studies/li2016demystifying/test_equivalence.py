@@ -11,14 +11,13 @@ from tests.studies.worlds import (
     const,
     first,
     rows_of,
-    said,
     shift,
 )
 from theodolite.core import ConfigError, Roads
 from theodolite.studies.li2016demystifying.equivalence.config import Config
 
 STUDY = "equivalence"
-VERDICTS = {"equivalence-ends": ("FAILS", "HOLDS")}
+VERDICTS = {}
 LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
@@ -60,31 +59,6 @@ def test_each_verdict_turns_in_another_world(world, smoke_root):
     check_world(smoke_root, STUDY, world)
 
 
-def alike(rows):
-    """Return the rows as if every setting were like the linear one."""
-    linear = {
-        (row["kind"], row["depth"], row["trial"]): row["value"]
-        for row in rows.where(quantity="ratio", setting="linear")
-    }
-
-    def value(row):
-        if row["quantity"] != "ratio":
-            return row.get("value")
-        return linear[row["kind"], row["depth"], row["trial"]]
-
-    return type(rows)({**row, "value": value(row)} for row in rows)
-
-
-def test_no_word_is_added_one_plain_network_like_it_is_enough(smoke_root):
-    """Decades between Xavier and 1-shortcut do not refute what orthogonal meets."""
-    study, roads = rows_of(smoke_root, STUDY)
-    found = claim_of(study, "equivalence-ends").rule(
-        Roads(roads.predicted, alike(roads.measured))
-    )
-    assert said(found)[0] == "HOLDS"
-    assert found.judged.hangs_on_ours
-
-
 def test_one_network_decides_nothing_about_condition_numbers(smoke_root):
     study, roads = rows_of(smoke_root, STUDY)
     alone = Roads(roads.predicted, roads.measured.where(trial=0))
@@ -104,9 +78,7 @@ def test_condition_numbers_meet_their_closed_form(smoke_root):
 
 def test_what_is_ours_is_out_of_the_papers_count(smoke_root):
     study, _ = rows_of(smoke_root, STUDY)
-    kinds = {claim.name: str(claim.kind) for claim in study.claims}
-    assert kinds.pop("equivalence-ends") == "erratum"
-    assert set(kinds.values()) == {"beyond"}
+    assert {str(claim.kind) for claim in study.claims} == {"beyond"}
 
 
 def test_two_depths_are_too_few_for_growth():

@@ -151,6 +151,16 @@ def test_a_seed_that_diverges_at_every_rate_leaves_its_order_open(roads):
         assert outcome(STUDY, name, changed(roads, gone)) == "UNDECIDED"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("two-shortcut-near-optimal", "two_shortcut"), ("xavier-fails", "xavier")],
+)
+def test_a_loss_that_overflows_leaves_its_share_open(name, kind, roads):
+    lost = {"network": kind, "depth": 96, "trial": 3}
+    gone = [(("excess", part), lost, lambda row: None) for part in ("value", "error")]
+    assert outcome(STUDY, name, changed(roads, gone)) == "UNDECIDED"
+
+
 def test_rows_at_smoke_carry_their_error(smoke_root):
     check_errors(smoke_root, STUDY)
 

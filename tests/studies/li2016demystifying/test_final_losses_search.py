@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from theodolite.core import Blueprint, ConfigError, Rows
+from theodolite.core import ConfigError, Rows, ShortcutBlueprint
 from theodolite.networks import build
 from theodolite.studies.li2016demystifying.shared.final_losses.config import (
     NETWORKS,
@@ -39,7 +39,7 @@ def data():
 class TestSearch:
     def search(self, data, **changes):
         strategy = changes.pop("strategy", "auto")
-        plan = Blueprint(width=10, depth=4)
+        plan = ShortcutBlueprint(width=10, depth=4)
         return Search(
             replace(TINY, **changes), plan, data, floor=self.floor(data),
             strategy=strategy,
@@ -52,7 +52,7 @@ class TestSearch:
         found = self.search(data)
         rate = TINY.rate(found.best)
         grid = train_grid(
-            Blueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [rate]},
+            ShortcutBlueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [rate]},
             steps=60, strategy="plain", jobs=0,
         )  # fmt: skip
         wanted = grid.final_loss[:, 0] - self.floor(data)
@@ -102,7 +102,7 @@ class TestSearch:
         assert found.rows("excess")[0]["error"] > rung
 
     def test_a_loss_at_the_optimum_is_a_bound(self, data):
-        plan, x = Blueprint(width=10, depth=2), data[0]
+        plan, x = ShortcutBlueprint(width=10, depth=2), data[0]
         found = Search(
             replace(TINY, steps=2000, lowest=-1, highest=0), plan, (x, x / 2),
         ).run()  # fmt: skip
@@ -111,7 +111,7 @@ class TestSearch:
     def test_a_run_that_keeps_half_of_its_first_excess_has_stayed(self, data):
         found = self.search(data)
         grid = train_grid(
-            Blueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [0.1]},
+            ShortcutBlueprint(width=10, depth=4), data, {"seed": [0, 1], "lr": [0.1]},
             steps=1, record=AtSteps([0]), strategy="plain", jobs=0,
         )  # fmt: skip
         rows = Rows(found.rows("excess")).where(quantity="stayed")
@@ -157,7 +157,7 @@ class TestNetworks:
         cell = {"network": name, "depth": 3}
         found = measure(config, cell).where(quantity="final_loss")
         mid = "identity" if name == "one_shortcut" else "relu"
-        plan = Blueprint(width=10, depth=3, mid=mid, **NETWORKS[name])
+        plan = ShortcutBlueprint(width=10, depth=3, mid=mid, **NETWORKS[name])
         x = torch.as_tensor(data[0])
         a, b, c = (p.T for p in build(plan, seed=0).parameters())
         wanted = x + torch.relu(torch.relu(x @ a) @ b) @ c
@@ -173,7 +173,7 @@ class TestNetworks:
 
     @pytest.mark.parametrize("name", ["xavier", "orthogonal"])
     def test_plain_networks_have_relus_after_odd_matrices(self, name):
-        plan = Blueprint(width=5, depth=4, mid="relu", **NETWORKS[name])
+        plan = ShortcutBlueprint(width=5, depth=4, mid="relu", **NETWORKS[name])
         network = build(plan, seed=0)
         x = torch.randn(7, 5, dtype=torch.float64)
         a, b, c, d = (p.T for p in network.parameters())

@@ -24,7 +24,6 @@ VERDICTS = {
     "bracket-under-the-root": REFUTED,
     "units-not-shortcuts": REFUTED,
     "labels-repeat": REFUTED,
-    "rounding-grows": REFUTED,
 }
 WORLDS = [
     ("one-step-a-unit", "m", "gain", {}, first(shift(1e-6))),

@@ -12,7 +12,7 @@ from tests.studies.worlds import (
     first,
     shift,
 )
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build
 from theodolite.studies.li2016demystifying.shared.problems import random_data
@@ -74,7 +74,9 @@ def test_orders_below_the_longest_unit_are_refused():
 def test_the_derivative_along_a_chain_is_an_entry_of_m(n):
     """Entry (0, 2) of the last matrix, (2, 2) between, (2, 1) of the first."""
     x, y = random_data(0, samples=12, width=3)
-    network = build(Blueprint(width=3, depth=n, shortcut=n, init="zero"), seed=0)
+    network = build(
+        ShortcutBlueprint(width=3, depth=n, shortcut=n, init="zero"), seed=0
+    )
     weights = list(network.parameters())
     loss = HalfSquareLoss()(network(torch.tensor(x)), torch.tensor(y))
     chain = [(2, 2)] * n

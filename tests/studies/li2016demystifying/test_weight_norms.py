@@ -16,7 +16,7 @@ from tests.studies.worlds import (
     scale,
     shift,
 )
-from theodolite.core import Blueprint, ConfigError, Roads, Rows
+from theodolite.core import ConfigError, Roads, Rows, ShortcutBlueprint
 from theodolite.networks import draw_weights
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.li2016demystifying.weight_norms.config import Config
@@ -27,10 +27,9 @@ from theodolite.theory import linear_gradient, moments
 from theodolite.training import AtSteps, Probe, train_grid
 
 STUDY = "weight_norms"
-# Three networks of 200 steps, at depths up to 16, leave two of them open.
+# Three networks of 200 steps, at depths up to 16, leave some of them open.
 VERDICTS = {
     "norms-fall-at-best-rates": "UNDECIDED",
-    "training-ends-around-zero": "UNDECIDED",
     "early-growth-is-depth-free": "UNDECIDED",
     "linear-optimum-is-singular": ("FAILS", "HOLDS"),
 }
@@ -139,7 +138,7 @@ def test_early_law_is_that_of_descent():
     """The law, beside descent from 64 seeds close to zero."""
     config = Config(dataset="digits", rates=(0.1,), steps=20, depths=(2, 4, 6))
     data = moments(*whitened("digits", 10))
-    plan = Blueprint(width=10, depth=8, init_scale=1e-4)
+    plan = ShortcutBlueprint(width=10, depth=8, init_scale=1e-4)
     squares = []
     for seed in range(64):
         weights = draw_weights(plan, seed=seed)
@@ -170,7 +169,7 @@ class TestReferenceValues:
 
     def test_two_shortcut(self):
         grid = train_grid(
-            Blueprint(width=10, depth=16),
+            ShortcutBlueprint(width=10, depth=16),
             whitened("mnist5k", 10),
             {"lr": [0.1]},
             steps=1000,
@@ -189,7 +188,30 @@ class TestReferenceValues:
          ({"skip": False, "init": "xavier"}, 0.4061505511)],
     )  # fmt: skip
     def test_others(self, settings, loss):
-        plan = Blueprint(width=10, depth=16, shortcut=1, **settings)
+        plan = ShortcutBlueprint(width=10, depth=16, shortcut=1, **settings)
         data = whitened("mnist5k", 10)
         grid = train_grid(plan, data, {"lr": [0.02]}, steps=1000, jobs=0)
         assert grid.final_loss == pytest.approx([loss], abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("law", "wanted"),
+    [
+        (lambda depth: depth**-0.5, "HOLDS"),
+        (lambda depth: 1 + 4.0 * depth**-1.5, "FAILS"),
+    ],
+    ids=["a power", "levels off"],
+)
+def test_norms_that_fall_as_a_power_end_around_zero(law, wanted, smoke_root):
+    """A power neither slackens nor quickens, and theorem 1 allows no more than one."""
+    study, _ = rows_of(smoke_root, STUDY)
+    rows = Rows(
+        {"quantity": "norm", "network": network, "depth": depth, "trial": trial,
+         "lr": 0.1, "step": 9, "error": 0.0,
+         "value": law(depth) * (1 + 0.01 * np.cos(5 * trial + depth))}
+        for network in ("linear", "relu")
+        for depth in (4, 8, 16, 32)
+        for trial in range(6)
+    )  # fmt: skip
+    found = ruling("training-ends-around-zero", Rows(), rows, study)
+    assert found.outcome == wanted

@@ -181,12 +181,15 @@ class Sampled(Quantity):
         """Networks that would decide, if value and spread stay as they are."""
         from scipy.special import stdtrit
 
+        signs = math.ceil(-math.log2(alpha))  # what a test of signs asks for
         if self.stderr == 0 and not self.slack:
-            return math.ceil(-math.log2(alpha))
+            return signs
         edges = [abs(self.value - end) for end in (low, high) if math.isfinite(end)]
         room = min(edges) - self.slack
         if not room > 0 or not math.isfinite(self.stderr):
             return None
+        if self.stderr == 0:
+            return signs
         spread = self.stderr * math.sqrt(self.networks)
         tries = np.unique(np.geomspace(2, MOST_NETWORKS, 400).astype(int))
         reach = -stdtrit(tries - 1, alpha) * spread / np.sqrt(tries)

@@ -224,8 +224,9 @@ def slope(
 ) -> Read:
     """Read the slope of the means over a label; on two logarithms, an exponent.
 
-    Where every network has all points, each has a slope of its own, so that rows of
-    one network may depend on one another; else the points count as independent.
+    Each network that has all points has a slope of its own, so that rows of one
+    network may depend on one another; others do not count. Only where fewer than two
+    have all, as where each point has networks of its own, are points independent.
 
     Args:
         rows: What rises or falls.
@@ -315,7 +316,7 @@ def _own_slopes(groups: list[ByNetwork], lever: np.ndarray) -> ByNetwork:
 
 def _slope_of(name: str, groups: list[ByNetwork], lever: np.ndarray) -> Sampled:
     own = _own_slopes(groups, lever)
-    if all(len(group.values) == len(own.values) for group in groups):
+    if len(own.values) > 1 or all(len(g.values) == len(own.values) for g in groups):
         return own.mean(name)
     return combined(name, [group.mean(name) for group in groups], list(lever))
 

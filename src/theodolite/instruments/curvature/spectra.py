@@ -84,7 +84,8 @@ class Condition(Reading):
     residual bound.
 
     ``status`` is ROUNDING where the percentile is below the rounding of the
-    matrix: ``ratio`` is then a lower bound and ``ratio_error`` infinite.
+    matrix: ``ratio`` may then be off either way, ``ratio_error`` is infinite, and only
+    ``ratio_low`` is sure.
     """
 
     dims: ClassVar = {
@@ -175,7 +176,7 @@ class Spectrum(Reading):
         return Condition(
             ratio=found.ratio,
             ratio_error=found.error,
-            ratio_low=found.ratio - found.error if sure else 1.0,
+            ratio_low=found.ratio - found.error if sure else max(1.0, found.least),
             ratio_high=found.ratio + found.error if sure else float("inf"),
             largest=found.largest,
             largest_error=self.eigenvalue_error,

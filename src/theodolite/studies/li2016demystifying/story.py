@@ -34,8 +34,8 @@ STORY = (
     ),
     Chapter(
         "And training seems to find such weights",
-        "He's weights make the output of a deep residual network large, so the paper "
-        "asks for smaller ones. "
+        "He's weights, the paper says, make the output of a deep residual network "
+        "large, and it asks for smaller ones. "
         "Figures 2 and 3 are the evidence that training does the same: mean Frobenius "
         "norms along training, smaller in deeper networks, for convolutional networks "
         "on images and for small 2-shortcut networks. From this the paper takes its "
@@ -67,7 +67,8 @@ STORY = (
             Finding("hessian_at_zero/degenerate-means-zero"),
             Finding("vanishing_partials/lemma-3-whole-unit"),
             Finding("around_zero/zero-is-a-saddle"),
-            Finding("initial_condition/growth-is-linear"),
+            Finding("initial_condition/one-shortcut-grows"),
+            Finding("initial_condition/one-shortcut-explodes"),
         ),
     ),
     Chapter(
@@ -94,10 +95,9 @@ STORY = (
         "networks that is so.",
         (
             Finding("initial_condition/two-shortcut-constant"),
-            Finding("initial_condition/xavier-explodes", ("decades a layer",)),
+            Finding("initial_condition/xavier-explodes"),
             Finding("initial_condition/orthogonal-explodes"),
-            Finding("initial_condition/one-shortcut-explodes"),
-            Finding("initial_condition/one-shortcut-is-none", ("gap",)),
+            Finding("initial_condition/one-shortcut-is-none"),
             Finding("equivalence/equivalence-ends"),
         ),
     ),

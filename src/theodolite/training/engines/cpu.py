@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.training.engines.contract import Advance
 from theodolite.training.engines.kernels.compiled import Log, Rule, use_numba
 
@@ -26,7 +26,7 @@ class CpuEngine(ABC):
 
     def __init__(
         self,
-        blueprint: Blueprint,
+        blueprint: ShortcutBlueprint,
         x: np.ndarray,
         y: np.ndarray,
         *,
@@ -120,7 +120,7 @@ class CpuEngine(ABC):
         return Advance(*log)
 
     @abstractmethod
-    def _check_blueprint(self, blueprint: Blueprint) -> None:
+    def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
         """Raise for a network that the engine cannot train."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.training.engines.cpu import CpuEngine
 from theodolite.training.engines.kernels.compiled import Log, Rule, Shape
 
@@ -18,7 +18,7 @@ class FusedEngine(CpuEngine):
     """Trains n-shortcut networks with ReLU, or nothing, between matrices of a unit.
 
     Example:
-        >>> plan = Blueprint(width=2, depth=4, mid="relu")
+        >>> plan = ShortcutBlueprint(width=2, depth=4, mid="relu")
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> engine = FusedEngine(plan, x, x)
         >>> engine.losses(engine.place(np.zeros((3, 4, 2, 2))))
@@ -27,7 +27,7 @@ class FusedEngine(CpuEngine):
 
     kind = "fused"
 
-    def _check_blueprint(self, blueprint: Blueprint) -> None:
+    def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
         outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
         inside = blueprint.mid in ("relu", "identity")
         if not (outside and inside) or blueprint.bias:

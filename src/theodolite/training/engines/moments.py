@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.training.engines.cpu import CpuEngine
 from theodolite.training.engines.kernels.compiled import Log, Rule, Shape
 
@@ -22,7 +22,7 @@ class MomentsEngine(CpuEngine):
 
     Example:
         >>> from theodolite.networks import draw_weights
-        >>> plan = Blueprint(width=2, depth=4)
+        >>> plan = ShortcutBlueprint(width=2, depth=4)
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> engine = MomentsEngine(plan, x, 2 * x)
         >>> weights = engine.place(draw_weights(plan, seed=0)[None])
@@ -36,7 +36,7 @@ class MomentsEngine(CpuEngine):
 
     kind = "moments"
 
-    def _check_blueprint(self, blueprint: Blueprint) -> None:
+    def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
         if not blueprint.linear:
             raise ConfigError(
                 f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, unknown_name
+from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 from theodolite.training.engines.contract import Engine
 
 STRATEGIES = ("auto", "moments", "fused", "stacked", "plain")
@@ -16,7 +16,7 @@ _CALL_S = 1e-4
 _SECONDS = {"moments": 5e-11, "fused": 5e-11, "stacked": 1e-12, "plain": 3e-10}
 
 
-def choose(blueprint: Blueprint, *, strategy: str, device: str) -> str:
+def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
     """Return the strategy for a blueprint, or say why the one asked for cannot be.
 
     ``auto``: on a GPU one stack; on a CPU moments for linear networks and fused tiles
@@ -44,7 +44,7 @@ def choose(blueprint: Blueprint, *, strategy: str, device: str) -> str:
 
 def engine_for(
     name: str,
-    blueprint: Blueprint,
+    blueprint: ShortcutBlueprint,
     data: tuple[np.ndarray, np.ndarray],
     *,
     dtype: str,
@@ -63,7 +63,9 @@ def engine_for(
     return Chosen(blueprint, *data, **settings)
 
 
-def seconds(name: str, blueprint: Blueprint, n_samples: int, steps: int) -> float:
+def seconds(
+    name: str, blueprint: ShortcutBlueprint, n_samples: int, steps: int
+) -> float:
     """Guess how long one point takes, within a factor of a few."""
     columns = blueprint.width if name == "moments" else n_samples
     work = 6.0 * blueprint.depth * blueprint.width**2 * columns * (steps + 1)
@@ -71,6 +73,6 @@ def seconds(name: str, blueprint: Blueprint, n_samples: int, steps: int) -> floa
     return work * _SECONDS[name] + calls * _CALL_S
 
 
-def _linear_or_relu(blueprint: Blueprint) -> bool:
+def _linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
     outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
     return outside and blueprint.mid in ("identity", "relu") and not blueprint.bias

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from theodolite.core import Blueprint, ConfigError, plain, unknown_name
+from theodolite.core import ConfigError, ShortcutBlueprint, plain, unknown_name
 from theodolite.training.loop.descent import Descent
 
 _DESCENT = ("lr", "momentum", "weight_decay")
-_BLUEPRINT = tuple(field.name for field in fields(Blueprint))
+_BLUEPRINT = tuple(field.name for field in fields(ShortcutBlueprint))
 AXES = ("seed", *_DESCENT, *_BLUEPRINT)
 
 
@@ -26,13 +26,13 @@ class Point:
     """
 
     labels: dict[str, Any]
-    blueprint: Blueprint
+    blueprint: ShortcutBlueprint
     descent: Descent
     seed: int
 
 
 def expand(
-    blueprint: Blueprint | Mapping[str, Blueprint],
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
     axes: Mapping[str, Iterable[Any]],
     *,
     drops: Mapping[int, float],
@@ -68,14 +68,14 @@ class _Made:
 
     def __init__(
         self,
-        blueprint: Blueprint | Mapping[str, Blueprint],
+        blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
         drops: Mapping[int, float],
         axes: tuple[str, ...],
     ) -> None:
         self._blueprint, self._drops = blueprint, drops
         self._shape = [name for name in ("network", *_BLUEPRINT) if name in axes]
         self._descent = [name for name in _DESCENT if name in axes]
-        self._blueprints: dict[tuple[Any, ...], Blueprint] = {}
+        self._blueprints: dict[tuple[Any, ...], ShortcutBlueprint] = {}
         self._descents: dict[tuple[Any, ...], Descent] = {}
 
     def point(self, labels: dict[str, Any]) -> Point:
@@ -89,7 +89,7 @@ class _Made:
         seed = int(labels.get("seed", 0))
         return Point(labels, self._blueprints[key], self._descents[rates], seed)
 
-    def _changed(self, labels: Mapping[str, Any]) -> Blueprint:
+    def _changed(self, labels: Mapping[str, Any]) -> ShortcutBlueprint:
         blueprint = self._blueprint
         if isinstance(blueprint, Mapping):
             blueprint = blueprint[labels["network"]]
@@ -100,12 +100,13 @@ class _Made:
 def _check_networks(blueprint: Any) -> None:
     named = blueprint if isinstance(blueprint, Mapping) else {"": blueprint}
     for name, one in named.items():
-        if not isinstance(name, str) or not isinstance(one, Blueprint):
+        if not isinstance(name, str) or not isinstance(one, ShortcutBlueprint):
             raise ConfigError(
-                f"the network {name!r} is {one!r}: pass a Blueprint, or some by name"
+                f"the network {name!r} is {one!r}: pass a ShortcutBlueprint, or some "
+                "by name"
             )
     if not named:
-        raise ConfigError("no network came: pass a Blueprint, or some by name")
+        raise ConfigError("no network came: pass a ShortcutBlueprint, or some by name")
 
 
 def _values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:

@@ -11,7 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, DataError, Rows, RunError, strict
+from theodolite.core import (
+    ConfigError,
+    DataError,
+    Rows,
+    RunError,
+    ShortcutBlueprint,
+    strict,
+)
 from theodolite.runs import (
     Executor,
     InProcess,
@@ -47,7 +54,7 @@ class GridWarning(UserWarning):
 
 
 def train_grid(
-    blueprint: Blueprint | Mapping[str, Blueprint],
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
     data: tuple[Any, Any],
     axes: Mapping[str, Iterable[Any]],
     *,
@@ -94,7 +101,7 @@ def train_grid(
 
     Example:
         >>> x = np.eye(3)
-        >>> plan = Blueprint(width=3, depth=4)
+        >>> plan = ShortcutBlueprint(width=3, depth=4)
         >>> grid = train_grid(plan, (x, x[::-1]), {"seed": [0, 1], "lr": [0.1, 0.5]},
         ...                   steps=200)
         >>> grid.shape, bool((grid.final_loss[:, 1] < grid.final_loss[:, 0]).all())

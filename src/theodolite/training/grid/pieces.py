@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Blueprint, NormMode, Row, Status
+from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
 from theodolite.training.engines.contract import Engine
 from theodolite.training.engines.strategies import choose, engine_for, seconds
 from theodolite.training.grid.axes import Point, expand
@@ -27,7 +27,7 @@ QUANTITIES = ("final_loss", "loss", "retired_probe")
 class Job:
     """All that a process needs to train any piece of a grid; picklable."""
 
-    blueprint: Blueprint | Mapping[str, Blueprint]
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint]
     axes: Mapping[str, tuple[Any, ...]]
     drops: Mapping[int, float]
     data: tuple[np.ndarray, np.ndarray]
@@ -53,7 +53,7 @@ class Job:
     @cached_property
     def pieces(self) -> list[tuple[str, list[int]]]:
         """Pieces: a strategy and the numbers of the points, all of one shape."""
-        shapes: dict[Blueprint, list[int]] = {}
+        shapes: dict[ShortcutBlueprint, list[int]] = {}
         shape_of: dict[int, list[int]] = {}
         for number, point in enumerate(self.points):
             blueprint = point.blueprint
@@ -69,7 +69,7 @@ class Job:
             for start in range(0, len(numbers), size)
         ]
 
-    def engine(self, name: str, blueprint: Blueprint) -> Engine:
+    def engine(self, name: str, blueprint: ShortcutBlueprint) -> Engine:
         """Return the engine of a shape; the last one is kept for the next piece."""
         key = name, blueprint.with_(init="zero", init_scale=1.0)
         if key not in self._engines:
@@ -80,7 +80,7 @@ class Job:
         return self._engines[key]
 
     @cached_property
-    def _engines(self) -> dict[tuple[str, Blueprint], Engine]:
+    def _engines(self) -> dict[tuple[str, ShortcutBlueprint], Engine]:
         return {}
 
     @property
@@ -91,14 +91,14 @@ class Job:
             for name, numbers in self.pieces
         )
 
-    def _size(self, shape: Blueprint) -> tuple[str, int]:
+    def _size(self, shape: ShortcutBlueprint) -> tuple[str, int]:
         name = choose(shape, strategy=self.strategy, device=self.device)
         if name == "stacked":  # a device wants all it can get, and bounds its memory
             return name, _LARGEST
         fit = int(_SECONDS / max(self._seconds(name, shape), 1e-12))
         return name, min(max(fit, 1), _LARGEST)
 
-    def _seconds(self, name: str, shape: Blueprint) -> float:
+    def _seconds(self, name: str, shape: ShortcutBlueprint) -> float:
         return seconds(name, shape, len(self.data[0]), self.steps)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Cost, Rows, Status, estimate
+from theodolite.core import ConfigError, Cost, Rows, ShortcutBlueprint, Status, estimate
 from theodolite.training.grid.grid import train_grid
 from theodolite.training.grid.result import Grid
 
@@ -78,7 +78,7 @@ def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:
 
 
 def search_rates(
-    blueprint: Blueprint | Mapping[str, Blueprint],
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
     data: tuple[Any, Any],
     axes: Mapping[str, Iterable[Any]],
     *,
@@ -98,7 +98,7 @@ def search_rates(
 
     Example:
         >>> x = np.eye(3)
-        >>> search = search_rates(Blueprint(width=3, depth=2), (x, x[::-1]),
+        >>> search = search_rates(ShortcutBlueprint(width=3, depth=2), (x, x[::-1]),
         ...                      {"lr": [0.03, 0.3, 3.0]}, steps=50, rounds=2)
         >>> search.best[0].edge is None, 0.3 < search.best[0].lr < 3
         (True, True)
@@ -142,11 +142,11 @@ def _kept(axes: Any) -> tuple[dict[str, Any], list[Any]]:
 
 
 def _narrowed(
-    blueprint: Blueprint | Mapping[str, Blueprint],
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
     axes: Mapping[str, Iterable[Any]],
     setting: Mapping[str, Any],
     rates: list[float],
-) -> tuple[Blueprint | Mapping[str, Blueprint], dict[str, Any]]:
+) -> tuple[ShortcutBlueprint | Mapping[str, ShortcutBlueprint], dict[str, Any]]:
     """Return blueprint and axes of one setting at new rates."""
     fixed = {name: [value] for name, value in setting.items() if name != "network"}
     if isinstance(blueprint, Mapping):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks, training
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.along_training.config import (
     KINDS,
     RATES,
@@ -102,9 +102,11 @@ def by_network(config: Config, cell: Mapping[str, Any]) -> bool:
     return cell["trial"] == config.seed and cell["depth"] <= config.measured_depth
 
 
-def blueprint(config: Config, cell: Mapping[str, Any]) -> Blueprint:
+def blueprint(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
     """Return the network of a cell."""
-    return Blueprint(width=config.width, depth=cell["depth"], **KINDS[cell["kind"]])
+    return ShortcutBlueprint(
+        width=config.width, depth=cell["depth"], **KINDS[cell["kind"]]
+    )
 
 
 @lru_cache(maxsize=1)  # the roads meet in the same cell, right after

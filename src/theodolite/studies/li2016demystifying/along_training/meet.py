@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Blueprint, Row, Rows, Status, condition_of, index_of
+from theodolite.core import Row, Rows, ShortcutBlueprint, Status, condition_of, index_of
 from theodolite.studies.li2016demystifying.along_training.config import PAIR, Config
 from theodolite.studies.li2016demystifying.along_training.measure import (
     State,
@@ -50,7 +50,9 @@ def meet(config: Config, cell: Mapping[str, Any]) -> Rows:
     return Rows(found)
 
 
-def read_state(plan: Blueprint, weights: np.ndarray, data: Moments) -> list[Row]:
+def read_state(
+    plan: ShortcutBlueprint, weights: np.ndarray, data: Moments
+) -> list[Row]:
     """Return extremes, index and slope at some weights, with their errors."""
     matrix = linear_hessian(plan, weights, data)
     values = np.linalg.eigvalsh(matrix)
@@ -76,7 +78,7 @@ def read_state(plan: Blueprint, weights: np.ndarray, data: Moments) -> list[Row]
     ]
 
 
-def _gap(plan: Blueprint, state: State, data: Moments) -> Row:
+def _gap(plan: ShortcutBlueprint, state: State, data: Moments) -> Row:
     """Say how far the Hessian from moments is from the measured one."""
     matrix = linear_hessian(plan, state.weights, data)
     found, reading = state.matrix, state.reading
@@ -91,7 +93,7 @@ def _gap(plan: Blueprint, state: State, data: Moments) -> Row:
     }
 
 
-def _start(plan: Blueprint, data: Moments, seed: int) -> list[Row]:
+def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
     """Return the index of a network before its first step."""
     weights = networks.draw_weights(plan, seed=seed)
     values = np.linalg.eigvalsh(linear_hessian(plan, weights, data))
@@ -101,7 +103,7 @@ def _start(plan: Blueprint, data: Moments, seed: int) -> list[Row]:
     return [{"quantity": "first_index", "value": index, "error": unsure}]
 
 
-def _optimum(plan: Blueprint, weights: np.ndarray, data: Moments) -> list[Row]:
+def _optimum(plan: ShortcutBlueprint, weights: np.ndarray, data: Moments) -> list[Row]:
     """Return rank and percentile of the Hessian at an optimum near the last state."""
     best = data.yx @ np.linalg.inv(data.xx)
     there, _ = exact_optimum(plan, weights, best)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.along_training.config import Config
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.theory import conditioning_at_zero, linear_loss, moments
@@ -16,7 +16,7 @@ def predict(config: Config) -> Rows:
     data = moments(x, y)
     rows: list[Row] = []
     for depth in config.depths:
-        plan = Blueprint(width=config.width, depth=depth)
+        plan = ShortcutBlueprint(width=config.width, depth=depth)
         found = conditioning_at_zero(plan, x, y)
         for name in ("ratio", "largest", "small", "index"):
             value = float(getattr(found, name))
@@ -27,7 +27,9 @@ def predict(config: Config) -> Rows:
     zero = np.zeros((2, config.width, config.width))
     found = {
         "optimal_loss": data.optimal_loss(),
-        "first_loss": linear_loss(Blueprint(width=config.width, depth=2), zero, data),
+        "first_loss": linear_loss(
+            ShortcutBlueprint(width=config.width, depth=2), zero, data
+        ),
         # At an optimum the error vanishes and the Hessian is J'J, with as many rows
         # as the map has entries.
         "rank_at_optimum": float(config.width**2),

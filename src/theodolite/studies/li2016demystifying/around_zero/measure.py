@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, Row, Rows, condition_of, stream
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of, stream
 from theodolite.studies.li2016demystifying.around_zero.config import (
     ORDERS,
     Config,
@@ -34,7 +34,7 @@ def _contact(config: Config, trial: int) -> list[Row]:
     """Order of contact along a random direction, and the change along its mirror."""
     rows: list[Row] = []
     for n, setting in product(ORDERS, ("linear", "tanh")):
-        plan = Blueprint(
+        plan = ShortcutBlueprint(
             width=config.width, depth=2 * n, shortcut=n, **SETTINGS[setting]
         )
         way = networks.draw_weights(plan.with_(init="xavier"), seed=trial)
@@ -56,7 +56,7 @@ def _contact(config: Config, trial: int) -> list[Row]:
     return rows
 
 
-def _loss_of(plan: Blueprint, config: Config, trial: int) -> Any:
+def _loss_of(plan: ShortcutBlueprint, config: Config, trial: int) -> Any:
     """Return the loss of a network as a function of its weights."""
     import torch
 
@@ -74,7 +74,7 @@ def _loss_of(plan: Blueprint, config: Config, trial: int) -> Any:
 
 @lru_cache(maxsize=8)  # the roads meet in the same cell, right after
 def hessian(
-    config: Config, trial: int, plan: Blueprint, *, biases: str = "parameters"
+    config: Config, trial: int, plan: ShortcutBlueprint, *, biases: str = "parameters"
 ) -> tuple[np.ndarray, np.ndarray, Any, np.ndarray]:
     """Measure a network of a trial.
 
@@ -114,16 +114,16 @@ def drawn_biases(config: Config, trial: int, units: int) -> np.ndarray:
     return drawn
 
 
-def with_biases(config: Config, units: int, mid: str) -> Blueprint:
+def with_biases(config: Config, units: int, mid: str) -> ShortcutBlueprint:
     """Return the network of Eq 3 at zero, with some activation."""
-    return Blueprint(
+    return ShortcutBlueprint(
         width=config.width, depth=2 * units, mid=mid, bias=True, init="zero"
     )
 
 
-def relu_near_zero(config: Config, units: int) -> Blueprint:
+def relu_near_zero(config: Config, units: int) -> ShortcutBlueprint:
     """Return a 2-shortcut ReLU network at small weights."""
-    return Blueprint(
+    return ShortcutBlueprint(
         width=config.width,
         depth=2 * units,
         mid="relu",

@@ -2,7 +2,7 @@ r"""Eqs 9 and 26 with slope ½, and the best quadratic through ReLU."""
 
 import numpy as np
 
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.around_zero.config import Config, dataset
 from theodolite.studies.li2016demystifying.shared.problems import EPS, named
 from theodolite.theory import conditioning_at_zero
@@ -12,7 +12,7 @@ def predict(config: Config) -> Rows:
     """What the smooth formula says of ReLU networks, and why it cannot."""
     rows: list[Row] = []
     for trial in config.seeds:
-        plan = Blueprint(width=config.width, depth=2, mid="relu")
+        plan = ShortcutBlueprint(width=config.width, depth=2, mid="relu")
         found = conditioning_at_zero(plan, *dataset(config, trial), quantile=0.0)
         values = {"condition": found.ratio, "largest": found.largest}
         rows += named(values, EPS * config.width * found.ratio**2, trial=trial)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, Row, Rows, condition_of
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
 from theodolite.studies.li2016demystifying.equivalence.config import Config, dataset
 from theodolite.studies.li2016demystifying.shared.hessians import (
     at_zero,
@@ -27,9 +27,11 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     return Rows(task[cell["task"]](config, cell["trial"]))
 
 
-def _pair(config: Config, depth: int, **names: Any) -> tuple[Blueprint, Blueprint]:
+def _pair(
+    config: Config, depth: int, **names: Any
+) -> tuple[ShortcutBlueprint, ShortcutBlueprint]:
     """Return a 1-shortcut network and the plain one with the same layers."""
-    shortcut = Blueprint(width=config.width, depth=depth, shortcut=1, **names)
+    shortcut = ShortcutBlueprint(width=config.width, depth=depth, shortcut=1, **names)
     return shortcut, shortcut.with_(skip=False, init="orthogonal")
 
 

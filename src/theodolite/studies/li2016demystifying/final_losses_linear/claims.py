@@ -54,6 +54,9 @@ FALLS = below(-0.5, source="ours", why=STAYS.why)
 HALF_OF_IT = above(math.log10(0.5), source="ours", why="more is left than was gained")
 
 
+SCALED = ("value", "error")
+
+
 def loss(network: str) -> Select:
     """Select the losses above the optimum of a network."""
     return measured("loss", network=network).called("excess")
@@ -71,7 +74,7 @@ def share_of(rows: Select, quantity: str, *, log: bool = False) -> Read:
     def read(roads: Roads) -> Quantity:
         whole = reference(roads, quantity)
         found = Rows(
-            {**row, "value": row["value"] / whole, "error": row["error"] / whole}
+            {**row, **{k: None if row[k] is None else row[k] / whole for k in SCALED}}
             for row in rows(roads)
         )
         told = f"{'log10 ' if log else ''}{rows} over {quantity.replace('_', ' ')}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, Row, Rows, condition_of
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
 from theodolite.studies.li2016demystifying.hessian_at_zero.config import (
     Config,
     dataset,
@@ -30,7 +30,7 @@ class Measured:
     """One network at zero, and its Hessian."""
 
     setting: str
-    plan: Blueprint
+    plan: ShortcutBlueprint
     matrix: np.ndarray
     values: np.ndarray
     reading: Any
@@ -71,7 +71,9 @@ def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, .
     found = []
     for setting, names in settings.items():
         for units in config.units:
-            plan = Blueprint(width=config.width, depth=n * units, shortcut=n, **names)
+            plan = ShortcutBlueprint(
+                width=config.width, depth=n * units, shortcut=n, **names
+            )
             matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
             found.append(
                 Measured(
@@ -154,7 +156,7 @@ def _picture(config: Config) -> list[Row]:
     x, y = dataset(config, "picture", config.seed)
     rows: list[Row] = []
     for n in (1, 2, 3):
-        plan = Blueprint(width=2, depth=3 * n, shortcut=n)
+        plan = ShortcutBlueprint(width=2, depth=3 * n, shortcut=n)
         matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
         # A row's own n tells the pictures apart; the cell's is 0 for all.
         rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)

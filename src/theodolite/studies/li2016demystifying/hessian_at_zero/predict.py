@@ -1,6 +1,6 @@
 """Closed forms of theorem 2: condition numbers, and the picture's entries."""
 
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.hessian_at_zero.config import (
     Config,
     dataset,
@@ -20,13 +20,15 @@ def predict(config: Config) -> Rows:
     for trial in config.seeds:
         x, y = dataset(config, "random", trial)
         for setting, names in SETTINGS.items():
-            plan = Blueprint(width=config.width, depth=2, **names)
+            plan = ShortcutBlueprint(width=config.width, depth=2, **names)
             found = conditioning_at_zero(plan, x, y, quantile=0.0)
             error = EPS * config.width * found.ratio**2
             values = {"condition": found.ratio}
             rows += named(values, error, n=2, setting=setting, trial=trial)
     x, y = dataset(config, "picture", config.seed)
     for n in (1, 2, 3):
-        matrix = hessian_at_zero(Blueprint(width=2, depth=3 * n, shortcut=n), x, y)
+        matrix = hessian_at_zero(
+            ShortcutBlueprint(width=2, depth=3 * n, shortcut=n), x, y
+        )
         rows += entries(matrix, EPS * len(x), shortcut=n)
     return Rows(rows)

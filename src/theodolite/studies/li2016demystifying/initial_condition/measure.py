@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.initial_condition.config import KINDS, Config
 from theodolite.studies.li2016demystifying.shared.hessians import measured_hessian
 from theodolite.studies.li2016demystifying.shared.whitened import few
@@ -23,9 +23,11 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     return Rows(readings(instruments.spectrum_of(hessian(config, _key(cell))[1])))
 
 
-def built(config: Config, cell: Mapping[str, Any]) -> tuple[Blueprint, Any]:
+def built(config: Config, cell: Mapping[str, Any]) -> tuple[ShortcutBlueprint, Any]:
     """Return the blueprint of a cell and its network."""
-    plan = Blueprint(width=config.width, depth=cell["depth"], **KINDS[cell["kind"]])
+    plan = ShortcutBlueprint(
+        width=config.width, depth=cell["depth"], **KINDS[cell["kind"]]
+    )
     return plan, networks.build(plan, seed=cell["trial"], device=config.device)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, Row, Rows, condition_of, stream
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of, stream
 from theodolite.studies.li2016demystifying.initial_condition.config import Config
 from theodolite.studies.li2016demystifying.initial_condition.measure import (
     built,
@@ -60,7 +60,7 @@ def _meeting(name: str, matrix: np.ndarray, found: np.ndarray, reading: Any) -> 
 
 
 def _rotated(
-    plan: Blueprint,
+    plan: ShortcutBlueprint,
     weights: np.ndarray,
     values: np.ndarray,
     x: np.ndarray,
@@ -70,7 +70,7 @@ def _rotated(
     whole = np.eye(plan.width)
     for w in weights:
         whole = w @ whole
-    twin = Blueprint(width=plan.width, depth=plan.depth, shortcut=1)
+    twin = ShortcutBlueprint(width=plan.width, depth=plan.depth, shortcut=1)
     other = eigenvalues_at_zero(twin, x, y @ whole)
     straight = eigenvalues_at_zero(twin, x, y)
     scale = float(np.abs(values).max())
@@ -84,7 +84,7 @@ def _rotated(
 
 def _conventions(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
     """How much of the number is a choice of percentile, of signs and of orders."""
-    plan = Blueprint(width=config.width, depth=2)
+    plan = ShortcutBlueprint(width=config.width, depth=2)
     values = eigenvalues_at_zero(plan, x, y)
     rows: list[Row] = [
         {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.initial_condition.config import Config
 from theodolite.studies.li2016demystifying.shared.problems import EPS
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
@@ -15,7 +15,7 @@ def predict(config: Config) -> Rows:
     rows: list[Row] = []
     for kind, n in (("one_shortcut", 1), ("two_shortcut", 2)):
         for depth in config.predicted_depths:
-            plan = Blueprint(width=config.width, depth=depth, shortcut=n)
+            plan = ShortcutBlueprint(width=config.width, depth=depth, shortcut=n)
             found = conditioning_at_zero(plan, x, y)
             labels = {"kind": kind, "depth": depth}
             for name in ("ratio", "largest", "small", "index"):
@@ -28,7 +28,7 @@ def predict(config: Config) -> Rows:
 
 def _toeplitz(config: Config, x: np.ndarray, y: np.ndarray) -> list[Row]:
     """Numbers of the growth argument for n = 1."""
-    plan = Blueprint(width=config.width, depth=1, shortcut=1)
+    plan = ShortcutBlueprint(width=config.width, depth=1, shortcut=1)
     a, b = unit_blocks(plan, x, y)
     k = a - b
     values, vectors = np.linalg.eigh(b + (k + k.T) / 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     FAMILIES,
     KINDS,
@@ -95,9 +95,9 @@ def cells(config: Config) -> list[dict[str, Any]]:
     ]
 
 
-def plan_of(config: Config, cell: Mapping[str, Any]) -> Blueprint:
+def plan_of(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
     """Return the network of a cell."""
-    return Blueprint(
+    return ShortcutBlueprint(
         width=config.width,
         depth=cell["depth"],
         mid="identity" if cell["family"] == "linear" else "relu",

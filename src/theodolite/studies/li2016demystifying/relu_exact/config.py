@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.studies.study import StudyConfig
 
 # 2-shortcut networks with ReLU at mid, and 1-shortcut networks with activations.
@@ -90,14 +90,18 @@ PRESETS = {
 }
 
 
-def plan_of(config: Config, kind: str, depth: int) -> Blueprint:
+def plan_of(config: Config, kind: str, depth: int) -> ShortcutBlueprint:
     """Return a network on digits, at small weights."""
-    return Blueprint(width=config.width, depth=depth, init="small", **KINDS[kind])
+    return ShortcutBlueprint(
+        width=config.width, depth=depth, init="small", **KINDS[kind]
+    )
 
 
-def small_plan(config: Config, units: int, mid: str = "relu") -> Blueprint:
+def small_plan(config: Config, units: int, mid: str = "relu") -> ShortcutBlueprint:
     """Return a small 2-shortcut network for random data."""
-    return Blueprint(width=config.random_width, depth=2 * units, mid=mid, init="xavier")
+    return ShortcutBlueprint(
+        width=config.random_width, depth=2 * units, mid=mid, init="xavier"
+    )
 
 
 def cells(config: Config) -> list[dict[str, Any]]:

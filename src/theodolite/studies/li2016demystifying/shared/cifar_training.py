@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data, networks, training
-from theodolite.core import Row, Rows, RunError
+from theodolite.core import PreactivationBlueprint, Row, Rows, RunError
 from theodolite.studies.li2016demystifying.shared.cifar_config import CifarConfig
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def measure_cell(config: CifarConfig, cell: Cell) -> Rows:
     return Rows(row for row in rows if row["quantity"] != "seconds")
 
 
-def plan_of(config: CifarConfig, cell: Cell) -> Any:
+def plan_of(config: CifarConfig, cell: Cell) -> PreactivationBlueprint:
     """Return the blueprint of a cell's network."""
-    return networks.PreactivationBlueprint(
+    return PreactivationBlueprint(
         depth=cell["depth"],
         shortcut=cell["shortcut"],
         width=config.width,
@@ -63,9 +63,7 @@ def train_cells(
     )
     done = training.train_many(
         [
-            partial(
-                networks.build_preactivation, plan_of(config, cell), seed=cell["trial"]
-            )
+            partial(networks.build, plan_of(config, cell), seed=cell["trial"])
             for cell in cells
         ],
         images,

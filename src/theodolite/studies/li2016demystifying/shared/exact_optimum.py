@@ -2,11 +2,11 @@ r"""From trained weights to an exact global minimum of a linear network."""
 
 import numpy as np
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 
 
 def exact_optimum(
-    plan: Blueprint, weights: np.ndarray, best: np.ndarray
+    plan: ShortcutBlueprint, weights: np.ndarray, best: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Move the last matrix so that the whole map is the best one.
 

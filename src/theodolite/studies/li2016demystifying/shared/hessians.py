@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint, column_major
+from theodolite.core import ShortcutBlueprint, column_major
 
 
-def at_zero(plan: Blueprint, device: str) -> Any:
+def at_zero(plan: ShortcutBlueprint, device: str) -> Any:
     """Build a network with all weights zero."""
     return networks.build(plan.with_(init="zero"), seed=0, device=device)
 

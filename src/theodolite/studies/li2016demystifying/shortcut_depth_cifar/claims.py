@@ -1,11 +1,14 @@
 """What figure 9 and section 5.3.2 claim of depth and shortcut depth."""
 
+from collections.abc import Callable
+
 from theodolite.core import (
     Choice,
     Claim,
     Judgement,
     Kind,
     Roads,
+    Rows,
     Select,
     Test,
     above,
@@ -71,10 +74,18 @@ def _best(roads: Roads) -> Judgement:
 def _worse(shortcut: int) -> Test:
     """Judge whether a shortcut depth errs more than each of those shown."""
 
-    def at(depth: int) -> Test:
-        return every(*(ordered(error(n, depth), error(shortcut, depth)) for n in SHOWN))
+    def test(roads: Roads) -> Judgement:
+        lengths = (*SHOWN, shortcut)
+        sets = [set(ERROR.at(shortcut=n)(roads).levels("depth")) for n in lengths]
+        common = set.intersection(*sets)
+        rows = {n: ERROR.at(shortcut=n).keeping(_at(common)) for n in lengths}
+        return every(*(ordered(rows[n], rows[shortcut]) for n in SHOWN))(roads)
 
-    return each("depth", ERROR.at(shortcut=shortcut), at)
+    return test
+
+
+def _at(depths: set[int]) -> Callable[[Rows], Rows]:
+    return lambda rows: rows.where(lambda row: row["depth"] in depths)
 
 
 CLAIMS = (
@@ -99,8 +110,8 @@ CLAIMS = (
         rival="longer shortcuts that err as much as shorter ones",
         choices=(
             Choice(
-                what="worse at every depth trained than each length shown",
-                why="only then would its curve lie above all curves of the figure",
+                what="worse than each length shown, on average over the depths trained",
+                why="the caption names neither depths nor what they are worse than",
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments, networks
-from theodolite.core import Row, Rows, RunError
+from theodolite.core import PreactivationBlueprint, Row, Rows, RunError
 from theodolite.data import load
 from theodolite.studies.li2016demystifying.shared.cifar_training import (
     images_of,
@@ -42,7 +42,7 @@ def _start(config: Config, cell: Mapping[str, Any]) -> list[Row]:
 def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:
     import torch
 
-    plan = networks.PreactivationBlueprint(
+    plan = PreactivationBlueprint(
         depth=2 + 2 * cell["units"],
         shortcut=2,
         width=config.start_width,
@@ -50,7 +50,7 @@ def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:
         channels=channels,
         skip=cell["kind"] != "plain",
     )
-    network = networks.build_preactivation(
+    network = networks.build(
         plan, seed=cell["trial"], dtype=torch.float64, device=config.device
     )
     if cell["kind"] != "normalised":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 
 Propagate = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
@@ -15,7 +15,7 @@ def torch_network(
     first: np.ndarray, second: np.ndarray, bias: np.ndarray, device: str
 ) -> Any:
     """Build the network of Eq 3 with given weights."""
-    plan = Blueprint(
+    plan = ShortcutBlueprint(
         width=first.shape[1], depth=2 * len(first), mid="relu", bias=True, init="zero"
     )
     network = networks.build(plan, seed=0, device=device)

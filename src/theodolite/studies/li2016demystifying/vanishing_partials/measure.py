@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import instruments
-from theodolite.core import Blueprint, Row, Rows, stream
+from theodolite.core import Row, Rows, ShortcutBlueprint, stream
 from theodolite.studies.li2016demystifying.shared.hessians import at_zero
 from theodolite.studies.li2016demystifying.shared.problems import (
     EPS,
@@ -39,7 +39,7 @@ def _partials(config: Config, n: int, trial: int) -> list[Row]:
     """All derivatives up to an order, sorted by what lemma 3 says of them."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
-        plan = Blueprint(
+        plan = ShortcutBlueprint(
             width=config.width, depth=config.units * n, shortcut=n, **names
         )
         loss, survive = _Loss(config, plan, trial), []
@@ -83,7 +83,7 @@ def _translation(config: Config, n: int, trial: int) -> list[Row]:
     """Two matrices in any two units: the loss itself, and its second derivative."""
     rows: list[Row] = []
     for setting, names in SETTINGS.items():
-        plan = Blueprint(
+        plan = ShortcutBlueprint(
             width=config.width, depth=config.moved * n, shortcut=n, **names
         )
         loss = _Loss(config, plan, trial)
@@ -110,7 +110,7 @@ class _Loss:
     unit, so that moving it between units changes nothing else.
     """
 
-    def __init__(self, config: Config, plan: Blueprint, trial: int) -> None:
+    def __init__(self, config: Config, plan: ShortcutBlueprint, trial: int) -> None:
         import torch
 
         self._torch, self._config, self._plan = torch, config, plan

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.li2016demystifying.weight_norms.config import NETWORKS, Config
 
@@ -33,10 +33,10 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     return trained(config, tuple(cell.items()))[0]
 
 
-def blueprint(config: Config, cell: Mapping[str, Any]) -> Blueprint:
+def blueprint(config: Config, cell: Mapping[str, Any]) -> ShortcutBlueprint:
     """Return the network of a cell."""
     kind = NETWORKS[cell["network"]]
-    return Blueprint(width=config.width, depth=cell["depth"], **kind)
+    return ShortcutBlueprint(width=config.width, depth=cell["depth"], **kind)
 
 
 @lru_cache(maxsize=1)  # the roads meet in the same cell, right after

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theodolite.core import Blueprint, Row, Rows
+from theodolite.core import Row, Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.shared.whitened import whitened
 from theodolite.studies.li2016demystifying.weight_norms.config import Config
 from theodolite.theory import linear_loss, moments
@@ -20,7 +20,7 @@ def predict(config: Config) -> Rows:
     $v\,d\sum_k\frac12[(1+\eta s_k)^{2t} + (1-\eta s_k)^{2t}]$.
     """
     data = moments(*whitened(config.dataset, config.width))
-    plan = Blueprint(width=config.width, depth=2)
+    plan = ShortcutBlueprint(width=config.width, depth=2)
     single = np.linalg.svd(data.gap, compute_uv=False)
     best = np.linalg.svd(data.yx, compute_uv=False)
     variance = plan.init_scale**2 / config.width

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.kernels.compiled import Log, Rule
 
 TILE = 2048  # samples; fewer, and the calls cost more than the products
@@ -19,7 +19,9 @@ class TorchTiles:
         y: Targets, the same shape.
     """
 
-    def __init__(self, blueprint: Blueprint, x: np.ndarray, y: np.ndarray) -> None:
+    def __init__(
+        self, blueprint: ShortcutBlueprint, x: np.ndarray, y: np.ndarray
+    ) -> None:
         self._plan, self._samples = blueprint, len(x)
         self._relu = blueprint.mid == "relu"
         tiles = -(-len(x) // TILE)

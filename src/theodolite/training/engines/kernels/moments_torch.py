@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.kernels.compiled import Log, Rule
 
 CELLS = 32  # at once: more leave the cache
@@ -26,7 +26,11 @@ class TorchMoments:
     """
 
     def __init__(
-        self, blueprint: Blueprint, root: np.ndarray, target: np.ndarray, least: float
+        self,
+        blueprint: ShortcutBlueprint,
+        root: np.ndarray,
+        target: np.ndarray,
+        least: float,
     ) -> None:
         self._plan, self._least = blueprint, least
         self._data = torch.from_numpy(root), torch.from_numpy(target)
@@ -117,7 +121,7 @@ class _Chain:
 
     def __init__(
         self,
-        plan: Blueprint,
+        plan: ShortcutBlueprint,
         weights: np.ndarray,
         velocity: np.ndarray,
         data: tuple[Tensor, Tensor],

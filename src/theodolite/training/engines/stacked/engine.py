@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import Blueprint, ConfigError, unknown_name
+from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 from theodolite.training.engines.contract import Advance
 from theodolite.training.engines.stacked.passes import TorchPasses
 from theodolite.training.engines.stacked.samples import gather
@@ -23,13 +23,13 @@ _SHARE = 0.5
 _ENOUGH = {"cuda": 16 * 2**30, "cpu": 256 * 2**20}
 
 
-def supports(blueprint: Blueprint) -> bool:
+def supports(blueprint: ShortcutBlueprint) -> bool:
     """Tell whether a stack of such networks can be trained at once.
 
     Example:
-        >>> supports(Blueprint(width=4, depth=2, mid="relu"))
+        >>> supports(ShortcutBlueprint(width=4, depth=2, mid="relu"))
         True
-        >>> supports(Blueprint(width=4, depth=2, mid="tanh"))
+        >>> supports(ShortcutBlueprint(width=4, depth=2, mid="tanh"))
         False
     """
     ends = (blueprint.pre, blueprint.post) == ("identity",) * 2
@@ -57,7 +57,7 @@ class StackedEngine:
 
     Example:
         >>> x = np.eye(2)
-        >>> blueprint = Blueprint(width=2, depth=2)
+        >>> blueprint = ShortcutBlueprint(width=2, depth=2)
         >>> engine = StackedEngine(blueprint, x, 2 * x, dtype="float64", device="cpu")
         >>> engine.name
         'stacked (torch)'
@@ -67,7 +67,7 @@ class StackedEngine:
 
     def __init__(
         self,
-        blueprint: Blueprint,
+        blueprint: ShortcutBlueprint,
         x: np.ndarray,
         y: np.ndarray,
         *,
@@ -193,7 +193,7 @@ def _budget(device: torch.device) -> int:
 
 
 def _passes(
-    blueprint: Blueprint,
+    blueprint: ShortcutBlueprint,
     samples: int,
     dtype: torch.dtype,
     device: torch.device,

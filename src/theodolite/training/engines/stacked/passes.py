@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked.samples import Samples
 
 # Fewer samples than this a chunk would starve the products before memory is short.
@@ -42,7 +42,7 @@ class TorchPasses:
 
     def __init__(
         self,
-        blueprint: Blueprint,
+        blueprint: ShortcutBlueprint,
         samples: Samples,
         *,
         dtype: torch.dtype,

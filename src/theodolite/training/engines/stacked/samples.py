@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Samples:
 
 
 def gather(
-    blueprint: Blueprint, x: np.ndarray, y: np.ndarray, *, dtype: str
+    blueprint: ShortcutBlueprint, x: np.ndarray, y: np.ndarray, *, dtype: str
 ) -> Samples:
     """Check the data, and reduce it where the blueprint is linear.
 
@@ -46,7 +46,7 @@ def gather(
 
     Example:
         >>> x = np.eye(2).repeat(3, axis=0)
-        >>> gather(Blueprint(width=2, depth=2), x, x, dtype="float64").x.shape
+        >>> gather(ShortcutBlueprint(width=2, depth=2), x, x, dtype="float64").x.shape
         (2, 2)
     """
     x, y = (np.asarray(part).astype(dtype).astype(np.float64) for part in (x, y))

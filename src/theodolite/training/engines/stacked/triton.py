@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked.kernel import passes_kernel
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
@@ -51,7 +51,7 @@ TILES = (
 )
 
 
-def unfit(blueprint: Blueprint, samples: int, dtype: torch.dtype) -> str | None:
+def unfit(blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype) -> str | None:
     """Say what the kernel cannot take, if anything."""
     if dtype != torch.float32:
         return f"{str(dtype).removeprefix('torch.')}"
@@ -79,7 +79,7 @@ class TritonPasses:
 
     def __init__(
         self,
-        blueprint: Blueprint,
+        blueprint: ShortcutBlueprint,
         samples: Samples,
         *,
         dtype: torch.dtype,

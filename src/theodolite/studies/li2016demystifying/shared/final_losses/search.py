@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from theodolite import networks, training
-from theodolite.core import Blueprint, Row, Rows, stream
+from theodolite.core import Row, Rows, ShortcutBlueprint, stream
 from theodolite.studies.li2016demystifying.shared.final_losses.config import RateConfig
 
 # Resampled sets of seeds behind the error of an optimal rate.
@@ -37,7 +37,7 @@ class Search:
     def __init__(
         self,
         config: RateConfig,
-        plan: Blueprint,
+        plan: ShortcutBlueprint,
         data: tuple[np.ndarray, np.ndarray],
         *,
         floor: float = 0.0,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from theodolite.core import Blueprint, Rows
+from theodolite.core import Rows, ShortcutBlueprint
 from theodolite.studies.li2016demystifying.shared.final_losses.config import (
     NETWORKS,
     RateConfig,
@@ -13,9 +13,9 @@ from theodolite.studies.li2016demystifying.shared.final_losses.search import Sea
 from theodolite.studies.li2016demystifying.shared.least_squares import least_loss
 
 
-def plan_of(config: RateConfig, cell: Mapping[str, Any]) -> Blueprint:
+def plan_of(config: RateConfig, cell: Mapping[str, Any]) -> ShortcutBlueprint:
     """Return the architecture of a cell."""
-    plan = Blueprint(
+    plan = ShortcutBlueprint(
         width=config.width,
         depth=cell["depth"],
         mid=config.mid,

@@ -1,13 +1,15 @@
-"""One description of a pre-activation residual network for small images."""
+"""Pre-activation residual networks for small images."""
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar, final
 
-from theodolite.core import ConfigError
+from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
+from theodolite.core.errors import ConfigError
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class PreactivationBlueprint:
+class PreactivationBlueprint(Blueprint):
     r"""A pre-activation residual network with units of any length.
 
     A unit of ``shortcut`` layers computes $x + F_n(\cdots F_1(x))$, where each layer
@@ -36,21 +38,18 @@ class PreactivationBlueprint:
         (9, 561370)
     """
 
-    depth: int
-    shortcut: int = 2
+    kind: ClassVar[str] = "pre-activation network"
+
     width: int = 16
+    shortcut: int = 2
     stages: int = 3
     channels: int = 3
     classes: int = 10
     skip: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("depth", "shortcut", "width", "stages", "channels", "classes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
-        if not isinstance(self.skip, bool):
-            raise ConfigError(f"skip is {self.skip!r}: pass True or False")
+        check_whole(self, "depth", "shortcut", "width", "stages", "channels", "classes")
+        check_flags(self, "skip")
         step = self.stages * self.shortcut
         if self.depth < 2 + step or (self.depth - 2) % step:
             near = 2 + max(1, round((self.depth - 2) / step)) * step
@@ -79,11 +78,3 @@ class PreactivationBlueprint:
         last = self.layer_channels[-1][1]
         head = 2 * last + last * self.classes + self.classes
         return 9 * self.channels * self.width + layers + head
-
-    def with_(self, **changes: Any) -> "PreactivationBlueprint":
-        """Return a changed copy."""
-        return replace(self, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON values."""
-        return asdict(self)

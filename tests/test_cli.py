@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from tests.data.writers import random_images, random_labels, write_idx
 from theodolite import __version__
 from theodolite.cli import app
+from theodolite.runs import RunFolder
 
 
 def theodolite(*arguments, **environment):
@@ -58,7 +59,7 @@ def test_help_is_light():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime - before.ru_utime)
         assert done.returncode == 0, done.stderr
-    for command in ("list", "run", "show", "report", "data"):
+    for command in ("list", "run", "show", "report", "repair", "data"):
         assert command in done.stdout
     assert min(spent) < 0.2
 
@@ -158,11 +159,34 @@ def test_a_damaged_summary_is_one_sentence_with_its_field(results, tmp_path):
     summary = json.loads(file.read_text())
     del summary["claims"][2]["own"]["judged"]["p_holds"]
     copy.write_text(json.dumps(summary))
+    tell_one(tmp_path, f"{copy} is not what was written")
+    RunFolder.open(copy.parent).write("summary.json", json.dumps(summary))
+    tell_one(tmp_path, f"{copy} lacks claims[2].own.judged.p_holds")
+    healed = theodolite("repair", "--out", tmp_path)
+    assert healed.returncode == 0, healed.stderr
+    assert f"{copy.parent}: healed summary.json" in healed.stdout
+    assert theodolite("show", "initial_condition", "--out", tmp_path).returncode == 0
+
+
+def tell_one(root, words):
+    """Name what is damaged and what heals it, in one sentence."""
     for command in (["show", "initial_condition"], ["report"]):
-        done = theodolite(*command, "--out", tmp_path)
+        done = theodolite(*command, "--out", root)
         assert done.returncode == 1
-        assert f"{copy} lacks claims[2].own.judged.p_holds" in done.stderr
+        assert words in done.stderr
+        assert f"`theodolite repair --out {root}`" in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_list_names_damage_and_shows_the_rest(results, tmp_path):
+    shutil.copytree(results[0] / "runs", tmp_path / "runs")
+    (file,) = (tmp_path / "runs").glob("*/initial_condition/*/run.json")
+    file.write_bytes(b"\xff")
+    done = theodolite("list", "--json", "--out", tmp_path)
+    assert done.returncode == 0
+    judged = {row["study"] for row in json.loads(done.stdout) if row["verdict"]}
+    assert judged == {*SOME} - {"initial_condition"}
+    assert f"{file} is not what was written: what is whole is shown" in done.stderr
 
 
 def test_report(results):

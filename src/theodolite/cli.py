@@ -1,9 +1,11 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,9 +17,12 @@ from theodolite.cli_output import (
     print_lines,
     print_summary,
 )
+from theodolite.cli_streams import abandon_output, leave, open_streams, say
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
+    from theodolite.runs import Damage
+    from theodolite.studies import Plan
 
 app = typer.Typer(
     name="theodolite",
@@ -63,17 +68,21 @@ def list_studies(
     as_json: AsJson = False,
 ) -> None:
     """List papers, studies and claims with their last verdict."""
-    from theodolite.studies import catalogue, last_summary
+    from theodolite.runs import results_in
+    from theodolite.studies import catalogue
 
+    entries = catalogue(paper)
+    results = results_in(out, paper=paper)
     lines: list[Line] = []
-    for entry in catalogue(paper):
-        found = last_summary(out, entry)
+    for entry in entries:
+        found = results.judged.get((entry.paper.name, entry.name))
         judged = {one.claim: one for one in found[1].claims} if found else {}
         for claim in entry.study.claims:
             last = judged.get(claim.name)
             scale = found[1].scale if found and last else None
             lines.append(Line(entry.paper.name, entry.name, claim, scale, last))
     _print(lines, as_json)
+    _name(results.damages)
 
 
 @app.command()
@@ -118,7 +127,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run studies to their verdicts; finished work is kept."""
-    from theodolite.core import ConfigError, RunError, TheodoliteError
+    from theodolite.core import ConfigError
     from theodolite.runs import (
         Tracking,
         check_executor,
@@ -126,7 +135,7 @@ def run(
         progress_for,
         tracker_for,
     )
-    from theodolite.studies import plan_study, prepare_worker, run_study, select
+    from theodolite.studies import plan_study, prepare_worker, select
 
     if gpus and device is None:
         device = "cuda"
@@ -150,8 +159,6 @@ def run(
         )
         for entry in entries
     ]
-    lines: list[Line] = []
-    problems: list[str] = []
     if cell and jobs is None and executor == "pool":
         # No more processes than there are cells.
         jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
@@ -163,30 +170,58 @@ def run(
         device=device,
         initialise=prepare_worker,
     )
-    if cell:
+    chosen, lines, problems = None, [], []
+    try:
         with workers as pool, progress_for(sys.stderr) as progress:
-            chosen = plans[0].run_cells(
-                cell, root=out, pool=pool, progress=progress, trackers=tracking
-            )
-        if as_json:
-            print_json(chosen.to_dict())
-        else:
-            typer.echo(chosen.to_text())
-        return
-    with workers as pool, progress_for(sys.stderr) as progress:
-        for plan in plans:
-            try:
-                finished = run_study(
-                    plan, root=out, pool=pool, progress=progress, trackers=tracking
-                )
-            except TheodoliteError as error:
-                problems.append(str(error))
-                continue
-            lines += lines_of(finished.summary)
-    _print(lines, as_json)
+            how = {"pool": pool, "progress": progress, "trackers": tracking}
+            if cell:
+                chosen = plans[0].run_cells(cell, root=out, **how)
+            else:
+                lines, problems = _run_studies(plans, out, how)
+    except KeyboardInterrupt:
+        say(f"stopped; {_kept(plans, out)}")
+        raise typer.Exit(130) from None
+    if chosen is None:
+        _print(lines, as_json)
+        _raise_first(problems)
+    elif as_json:
+        print_json(chosen.to_dict())
+    else:
+        typer.echo(chosen.to_text())
+
+
+def _run_studies(
+    plans: list["Plan"], out: Path, how: dict[str, Any]
+) -> tuple[list[Line], list[str]]:
+    """Run one after the other; one that fails leaves the others their verdicts."""
+    from theodolite.core import TheodoliteError
+    from theodolite.studies import run_study
+
+    lines: list[Line] = []
+    problems: list[str] = []
+    for plan in plans:
+        try:
+            lines += lines_of(run_study(plan, root=out, **how).summary)
+        except TheodoliteError as error:
+            problems.append(str(error))
+    return lines, problems
+
+
+def _raise_first(problems: list[str]) -> None:
     if problems:
-        more = f" (and {len(problems) - 1} more studies)" if len(problems) > 1 else ""
+        from theodolite.core import RunError
+
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise RunError(f"{problems[0]}{more}")
+
+
+def _kept(plans: list["Plan"], out: Path) -> str:
+    counts = [plan.finished(out) for plan in plans]
+    kept, asked = sum(n for n, _ in counts), sum(n for _, n in counts)
+    return (
+        f"{kept} of {asked} cells are kept in {out}, and the same command goes on from "
+        "there"
+    )
 
 
 @app.command()
@@ -200,16 +235,19 @@ def show(
 ) -> None:
     """Show a study's last numbers and where its figures are."""
     from theodolite.core import RunError
-    from theodolite.studies import find, last_summary
+    from theodolite.runs import results_in
+    from theodolite.studies import find
     from theodolite.studies import redraw as draw_again
 
     entry = find(study)
-    found = last_summary(out, entry)
+    results = results_in(out, paper=entry.paper.name, study=entry.name)
+    found = results.last(entry.paper.name, entry.name)
     if found is None:
         raise RunError(
             f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
-            f"{entry.full_name} --out {out}` first"
+            f"{entry.full_name} --scale quick --out {shlex.quote(str(out))}` first"
         )
+    _name(results.damages)
     folder, summary = found
     if redraw:
         draw_again(entry, folder)
@@ -246,11 +284,37 @@ def report(
             "--to names the file of the report and --errata asks for the errata: "
             "pass one of them"
         )
-    path = write_report(out, to) if errata is None else write_errata(out, errata)
+    damages: list[Damage] = []
+    if errata is None:
+        path = write_report(out, to, damaged=damages.append)
+    else:
+        path = write_errata(out, errata, damaged=damages.append)
     if as_json:
         print_json({"report" if errata is None else "errata": str(path)})
     else:
         typer.echo(f"wrote {path}")
+    _name(damages)
+
+
+@app.command()
+def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
+    """Read every file of every run; write what is damaged anew from finished cells.
+
+    Nothing that is whole is touched and no cell is computed. The exit code is 1 if
+    something is still wrong.
+    """
+    from theodolite.studies import repair_runs
+
+    found = list(repair_runs(out))
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    else:
+        for one in found:
+            if one.healed:
+                typer.echo(f"{one.folder}: healed {', '.join(one.healed)}")
+        whole = sum(not one.left for one in found)
+        typer.echo(f"{whole} of {len(found)} runs in {out} are whole")
+    _raise_first([problem for one in found for problem in one.left])
 
 
 @app.command("data")
@@ -296,31 +360,67 @@ def _print(lines: list[Line], as_json: bool) -> None:
         print_lines(lines)
 
 
-def main() -> None:
-    """Run the command line; known problems are one sentence and a non-zero code."""
+def _name(damages: Sequence["Damage"]) -> None:
+    """Say what was passed over because it is damaged."""
+    if damages:
+        more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
+        say(
+            f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
+            "heals the rest from the finished cells"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; known problems are one sentence and a non-zero code.
+
+    Args:
+        arguments: What follows the command's name; ``sys.argv`` by default.
+    """
+    open_streams()
+    # Figures go to files: a shell's choice of windows, or a wrong one, is nothing here.
+    os.environ["MPLBACKEND"] = "agg"
+    leave(_run(None if arguments is None else list(arguments)))
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Return the exit code of a command."""
     try:
-        app()
+        app(arguments)
+    except SystemExit as ended:
+        return (
+            ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        )
     except KeyboardInterrupt:
-        print("stopped; finished work is saved and a rerun resumes", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read the output has enough of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        say("stopped; finished work is kept, and the same command goes on from there")
+        return 130
+    except MemoryError:
+        say("the memory does not suffice: run fewer --jobs, or a smaller --scale")
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            abandon_output()
+        what = "the output" if error.filename is None else error.filename
+        say(f"cannot use {what} ({error.strerror or error}): try another place")
+        return 1
     except Exception as error:
         from theodolite.core import TheodoliteError
 
         if not isinstance(error, TheodoliteError):
             raise
-        print(f"theodolite: {error}", file=sys.stderr)
-        sys.exit(1)
+        say(str(error))
+        return 1
+    return 0
 
 
 def _use_data(folder: Path | None) -> None:
     """Make a folder of datasets known here and to all workers."""
     if folder is None:
         return
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except (OSError, ValueError):
+        there = False
+    if not there:
         from theodolite.core import DataError
 
         raise DataError(

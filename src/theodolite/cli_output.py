@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from theodolite.cli_streams import coloured, speaks_unicode
+
 if TYPE_CHECKING:
     from theodolite.core import (
         Claim,
@@ -69,7 +71,8 @@ def print_json(value: Any) -> None:
     """Print a value for machines."""
     from theodolite.core import strict
 
-    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=False))
+    escaped = not speaks_unicode()
+    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
 
 
 def print_lines(lines: list[Line]) -> None:
@@ -84,7 +87,7 @@ def print_lines(lines: list[Line]) -> None:
             typer.echo(f"{study}{f' ({line.scale})' if line.scale else ''}")
             last = study
         verdict = str(line.verdict.verdict) if line.verdict else "not run"
-        mark = typer.style(f"{verdict:<9}", fg=_COLOURS.get(verdict))
+        mark = _mark(verdict)
         kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
         marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
         typer.echo(
@@ -104,12 +107,18 @@ def print_summary(summary: "Summary") -> None:
         f"{summary.cost.cpu_s:.1f} s of processor time\n"
     )
     for one in summary.claims:
-        mark = typer.style(f"{one.verdict:<9}", fg=_COLOURS[one.verdict])
+        mark = _mark(one.verdict)
         kind = "" if one.kind == "claim" else f", {one.kind}"
         marks = "".join(f"  [{mark}]" for mark in _marks(one))
         typer.echo(f"{mark} {one.claim} ({one.place}{kind}){marks}")
         for line in _grounds(one):
             typer.echo(f"{_INDENT}{line}")
+
+
+def _mark(verdict: str) -> str:
+    """Return a verdict in its colour, where colour is welcome."""
+    text = f"{verdict:<9}"
+    return typer.style(text, fg=_COLOURS.get(verdict)) if coloured() else text
 
 
 def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:

@@ -23,7 +23,6 @@ from theodolite.core import (
     every,
     exact,
     inside,
-    judged_when,
     mean,
     measured,
     parse_summary,
@@ -120,7 +119,6 @@ def test_a_summary_is_read_as_it_was_written(summary):
     text = summary.to_text()
     assert parse_summary(text, source="there") == summary
     assert parse_summary(text, source="there").to_text() == text
-    assert judged_when(text) == summary.judged
 
 
 def test_saved_judgements_decide_by_the_same_leaf():

@@ -72,7 +72,8 @@ def test_no_finished_runs(tmp_path, drawn, made):
     with pytest.raises(TheodoliteError) as caught:
         write_report(tmp_path)
     assert str(caught.value) == (
-        f"no finished runs in {tmp_path}: run `theodolite run all` first"
+        f"no finished runs in {tmp_path}: run `theodolite run all --out {tmp_path}` "
+        "first"
     )
     assert not (tmp_path / "report.html").exists()
 
@@ -144,7 +145,7 @@ def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text, field
         write_report(tmp_path)
     message = str(caught.value)
     assert message.startswith(f"{folder.path / 'summary.json'} {field}")
-    assert "run its study again" in message
+    assert f"`theodolite repair --out {tmp_path}`" in message
     assert "\n" not in message
 
 
@@ -157,13 +158,48 @@ def test_an_old_summary_stands_back_where_a_newer_one_is(tmp_path, drawn):
     assert found.summary.judged.startswith("2027")
 
 
-def test_a_corrupt_figure_is_an_error_of_its_run(tmp_path, drawn):
+@pytest.mark.parametrize("harm", ["text", "file"])
+def test_a_corrupt_figure_is_named_and_left_out(tmp_path, drawn, harm):
+    write_run(tmp_path, INITIAL, drawn)
     folder = write_run(tmp_path, TRAINING, drawn)
-    folder.write("figures/spectrum.svg", "<svg")
-    with pytest.raises(
-        RunError, match=r"spectrum of .*/training_error is not .*run the study"
-    ):
-        write_report(tmp_path)
+    if harm == "text":
+        folder.write("figures/spectrum.svg", "<svg")
+    else:
+        (folder.path / "figures" / "spectrum.svg").write_bytes(b"<svg>\xff</svg>")
+    told = []
+    page = write_report(tmp_path, damaged=told.append).read_text()
+    (damage,) = told
+    assert (damage.folder, damage.name) == (folder.path, "figures/spectrum.svg")
+    assert page.count('class="drawing"') == 1
+
+
+def test_one_damaged_run_leaves_the_others(tmp_path, drawn):
+    write_run(tmp_path, INITIAL, drawn)
+    folder = write_run(tmp_path, TRAINING, drawn)
+    other = write_run(tmp_path, TRAINING, drawn, w=3)
+    (folder.path / "summary.json").write_text("{")
+    (other.path / "run.json").write_bytes(b"\xff")
+    told = []
+    page = write_report(tmp_path, damaged=told.append).read_text()
+    assert INITIAL["study"]["title"] in page
+    assert TRAINING["study"]["title"] not in page
+    assert {damage.name for damage in told} == {"summary.json", "run.json"}
+
+
+def test_what_a_killed_writer_left_is_swept(root, tmp_path):
+    target = tmp_path / "report.html"
+    code = (
+        "import os, sys; from pathlib import Path; "
+        "os.replace = lambda *paths: os._exit(9); "
+        "from theodolite.report import write_report; "
+        "write_report(sys.argv[1], sys.argv[2])"
+    )
+    arguments = [sys.executable, "-c", code, str(root), str(target)]
+    assert subprocess.run(arguments, check=False).returncode == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name != "report.html"
+    write_report(root, target)
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_destination_that_cannot_be_written(root, tmp_path):

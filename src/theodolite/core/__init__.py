@@ -64,8 +64,8 @@ from theodolite.core.summary import (
     Summary,
 )
 from theodolite.core.summary_reading import (
+    SummaryError,
     check_summary,
-    judged_when,
     parse_summary,
 )
 from theodolite.core.tally import Tally, tally
@@ -186,6 +186,7 @@ __all__ = [
     "Status",
     "Stopwatch",
     "Summary",
+    "SummaryError",
     "Tally",
     "Test",
     "TheodoliteError",
@@ -224,7 +225,6 @@ __all__ = [
     "index_of",
     "inside",
     "judge",
-    "judged_when",
     "known",
     "largest",
     "mean",

@@ -33,6 +33,22 @@ T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
 
+class SummaryError(RunError):
+    """A summary that does not fit its schema; ``problem`` says where, as a predicate.
+
+    Example:
+        >>> str(SummaryError("summary.json", "lacks claims"))
+        'summary.json lacks claims: write it anew with `theodolite repair`'
+    """
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source} {problem}: write it anew with `theodolite repair`")
+
+    def __reduce__(self) -> tuple[type["SummaryError"], tuple[str, str]]:
+        return type(self), (self.source, self.problem)
+
+
 def parse_summary(text: str, *, source: str) -> Summary:
     """Read the text of a summary.
 
@@ -41,12 +57,14 @@ def parse_summary(text: str, *, source: str) -> Summary:
         source: Its path, to name where something is wrong.
 
     Raises:
-        RunError: Where the text is not JSON, or a field is missing or wrong.
+        SummaryError: Where the text is not JSON, or a field is missing or wrong.
     """
     try:
         content = json.loads(text)
     except ValueError as wrong:
-        raise RunError(_sentence(source, f"is not JSON ({wrong})")) from None
+        raise SummaryError(source, f"is not JSON ({wrong})") from None
+    except RecursionError:
+        raise SummaryError(source, "is nested too deeply") from None
     return check_summary(content, source=source)
 
 
@@ -54,25 +72,12 @@ def check_summary(content: Any, *, source: str) -> Summary:
     """Check plain values against the schema.
 
     Raises:
-        RunError: Where a field is missing or wrong.
+        SummaryError: Where a field is missing or wrong.
     """
-    return _summary(_Fields(content, source))
-
-
-def judged_when(text: str) -> str | None:
-    """Return when a summary says that it was judged; None where it does not say."""
     try:
-        stamp = json.loads(text)["judged"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return stamp if isinstance(stamp, str) else None
-
-
-def _sentence(source: str, problem: str) -> str:
-    return (
-        f"{source} {problem}: run its study again, which keeps all finished cells, or "
-        "delete its folder"
-    )
+        return _summary(_Fields(content, source))
+    except RecursionError:
+        raise SummaryError(source, "is nested too deeply") from None
 
 
 @dataclass(frozen=True)
@@ -87,11 +92,11 @@ class _Fields:
         if not isinstance(self.content, Mapping):
             raise self.wrong(self.way or "it", self.content, "an object")
 
-    def wrong(self, way: str, value: Any, wanted: str) -> RunError:
+    def wrong(self, way: str, value: Any, wanted: str) -> SummaryError:
         """Return the error on a field."""
-        told = repr(value)
+        told = _told(value)
         told = told if len(told) <= 40 else f"{told[:37]}…"
-        return RunError(_sentence(self.source, f"has {way} {told}, wanted {wanted}"))
+        return SummaryError(self.source, f"has {way} {told}, wanted {wanted}")
 
     def path(self, name: str) -> str:
         """Return the way to a field."""
@@ -100,7 +105,7 @@ class _Fields:
     def take(self, name: str) -> Any:
         """Return a field that must be there."""
         if name not in self.content:
-            raise RunError(_sentence(self.source, f"lacks {self.path(name)}"))
+            raise SummaryError(self.source, f"lacks {self.path(name)}")
         return self.content[name]
 
     def text(self, name: str) -> str:
@@ -117,7 +122,10 @@ class _Fields:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(self.path(name), value, "a number")
-        return float(value) if math.isfinite(value) else None
+        try:
+            return float(value) if math.isfinite(value) else None
+        except OverflowError:  # a whole number beyond all floats
+            return None
 
     def given(self, name: str) -> float:
         """Return a number that must be known."""
@@ -178,6 +186,13 @@ class _Fields:
             read(_Fields(value, self.source, f"{self.path(name)}[{place}]"))
             for place, value in enumerate(self.listed(name))
         )
+
+
+def _told(value: Any) -> str:
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):  # bottomless, or a number of too many digits
+        return type(value).__name__
 
 
 def _summary(data: _Fields) -> Summary:

@@ -1,12 +1,16 @@
 """The finished runs of a folder: the latest of each study, with its drawings."""
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Summary, TheodoliteError
-from theodolite.runs import RunFolder, latest_runs, read_summary
+from theodolite.core import RunError, Summary, TheodoliteError
+from theodolite.report.safe_svg import parsed
+from theodolite.runs import Damage, DamagedError, RunFolder, results_in
+
+Told = Callable[[Damage], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,22 +32,29 @@ class JudgedRun:
         return next((self.svg[name] for name in files if name in self.svg), "")
 
 
-def judged_runs(root: Path | str) -> list[JudgedRun]:
+def judged_runs(
+    root: Path | str, *, damaged: Told = lambda damage: None
+) -> list[JudgedRun]:
     """Return the latest finished run of every study, by year, paper and study.
 
     Args:
         root: Folder that holds ``runs/``.
+        damaged: Told of every file that is passed over because it is damaged.
 
     Raises:
-        TheodoliteError: Where no run is finished, or a summary cannot be read.
+        TheodoliteError: Where no run is finished, or none can be read.
     """
-    found = [_run(folder) for folder in latest_runs(root)]
-    chosen = latest(one for one in found if one is not None)
-    if not chosen:
+    results = results_in(root)
+    if results.damages and not results.judged:
+        raise DamagedError(results.damages[0])
+    if not results.judged:
         raise TheodoliteError(
-            f"no finished runs in {root}: run `theodolite run all` first"
+            f"no finished runs in {root}: run `theodolite run all --out "
+            f"{shlex.quote(str(root))}` first"
         )
-    return chosen
+    for damage in results.damages:
+        damaged(damage)
+    return latest(_run(*one, damaged) for one in results.judged.values())
 
 
 def latest(runs: Iterable[JudgedRun]) -> list[JudgedRun]:
@@ -61,11 +72,17 @@ def _order(run: JudgedRun) -> tuple[int, str, str]:
     return paper.year, paper.name, run.summary.study.name
 
 
-def _run(folder: RunFolder) -> JudgedRun | None:
-    summary = read_summary(folder)
-    if summary is None:
-        return None
+def _run(folder: RunFolder, summary: Summary, damaged: Told) -> JudgedRun:
     names = [name for figure in summary.figures for name in figure.files]
-    drawn = {name: folder.read(name) for name in names if name.endswith(".svg")}
-    svg = {name: text for name, text in drawn.items() if text is not None}
+    svg: dict[str, str] = {}
+    for name in (name for name in names if name.endswith(".svg")):
+        try:
+            text = folder.read(name)
+            if text is not None:
+                parsed(text, name)
+                svg[name] = text
+        except DamagedError as error:
+            damaged(error.damage)
+        except RunError:
+            damaged(Damage(folder.path, name, "is not a readable SVG"))
     return JudgedRun(summary=summary, info=folder.info, svg=svg)

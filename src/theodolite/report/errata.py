@@ -5,7 +5,7 @@ from itertools import groupby
 from pathlib import Path
 
 from theodolite.core import Kind, SavedJudgement, SavedPaper, SavedVerdict, Summary
-from theodolite.report.collect import JudgedRun, judged_runs
+from theodolite.report.collect import JudgedRun, Told, judged_runs
 from theodolite.report.gauge import region_told, told
 from theodolite.report.numbers import format_number
 from theodolite.report.story import arrange
@@ -20,20 +20,28 @@ confirmed where the numbers refute what is printed and bear out what is right;
 """
 
 
-def write_errata(root: Path | str, destination: Path | str) -> Path:
+def write_errata(
+    root: Path | str,
+    destination: Path | str,
+    *,
+    damaged: Told = lambda damage: None,
+) -> Path:
     """Write the page of errata from the latest run of every study.
 
     Args:
         root: Folder that holds ``runs/``.
         destination: File to write.
+        damaged: Told of every file of a run that is left out because it is damaged.
 
     Returns:
         The file written.
 
     Raises:
-        TheodoliteError: Where no run is finished, or one cannot be read.
+        TheodoliteError: Where no run is finished, or none can be read.
     """
-    return write_text(Path(destination), errata_page(judged_runs(root)))
+    return write_text(
+        Path(destination), errata_page(judged_runs(root, damaged=damaged))
+    )
 
 
 def errata_page(runs: Iterable[JudgedRun]) -> str:

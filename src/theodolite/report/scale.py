@@ -14,6 +14,8 @@ _DECADES = 300.0
 _ROOM, _ROOM_IN_REGION = 0.08, 0.3
 _MOST_TICKS = 5
 _LONG_LABEL = 8
+# Beyond these, differences and ratios of numbers leave the range of floats.
+_FARTHEST, _LAST_POWER = 1e300, 300
 
 
 @dataclass(frozen=True)
@@ -63,16 +65,22 @@ class Scale:
             return value
         if self.kind == "log":
             return math.log10(value) if value > 0 else self.low
-        return math.copysign(math.log10(1 + abs(value) / self.threshold), value)
+        ratio = math.log10(abs(value)) - math.log10(self.threshold) if value else -1.0
+        bent = ratio if ratio > 100 else math.log10(1 + abs(value) / self.threshold)
+        return math.copysign(bent, value)
 
     def _powers(self) -> list[float]:
         if self.kind == "log":
-            first, last = math.ceil(self.low), math.floor(self.high)
-            return [10.0**power for power in range(first, last + 1)]
+            return _powers(math.ceil(self.low), math.floor(self.high))
         far = max(abs(self.low), abs(self.high)) + math.log10(self.threshold)
         first = math.ceil(math.log10(self.threshold) + 0.5)
-        right = [10.0**power for power in range(first, math.floor(far) + 1)]
+        right = _powers(first, math.floor(far))
         return [*(-value for value in reversed(right)), 0.0, *right]
+
+
+def _powers(first: int, last: int) -> list[float]:
+    powers = range(max(first, -_LAST_POWER), min(last, _LAST_POWER) + 1)
+    return [10.0**power for power in powers]
 
 
 def scale_for(leaves: Iterable[SavedJudgement]) -> Scale:
@@ -88,7 +96,10 @@ def scale_for(leaves: Iterable[SavedJudgement]) -> Scale:
         [number for number in (leaf.value, leaf.low, leaf.high) if number is not None]
         for leaf in found
     ]
-    numbers = [*ends, *(number for row in rows for number in row)]
+    numbers = [
+        min(max(number, -_FARTHEST), _FARTHEST)
+        for number in (*ends, *(number for row in rows for number in row))
+    ]
     weights = [abs(end) for end in ends] + [_weight(row) for row in rows]
     weights = [weight for weight in weights if weight > 0]
     if not numbers or not weights:

@@ -12,6 +12,7 @@ from theodolite.studies.chosen_cells import ChosenCells
 from theodolite.studies.committed import CommittedRun, pack
 from theodolite.studies.judging import evidence, evidence_of, redraw
 from theodolite.studies.planning import Plan, plan_study, prepare_worker
+from theodolite.studies.repair import Repaired, repair_runs
 from theodolite.studies.running import Finished, last_summary, run_study
 from theodolite.studies.story import Chapter, Finding
 from theodolite.studies.study import SCALES, Committed, Drawing, Study, StudyConfig
@@ -28,6 +29,7 @@ __all__ = [
     "Finished",
     "Paper",
     "Plan",
+    "Repaired",
     "Study",
     "StudyConfig",
     "catalogue",
@@ -40,6 +42,7 @@ __all__ = [
     "plan_study",
     "prepare_worker",
     "redraw",
+    "repair_runs",
     "run_study",
     "select",
 ]

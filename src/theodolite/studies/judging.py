@@ -1,5 +1,6 @@
 """From rows to verdicts, figures and the summary that reports read."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from theodolite.core import (
     strict,
     to_lines,
 )
-from theodolite.runs import RunFolder, write_summary
+from theodolite.runs import DamagedError, RunFolder, write_summary
 from theodolite.studies.catalogue import Entry
-from theodolite.studies.planning import Plan
+from theodolite.studies.planning import Plan, plan_again
 from theodolite.studies.study import Drawing, Study
+
+PREDICTED = "predicted.jsonl"
 
 
 def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
@@ -66,23 +69,25 @@ def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summa
 
 
 def redraw(entry: Entry, folder: RunFolder) -> list[Path]:
-    """Draw a study's figures again from its saved rows."""
-    config = entry.study.config_from(folder.spec.config)
-    drawn = draw(entry, folder, evidence_of(entry, config, folder))
+    """Draw a study's figures again from its saved rows.
+
+    Raises:
+        RunError: Cells are missing, or another version of the study made them.
+    """
+    plan = plan_again(entry, folder)
+    drawn = draw(entry, folder, evidence_of(entry, plan.config, folder))
     return [folder.path / name for figure in drawn for name in figure["files"]]
 
 
 def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
-    """Return the theory's rows, computed once a folder."""
-    saved = folder.read("predicted.jsonl")
-    if saved is not None:
-        try:
+    """Return the theory's rows, computed once a folder, and again where damaged."""
+    with suppress(DamagedError, ValueError, TypeError, RecursionError):
+        saved = folder.read(PREDICTED)
+        if saved is not None:
             return from_lines(saved)
-        except ValueError:
-            pass  # a damaged file: theory is computed again
     with threadpool_limits(1):
         rows = entry.study.predict(config)
-    folder.write("predicted.jsonl", to_lines(rows))
+    folder.write(PREDICTED, to_lines(rows))
     return from_lines(to_lines(rows))
 
 

@@ -1,13 +1,16 @@
 """Check a study before anything is computed: its config, its device and its data."""
 
 import os
+import shlex
+import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from theodolite import data
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, RunError
 from theodolite.runs import (
     Executor,
     Progress,
@@ -55,6 +58,16 @@ class Plan:
         """Return the cells with these labels, given as ``LABEL=VALUE``."""
         cells = self.entry.study.cells(self.config)
         return choose(cells, parse_filters(filters), self.entry.full_name)
+
+    def finished(self, root: Path | str) -> tuple[int, int]:
+        """Return how many cells are finished under a root, and how many there are."""
+        cells = self.entry.study.cells(self.config)
+        names = self.spec.paper, self.spec.study, self.spec.digest
+        try:
+            folder = RunFolder.open(Path(root).joinpath("runs", *names))
+            return len(cells) - len(folder.pending(cells)), len(cells)
+        except RunError:
+            return 0, len(cells)
 
     def run_cells(
         self,
@@ -138,14 +151,61 @@ def plan_study(
     return Plan(entry, spec, config, command, from_folder)
 
 
+def plan_again(entry: Entry, folder: RunFolder) -> Plan:
+    """Return the plan that made a run whose cells are all there; nothing is loaded.
+
+    Raises:
+        RunError: Cells are missing, or another version of the study made them.
+    """
+    spec, config = folder.spec, _config_again(entry, folder)
+    preset = entry.study.presets.get(spec.scale, config)
+    from_folder = {
+        part: digest
+        for part, digest in spec.config.get("data", {}).items()
+        if data.needs_folder(part.partition("/")[0])
+    }
+    command = _command(
+        entry,
+        spec.scale,
+        None if config.n_seeds == preset.n_seeds else config.n_seeds,
+        None if config.device == preset.device else config.device,
+        bool(from_folder),
+    )
+    cells = entry.study.cells(config)
+    if missing := len(folder.pending(cells)):
+        root = shlex.quote(str(folder.path.parents[3]))
+        raise RunError(
+            f"{missing} of {len(cells)} cells in {folder.path} are missing or damaged: "
+            f"`{command} --out {root}` computes these and keeps the others"
+        )
+    return Plan(entry, spec, config, command, from_folder)
+
+
+def _config_again(entry: Entry, folder: RunFolder) -> Any:
+    """Return the config of a run, if this version of the study has the same."""
+    study, spec = entry.study, folder.spec
+    sums = spec.config.get("data", {})
+    with suppress(TypeError, ValueError, AttributeError):
+        config = study.config_from(spec.config)
+        made = {**config.to_dict(), **({"data": sums} if sums else {})}
+        if made == spec.config and study.revision == spec.revision:
+            return config
+    raise RunError(
+        f"{folder.path} was made by another version of {entry.full_name}, which alone "
+        "can judge it: run the study again, into a folder beside it"
+    )
+
+
 def check_device(name: str) -> None:
     """Refuse a device that networks cannot live on here."""
     import torch
 
     try:
-        usable = torch.device(name).type != "meta"
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about devices that torch has forgotten
+            usable = torch.device(name).type != "meta"
+            torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         usable = False
     if not usable:
         raise ConfigError(

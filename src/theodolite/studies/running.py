@@ -13,8 +13,7 @@ from theodolite.runs import (
     Tracker,
     Tracking,
     execute,
-    latest,
-    read_summary,
+    results_in,
 )
 from theodolite.studies.catalogue import Entry
 from theodolite.studies.judging import evidence_of, judge
@@ -79,7 +78,10 @@ def _verdicts(summary: Summary) -> Rows:
 
 
 def last_summary(root: Path | str, entry: Entry) -> tuple[RunFolder, Summary] | None:
-    """Return the newest judged run of a study with its summary, if there is one."""
-    folder = latest(root, paper=entry.paper.name, study=entry.name)
-    summary = None if folder is None else read_summary(folder)
-    return None if folder is None or summary is None else (folder, summary)
+    """Return the newest judged run of a study with its summary, if there is one.
+
+    Raises:
+        DamagedError: Where all that there are of it are damaged.
+    """
+    names = {"paper": entry.paper.name, "study": entry.name}
+    return results_in(root, **names).last(**names)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCALES = ("smoke", "quick", "paper")
+# Ten thousand times what any preset asks for; all cells are listed beforehand.
+_MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +32,10 @@ class StudyConfig:
     committed: bool = False
 
     def __post_init__(self) -> None:
-        if self.n_seeds < 1:
-            raise ConfigError(f"n_seeds is {self.n_seeds}: pass a number from 1 up")
+        if not 1 <= self.n_seeds <= _MOST_SEEDS:
+            raise ConfigError(
+                f"n_seeds is {self.n_seeds}: pass a number from 1 to {_MOST_SEEDS:,}"
+            )
 
     @property
     def seeds(self) -> tuple[int, ...]:

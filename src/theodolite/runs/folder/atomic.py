@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -67,9 +67,23 @@ def write_atomic(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a whole file in place, and sweep what killed writers left beside it.
+
+    Raises:
+        OSError: The file could not be written; see :func:`write_atomic`.
+    """
+    _sweep(path.parent.glob(f".*{_SUFFIX}"))
+    write_atomic(path, content)
+
+
 def sweep(folder: Path) -> None:
     """Remove temporary files whose writer is dead; leave everybody else's."""
-    for part in folder.rglob(f".*{_SUFFIX}"):
+    _sweep(folder.rglob(f".*{_SUFFIX}"))
+
+
+def _sweep(parts: Iterable[Path]) -> None:
+    for part in parts:
         with suppress(OSError, ValueError):
             if _abandoned(part):
                 part.unlink()

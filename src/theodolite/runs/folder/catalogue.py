@@ -1,55 +1,93 @@
 """Find the run folders under a root, and the summaries of those that were judged."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from theodolite.core import RunError, Summary, judged_when, parse_summary
+from theodolite.core import RunError, Summary, SummaryError, parse_summary
+from theodolite.runs.folder.atomic import refusing
+from theodolite.runs.folder.checked import Damage, DamagedError
 from theodolite.runs.folder.folder import RunFolder
 
 SUMMARY = "summary.json"
+Judged = tuple[RunFolder, Summary]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs under a root, each file of them read once.
+
+    Attributes:
+        folders: Every run that can be read, newest first.
+        judged: The run of each study that was judged last, by paper and study; times
+            are those that summaries state, so that copies and touched files do not
+            change which run is the last.
+        damages: What cannot be read: it is passed over, and named here.
+    """
+
+    folders: tuple[RunFolder, ...]
+    judged: Mapping[tuple[str, str], Judged] = field(default_factory=dict)
+    damages: tuple[Damage, ...] = ()
+
+    def last(self, paper: str, study: str) -> Judged | None:
+        """Return the last judged run of a study, None if none was judged.
+
+        Raises:
+            DamagedError: One was, and cannot be read.
+        """
+        found = self.judged.get((paper, study))
+        if found is None:
+            for damage in self.damages:
+                if damage.folder.parts[-3:-1] == (paper, study):
+                    raise DamagedError(damage)
+        return found
+
+
+def results_in(
+    root: Path | str, *, paper: str | None = None, study: str | None = None
+) -> Results:
+    """Read the runs under a root: all of them, or those of one paper or study."""
+    folders: list[RunFolder] = []
+    damages: list[Damage] = []
+    judged: dict[tuple[str, str], Judged] = {}
+    for path in _places(Path(root), paper, study):
+        try:
+            folders.append(folder := RunFolder.open(path))
+            summary = read_summary(folder)
+        except DamagedError as error:
+            damages.append(error.damage)
+            continue
+        key = (folder.spec.paper, folder.spec.study)
+        if summary and (key not in judged or summary.judged > judged[key][1].judged):
+            judged[key] = folder, summary
+    folders.sort(key=_created, reverse=True)
+    return Results(tuple(folders), judged, tuple(damages))
 
 
 def runs_in(root: Path | str) -> list[RunFolder]:
     """Return every readable run folder under ``root``, newest first."""
     folders = []
-    for file in (Path(root) / "runs").glob("*/*/*/run.json"):
+    for path in _places(Path(root)):
         try:
-            folders.append(RunFolder.open(file.parent))
+            folders.append(RunFolder.open(path))
         except RunError:
             continue
-    return sorted(
-        folders,
-        key=lambda folder: (str(folder.info.get("created", "")), str(folder.path)),
-        reverse=True,
-    )
-
-
-def latest(root: Path | str, *, paper: str, study: str) -> RunFolder | None:
-    """Return the run of a study that was judged last, None if none was."""
-    found = [
-        folder
-        for folder in runs_in(root)
-        if (folder.spec.paper, folder.spec.study) == (paper, study)
-    ]
-    return _latest(found).get((paper, study))
-
-
-def latest_runs(root: Path | str) -> list[RunFolder]:
-    """Return the run of each study that was judged last, by paper and study."""
-    found = _latest(runs_in(root))
-    return [found[key] for key in sorted(found)]
+    return sorted(folders, key=_created, reverse=True)
 
 
 def read_summary(folder: RunFolder) -> Summary | None:
     """Read the summary of a run; None where it was not judged.
 
     Raises:
-        RunError: Where the file is damaged, or of another version.
+        DamagedError: The file is damaged, or of another version.
     """
     text = folder.read(SUMMARY)
     if text is None:
         return None
-    return parse_summary(text, source=str(folder.path / SUMMARY))
+    try:
+        return parse_summary(text, source=SUMMARY)
+    except SummaryError as error:
+        raise DamagedError(Damage(folder.path, SUMMARY, error.problem)) from error
 
 
 def write_summary(folder: RunFolder, summary: Summary) -> None:
@@ -57,19 +95,15 @@ def write_summary(folder: RunFolder, summary: Summary) -> None:
     folder.write(SUMMARY, summary.to_text())
 
 
-def _latest(folders: Iterable[RunFolder]) -> dict[tuple[str, str], RunFolder]:
-    """Return the judged run of each study with the latest time.
+def _places(
+    root: Path, paper: str | None = None, study: str | None = None
+) -> Iterator[Path]:
+    """Yield the folders that hold runs, also where their ``run.json`` is gone."""
+    with refusing("read", root):
+        for path in sorted((root / "runs").glob(f"{paper or '*'}/{study or '*'}/*")):
+            if (path / "run.json").exists() or any((path / "cells").glob("*.jsonl")):
+                yield path
 
-    The time is the one that its summary states, so that copies and touched files do
-    not change which run is the last. A summary that states none counts as the newest:
-    whoever reads it then says what is wrong with it.
-    """
-    newest: dict[tuple[str, str], tuple[str, RunFolder]] = {}
-    for folder in folders:
-        text = folder.read(SUMMARY)
-        if text is None:
-            continue
-        when, key = judged_when(text) or "~", (folder.spec.paper, folder.spec.study)
-        if key not in newest or when > newest[key][0]:
-            newest[key] = when, folder
-    return {key: folder for key, (_, folder) in newest.items()}
+
+def _created(folder: RunFolder) -> tuple[str, str]:
+    return str(folder.info.get("created", "")), str(folder.path)

@@ -7,11 +7,13 @@
       launches/     one record per launch
       cells/        one file per finished cell
       locks/        cells in flight
+      checks/       the digest of every file but cells, which keep their own
 """
 
+import errno
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -29,12 +31,27 @@ from theodolite.runs.folder.cells import (
     labels,
     unique,
 )
+from theodolite.runs.folder.checked import (
+    CHECKS,
+    Damage,
+    DamagedError,
+    checked_text,
+    clear_place,
+    damage_of,
+    read_checked,
+    set_aside,
+    write_checked,
+    written_names,
+)
 from theodolite.runs.folder.launch import Launch
 from theodolite.runs.folder.lock import try_lock, wait_lock
 from theodolite.runs.folder.origin import now, provenance
 from theodolite.runs.folder.spec import RunSpec
 
-_OWN = {"run.json", "launches", "cells", "locks"}
+_INFO = "run.json"
+_OWN = {_INFO, "launches", "cells", "locks", CHECKS, "damaged"}
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 class RunFolder:
@@ -60,19 +77,21 @@ class RunFolder:
     def create(cls, root: Path | str, spec: RunSpec) -> Self:
         """Make the folder of a spec under ``root``, or return the one there.
 
+        A damaged ``run.json`` is set aside and written anew: the folder's name is the
+        digest of the spec, so that the cells in it are those of the spec.
+
         Raises:
             RunError: The folder cannot be written, or holds another run.
         """
         path = Path(root).absolute() / "runs" / spec.paper / spec.study / spec.digest
-        with refusing("create", path):
-            if not (path / "run.json").exists():
+        if damage_of(path, _INFO) is not None:  # else it may be read-only, and whole
+            with refusing("create", path):
                 for part in ("cells", "locks", "launches"):
                     (path / part).mkdir(parents=True, exist_ok=True)
                 with wait_lock(path / "locks" / "create"):
-                    if not (path / "run.json").exists():
-                        write_atomic(path / "run.json", _describe(spec))
+                    _settle_info(path, spec)
         folder = cls.open(path)
-        _check_same(folder, spec)
+        _check_same(folder.path, folder.spec, spec)
         folder._clean()
         return folder
 
@@ -84,21 +103,38 @@ class RunFolder:
             RunError: There is none, or its ``run.json`` cannot be read.
         """
         path = Path(path).absolute()
+        text = checked_text(path, _INFO)
+        if text is None and any((path / "cells").glob("*.jsonl")):
+            raise DamagedError(Damage(path, _INFO, "is missing"))
+        if text is None:
+            raise RunError(
+                f"{path} is not a run folder (it has no {_INFO}): pass one that a run "
+                "has made"
+            )
         try:
-            info = json.loads((path / "run.json").read_bytes())
-            if not isinstance(info, dict):
-                raise ValueError("not a mapping")
+            info = json.loads(text)
             return cls(path, RunSpec.from_dict(info), info)
-        except OSError as error:
-            raise RunError(
-                f"{path} is not a run folder ({error.strerror}: run.json): pass one "
-                "that a run has made"
-            ) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(
-                f"run.json in {path} is damaged ({type(error).__name__}: {error}): "
-                "move the folder away and run again"
-            ) from error
+        except _UNREADABLE as error:
+            problem = f"does not say what was run ({type(error).__name__}: {error})"
+            raise DamagedError(Damage(path, _INFO, problem)) from error
+
+    @classmethod
+    def restored(cls, path: Path | str) -> Self:
+        """Open a run folder, writing a damaged ``run.json`` anew.
+
+        What was run is read from the records of its launches.
+
+        Raises:
+            RunError: It is no run folder, or no record says what was run.
+        """
+        path = Path(path).absolute()
+        try:
+            return cls.open(path)
+        except DamagedError:
+            for spec in _launched(path):
+                if spec.digest == path.name:
+                    return cls.create(path.parents[3], spec)
+            raise
 
     def done(self, cell: Cell) -> bool:
         """Say whether a cell is finished and its file whole."""
@@ -112,6 +148,7 @@ class RunFolder:
         """Keep a finished cell; whoever reads sees all of it or nothing."""
         content = encode(cell, rows, cost)
         with refusing("write to", self.path):
+            clear_place(self._file(cell))
             write_atomic(self._file(cell), content)
 
     def rows(self, cells: Iterable[Cell] | None = None) -> Rows:
@@ -133,30 +170,44 @@ class RunFolder:
         return sum((saved.cost for saved in self._saved(cells)), Cost())
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """Write a file of the study's own, such as ``figures/1.svg``, atomically."""
+        """Write a study's own file, such as ``figures/1.svg``, and its digest."""
         path = self._own_name(name)
         data = content.encode() if isinstance(content, str) else content
         with refusing("write to", self.path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, data)
-        return path
+            return write_checked(
+                self.path, path.relative_to(self.path).as_posix(), data
+            )
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file in the folder, None where there is none."""
-        with refusing("read", self.path):
-            try:
-                return (self.path / name).read_text(encoding="utf-8")
-            except (FileNotFoundError, NotADirectoryError):
-                return None
+        """Return the text of a file in the folder, None where there is none.
+
+        Raises:
+            DamagedError: It is not what was written.
+        """
+        return checked_text(self.path, name)
+
+    def was_written(self, name: str) -> bool:
+        """Say whether a file was written once, there or not."""
+        return name in written_names(self.path)
+
+    def set_aside(self, name: str) -> None:
+        """Move a damaged file to ``damaged/``, and forget that it was written."""
+        with refusing("write to", self.path):
+            set_aside(self.path, name)
+
+    def damages(self) -> list[Damage]:
+        """Read every file of the run, and return what is wrong with any of them."""
+        found = [damage_of(self.path, name) for name in written_names(self.path)]
+        return [*filter(None, found), *self._torn_cells()]
 
     def launch(self, *, jobs: int, scale: str | None = None) -> Launch:
         """Return a launch record to enter while work goes on."""
-        return Launch(self.path, jobs=jobs, scale=scale or self.spec.scale)
+        spec = {**self.spec.to_dict(), "scale": scale or self.spec.scale}
+        return Launch(self.path, jobs=jobs, spec=spec)
 
     def launches(self) -> list[dict[str, Any]]:
-        """Return the launch records, oldest first."""
-        paths = sorted((self.path / "launches").glob("*.json"))
-        return [json.loads(path.read_bytes()) for path in paths]
+        """Return the launch records that are whole, oldest first."""
+        return list(_records(self.path))
 
     def lock(self, cell: Cell) -> AbstractContextManager[bool]:
         """Take a cell's lock if it is free; the context says whether it was."""
@@ -174,8 +225,10 @@ class RunFolder:
         with refusing("read", self.path):
             try:
                 return decode(path.read_bytes())
-            except FileNotFoundError:
-                return None
+            except OSError as error:
+                if error.errno in _NO_FILE:
+                    return None
+                raise
 
     def _saved(self, cells: Iterable[Cell] | None) -> Iterator[SavedCell]:
         if cells is None:
@@ -186,6 +239,12 @@ class RunFolder:
             for cell in unique(cells):
                 if (saved := self._load(labels(cell))) is not None:
                     yield saved
+
+    def _torn_cells(self) -> Iterator[Damage]:
+        for path in sorted((self.path / "cells").glob("*.jsonl")):
+            saved = self._load_file(path)
+            if saved is None or cell_name(saved.cell) != path.stem:
+                yield Damage(self.path, f"cells/{path.name}", "is torn or altered")
 
     def _own_name(self, name: str) -> Path:
         parts = PurePosixPath(name).parts
@@ -212,11 +271,38 @@ def _describe(spec: RunSpec) -> bytes:
     return (json.dumps(strict(info), indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def _check_same(folder: RunFolder, spec: RunSpec) -> None:
-    asked, there = spec.to_dict(), folder.spec.to_dict()
+def _settle_info(path: Path, spec: RunSpec) -> None:
+    """Write ``run.json`` where there is none, or one that cannot be trusted."""
+    if damage_of(path, _INFO) is None:
+        return
+    if (path / _INFO).exists():
+        with suppress(OSError, *_UNREADABLE):
+            stated = json.loads((path / _INFO).read_bytes())
+            _check_same(path, RunSpec.from_dict(stated), spec)
+        set_aside(path, _INFO)
+    write_checked(path, _INFO, _describe(spec))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    for file in sorted((path / "launches").glob("*.json")):
+        with suppress(DamagedError, *_UNREADABLE):
+            record = json.loads(read_checked(path, f"launches/{file.name}") or b"")
+            if isinstance(record, dict):
+                yield record
+
+
+def _launched(path: Path) -> Iterator[RunSpec]:
+    """Yield what the launches of a folder were to run, the last first."""
+    for record in reversed(list(_records(path))):
+        with suppress(*_UNREADABLE):
+            yield RunSpec.from_dict(record["spec"])
+
+
+def _check_same(path: Path, stated: RunSpec, spec: RunSpec) -> None:
+    asked, there = spec.to_dict(), stated.to_dict()
     for name in (name for name in asked if name != "scale"):
         if canonical(asked[name]) != canonical(there[name]):
             raise RunError(
-                f"{folder.path} holds a run with {name} {there[name]!r}, not "
+                f"{path} holds a run with {name} {there[name]!r}, not "
                 f"{asked[name]!r}: choose another folder, or move this one away"
             )

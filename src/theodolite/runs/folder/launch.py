@@ -5,12 +5,14 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from theodolite.core import Cost, RunError, strict
-from theodolite.runs.folder.atomic import refusing, write_atomic
+from theodolite.runs.folder.atomic import refusing
+from theodolite.runs.folder.checked import write_checked
 from theodolite.runs.folder.origin import code_version, now
 
 
@@ -20,7 +22,7 @@ class Launch:
     A record without an end belongs to a launch that is running or was killed.
     """
 
-    def __init__(self, folder: Path, *, jobs: int, scale: str) -> None:
+    def __init__(self, folder: Path, *, jobs: int, spec: Mapping[str, Any]) -> None:
         self._folder = folder
         self._clock = time.perf_counter()
         self._record: dict[str, Any] = {
@@ -28,7 +30,7 @@ class Launch:
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "jobs": jobs,
-            "scale": scale,
+            "scale": spec["scale"],
             **code_version(),
             "finished": None,
             "wall_s": None,
@@ -36,10 +38,10 @@ class Launch:
             "n_computed": 0,
             "failures": {},
             "outcome": None,
+            "spec": dict(spec),
         }
         stamp = "".join(c for c in self._record["started"][:26] if c.isdigit())
-        name = f"{stamp}-{os.getpid()}-{secrets.token_hex(2)}.json"
-        self._path = folder / "launches" / name
+        self._name = f"launches/{stamp}-{os.getpid()}-{secrets.token_hex(2)}.json"
 
     def count(self, cost: Cost) -> None:
         """Add one computed cell."""
@@ -53,7 +55,7 @@ class Launch:
     @property
     def name(self) -> str:
         """Name of the record, relative to the run folder."""
-        return f"launches/{self._path.name}"
+        return self._name
 
     def __enter__(self) -> Self:
         self._write()
@@ -79,8 +81,7 @@ class Launch:
     def _write(self) -> None:
         text = json.dumps(strict(self._record), indent=2, ensure_ascii=False) + "\n"
         with refusing("write to", self._folder):
-            self._path.parent.mkdir(exist_ok=True)
-            write_atomic(self._path, text.encode())
+            write_checked(self._folder, self._name, text.encode())
 
 
 def _outcome(error: BaseException | None) -> str:

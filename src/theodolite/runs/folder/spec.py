@@ -77,7 +77,16 @@ class RunSpec:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote; further keys are ignored."""
+        """Read what :meth:`to_dict` wrote; further keys are ignored.
+
+        Raises:
+            KeyError: One is missing.
+            TypeError: One is of another type.
+        """
+        kinds = {"scale": str, "device": str, "revision": int, "config": Mapping}
+        for name, kind in kinds.items():
+            if not isinstance(saved[name], kind):
+                raise TypeError(f"{name} is {type(saved[name]).__name__}")
         return cls(
             paper=saved["paper"],
             study=saved["study"],

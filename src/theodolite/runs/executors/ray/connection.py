@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -77,18 +78,23 @@ def checked_address(address: str) -> str:
     place = address.removeprefix(_CLIENT)
     default = f":{_CLIENT_PORT}" if place != address else ""
     host, colon, port = (place if ":" in place else place + default).rpartition(":")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
+    if not colon or not host.isprintable() or not host or not _is_port(port):
         raise ConfigError(
             f"the Ray address {address!r} is not understood: use HOST:PORT as `ray "
             "start` prints it, ray://HOST:10001, or auto"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _KNOCK_S).close()
-    except OSError as error:
-        raise _silent(address, error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # also names that cannot be looked up
+        reason = getattr(error, "strerror", None) or error
+        raise _silent(address, str(reason)) from error
     if place == address:
         _ask(address)
     return address
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
 
 
 def _running_here() -> str:

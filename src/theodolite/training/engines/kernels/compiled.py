@@ -6,14 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from theodolite.core import ConfigError
+from theodolite.training.engines.kernels.code_cache import has_cache
 
 
 def use_numba(compiled: bool | None) -> bool:
     """Return whether to compile.
 
     Args:
-        compiled: None for numba where it can be imported; True demands it; False
-            forbids it.
+        compiled: None for numba where it can be imported, may compile and has a place
+            for its code; True demands it; False forbids it.
     """
     if compiled is not None and not isinstance(compiled, bool):
         raise ConfigError(
@@ -22,16 +23,26 @@ def use_numba(compiled: bool | None) -> bool:
         )
     if compiled is False:
         return False
+    obstacle = _obstacle()
+    if obstacle is not None and compiled:
+        raise ConfigError(f"compiled=True, but {obstacle}, or pass compiled=False")
+    return obstacle is None
+
+
+def _obstacle() -> str | None:
+    """Return why numba cannot compile kernels here and what to do, if it cannot."""
     try:
-        import_module("numba")
+        numba = import_module("numba")
     except ImportError:
-        if compiled:
-            raise ConfigError(
-                "compiled=True, but numba cannot be imported: "
-                "pip install 'theodolite[fast]', or pass compiled=False"
-            ) from None
-        return False
-    return True
+        return "numba cannot be imported: pip install 'theodolite[fast]'"
+    if numba.config.DISABLE_JIT:
+        return "NUMBA_DISABLE_JIT keeps numba from compiling: unset it"
+    if not has_cache(numba):
+        return (
+            "numba finds no folder to keep compiled code in: set NUMBA_CACHE_DIR to "
+            "one that can be written"
+        )
+    return None
 
 
 class Shape(NamedTuple):

@@ -96,6 +96,7 @@ class GaussNewton(ParameterOperator):
             graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
+            callables=[self._output_loss],
         )
         maps: GraphCache[Map] = GraphCache(retain=given.retain)
         super().__init__(given, maps)

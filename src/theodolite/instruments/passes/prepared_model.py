@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.model.as_found import AsFound, opened, preserve
+from theodolite.instruments.model.as_found import AsFound, opened
 from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import Batch, chosen_parameters
 from theodolite.instruments.model.randomness import reseed
+from theodolite.instruments.model.reach import Reach
 from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
@@ -58,6 +59,7 @@ class PreparedModel:
         measure: Runs the model on a batch; returns what is differentiated.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
+        callables: Further code that runs in sessions, such as a loss of outputs.
 
     Attributes:
         items: The batches as given.
@@ -74,7 +76,9 @@ class PreparedModel:
         measure: Callable[[nn.Module, Batch], Tensor],
         norm_mode: NormMode | str,
         params: Sequence[str] | None,
+        callables: Sequence[Callable[..., object]] = (),
     ) -> None:
+        self._callables = [measure, *callables]
         self.model = getattr(model, "_orig_mod", model)
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
@@ -103,18 +107,24 @@ class PreparedModel:
         One that writes to tensors that are not its to write is copied as a whole for
         every session from then on.
         """
-        with preserve(self.model):
+        reach = self._reach()
+        with opened(self.model, careful=True, reach=reach):
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
-            before = Fingerprint(self.model, grads)
+            before = Fingerprint(reach, grads)
             with self.sheltered():
                 found = look()
-            self._careful = not before.matches(self.model)
+            self._careful = not before.matches(self._reach())
         return found
 
     @contextmanager
-    def sheltered(self) -> Iterator[None]:
+    def sheltered(self, reach: Reach | None = None) -> Iterator[None]:
         """Open the model before groups are settled; as found on the way out."""
-        with opened(self.model, careful=self._careful, leaves=self.leaves) as found:
+        with opened(
+            self.model,
+            careful=self._careful,
+            leaves=self.leaves,
+            reach=reach or self._reach(),
+        ) as found:
             before, self._found = self._found, found
             try:
                 yield
@@ -124,16 +134,20 @@ class PreparedModel:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Open the model for passes; it is as found on the way out."""
-        changed = self.follow()
-        with self.sheltered(), BatchNormCalls(batch_statistics), _no_recomputing():
+        reach = self._reach()
+        changed = self._follow(reach)
+        with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
             self.renew()
             if changed:
                 self._measure_statistics()
             yield
 
-    def follow(self) -> bool:
+    def _reach(self) -> Reach:
+        return Reach([self.model, *self._callables])
+
+    def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
-        if self._fingerprint is not None and self._fingerprint.matches(self.model):
+        if self._fingerprint is not None and self._fingerprint.matches(reach):
             return False
         before = self.layout, self.dtype, self.device
         self._resolve()
@@ -145,7 +159,7 @@ class PreparedModel:
         data = [tensor for item in self.items for tensor in tensors_in(item)]
         running = self.mode is NormMode.EVAL
         spared = [] if running else norm_layers(self.model)
-        self._fingerprint = Fingerprint(self.model, data, spared)
+        self._fingerprint = Fingerprint(reach, data, spared)
         self._frozen = {}
         for listener in self._listeners:
             listener()

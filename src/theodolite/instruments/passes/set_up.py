@@ -53,6 +53,7 @@ def set_up(
     graph_bytes: int | None = None,
     seed: int = 0,
     randomness: Randomness = "refuse",
+    callables: Sequence[Callable[..., object]] = (),
 ) -> SetUp:
     """Prepare a model, look at it, and decide what its passes take.
 
@@ -69,10 +70,16 @@ def set_up(
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: Refuse models that draw, or fix what they draw by the seed.
+        callables: Further code that runs in sessions, such as a loss of outputs.
     """
     check_randomness(randomness)
     prepared = PreparedModel(
-        model, batches, measure=measure, norm_mode=norm_mode, params=params
+        model,
+        batches,
+        measure=measure,
+        norm_mode=norm_mode,
+        params=params,
+        callables=callables,
     )
     allowed = forecast.budget(graph_bytes, prepared.device)
     memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)

@@ -15,6 +15,7 @@ from theodolite.instruments.model.objective import (
     chosen_parameters,
     outputs_of,
 )
+from theodolite.instruments.model.reach import Reach
 from theodolite.instruments.norms.normalisation import apply_norm_mode
 from theodolite.instruments.passes.batches import Batches, join_batches, read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
@@ -73,7 +74,7 @@ def tangent_kernel(
     def run(batch: Batch) -> Tensor:
         return _checked(pick(model, batch))
 
-    with opened(model, careful=True) as found:
+    with opened(model, careful=True, reach=Reach([model, pick])) as found:
         found.lend_buffers()
         for parameter in model.parameters():
             parameter.requires_grad_(False)

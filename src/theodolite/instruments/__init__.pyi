@@ -42,7 +42,7 @@ from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
 from .passes.batches import Batches as Batches
-from .passes.batches import read_batches as read_batches
+from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
 from .tangents.kernel import tangent_kernel as tangent_kernel

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from theodolite.core import ConfigError, Cost, NormMode, Reading, Rows, Status
 from theodolite.instruments.model.objective import chosen_parameters
-from theodolite.instruments.passes.batches import Batches, read_batches
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.streams import read_batches
 
 R = TypeVar("R", bound=Reading)
 
@@ -104,7 +105,7 @@ def by_block(
         raise ConfigError("no blocks were named: pass for instance per='layer'")
     data = batches
     if not isinstance(batches, Tensor | list | tuple | Mapping):
-        data = list(read_batches(batches))
+        data = read_batches(batches)
     readings = tuple(
         instrument(model, data, norm_mode=norm_mode, params=list(params), **settings)
         for params in names.values()

@@ -64,7 +64,7 @@ def condition_of_operator(
         4.0
     """
     check_symmetric(operator)
-    if goes_dense(operator, method):
+    if goes_dense(operator, method, max_matvecs + n_probes * steps):
         found = spectrum_of_operator(operator)
         return found.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
@@ -85,7 +85,13 @@ def condition_of_operator(
         method="products",
         basis_bytes=basis_bytes,
     )
-    rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
+    rule = quadrature_of(
+        operator,
+        n_probes=n_probes,
+        steps=steps,
+        seed=seed,
+        basis_bytes=basis_bytes,
+    )
     largest, error = abs(float(top.eigenvalues[0])), float(top.errors[0])
     floor = rounding_of(rule, operator)
     small, low, high = _percentile(rule, quantile, level, largest, floor)
@@ -156,8 +162,9 @@ def condition(
         max_matvecs: Products for the largest eigenvalue.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        basis_bytes: Memory for the basis of the search for the largest eigenvalue.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     References:

@@ -92,6 +92,7 @@ def density_of(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> SpectralDensity:
     """Return the spectral density of a symmetric operator.
 
@@ -108,11 +109,17 @@ def density_of(
     check_count("steps", steps, 2)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
-    exact = goes_dense(operator, method)
+    exact = goes_dense(operator, method, n_probes * steps)
     if exact:
         rule = rule_of(spectrum_of_operator(operator))
     else:
-        rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
+        rule = quadrature_of(
+            operator,
+            n_probes=n_probes,
+            steps=steps,
+            seed=seed,
+            basis_bytes=basis_bytes,
+        )
     reach = float(np.ptp(rule.nodes)) if rule.nodes.size else 0.0
     width = _width(width, reach, rule, min(steps, operator.shape[1]))
     points = _points(grid, rule, width)
@@ -154,6 +161,7 @@ def spectral_density(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
     **options: Unpack[HessianOptions],
 ) -> SpectralDensity:
     """Measure the density of all eigenvalues of the loss Hessian.
@@ -170,7 +178,9 @@ def spectral_density(
         width: Standard deviation of the kernel; what the steps resolve by default.
         level: Confidence of the bands.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
     """
     ...

@@ -140,7 +140,7 @@ def extremes_of(
     if stop not in get_args(Stop):
         raise unknown_name("stopping rule", stop, get_args(Stop))
     watch, before = Stopwatch(), operator.passes
-    if start is None and goes_dense(operator, method):
+    if start is None and goes_dense(operator, method, max_matvecs):
         found, sweeps = _dense(operator, k, ends), 0
     else:
         search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
@@ -214,7 +214,8 @@ def extreme_eigenvalues(
             ``sharp_errors``, which takes fewer products.
         repeated: Spend more products on copies of repeated eigenvalues.
         vectors: Whether to return eigenvectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 

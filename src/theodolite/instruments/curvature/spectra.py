@@ -38,11 +38,18 @@ DENSE_UP_TO = 1000
 _MATRIX_BYTES = 4 * 2**30
 
 
-def goes_dense(operator: Operator, method: Method) -> bool:
-    """Whether the whole matrix is formed, by wish or by size."""
+def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
+    """Whether the whole matrix is formed: by wish, or where the budget pays for it.
+
+    Args:
+        operator: Whose matrix it is; forming it takes a product a column.
+        method: As the caller wishes.
+        budget: Products that the caller allows.
+    """
     if method not in get_args(Method):
         raise unknown_name("method", method, get_args(Method))
-    return method == "dense" or (method == "auto" and operator.shape[1] <= DENSE_UP_TO)
+    small = operator.shape[1] <= min(DENSE_UP_TO, budget)
+    return method == "dense" or (method == "auto" and small)
 
 
 def whole_matrix(operator: Operator) -> tuple[np.ndarray, float]:

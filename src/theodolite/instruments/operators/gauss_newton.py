@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
@@ -12,7 +13,9 @@ from theodolite.instruments.model.objective import (
     Batch,
     Loss,
     Reduction,
+    Weights,
     call_model,
+    check_weights,
     checked_outputs,
     checked_value,
     mass_of,
@@ -47,6 +50,9 @@ class GaussNewton(ParameterOperator):
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
+            by, as one number or one a sample, such as how many targets count.
+        max_batches: Batches to take at most, from the first.
 
     Example:
         >>> import torch
@@ -77,10 +83,13 @@ class GaussNewton(ParameterOperator):
         graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
+        weights: Weights | None = None,
+        max_batches: int | None = None,
     ) -> None:
         outputs, self._output_loss = _parts_of(loss, outputs, output_loss)
         criterion: Any = self._output_loss if loss is None else loss
         self.reduction = reduction_of(criterion, reduction)
+        check_weights(weights, self.reduction)
         given = set_up(
             model,
             batches,
@@ -88,7 +97,7 @@ class GaussNewton(ParameterOperator):
             build=lambda found, leaves: Map(found, leaves).prepare(),
             norm_mode=norm_mode,
             params=params,
-            mass=(lambda batch, samples: mass_of(criterion, batch, samples))
+            mass=(lambda batch, samples: mass_of(criterion, batch, samples, weights))
             if self.reduction == "mean"
             else None,
             scalar=False,
@@ -96,6 +105,7 @@ class GaussNewton(ParameterOperator):
             graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
+            max_batches=max_batches,
             callables=[self._output_loss],
         )
         maps: GraphCache[Map] = GraphCache(retain=given.retain)
@@ -117,6 +127,8 @@ class GaussNewton(ParameterOperator):
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply a change of a chunk's outputs by the loss's Hessian."""
+        if chunk.weight == 0:
+            return torch.zeros_like(change)
         leaf = outputs.detach().requires_grad_()
         value = checked_value(self._output_loss(leaf, chunk.batch))
         return Curve(chunk.weight * value, [leaf]).product([change])[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
@@ -30,10 +31,10 @@ from theodolite.instruments.norms.normalisation import (
 from theodolite.instruments.passes.batches import (
     Batches,
     check_devices,
-    read_batches,
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 
 T = TypeVar("T")
 
@@ -59,7 +60,9 @@ class PreparedModel:
         measure: Runs the model on a batch; returns what is differentiated.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
+        max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
+        check: Returns what was measured, or says why it is of no use.
 
     Attributes:
         items: The batches as given.
@@ -76,8 +79,11 @@ class PreparedModel:
         measure: Callable[[nn.Module, Batch], Tensor],
         norm_mode: NormMode | str,
         params: Sequence[str] | None,
+        max_batches: int | None = None,
         callables: Sequence[Callable[..., object]] = (),
+        check: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
         self.model = getattr(model, "_orig_mod", model)
         self.mode, self.measure = NormMode(norm_mode), measure
@@ -85,7 +91,7 @@ class PreparedModel:
         self._careful = False
         self._found: AsFound | None = None
         self._resolve()
-        self.items = read_batches(batches)
+        self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
         self._norms = False
@@ -156,7 +162,9 @@ class PreparedModel:
                 "the model was moved, converted or given parameters of other shapes "
                 "since the operator was made: make a new one"
             )
-        data = [tensor for item in self.items for tensor in tensors_in(item)]
+        streamed = isinstance(self.items, StreamedBatches)
+        items = () if streamed else self.items
+        data = [tensor for item in items for tensor in tensors_in(item)]
         running = self.mode is NormMode.EVAL
         spared = [] if running else norm_layers(self.model)
         self._fingerprint = Fingerprint(reach, data, spared)
@@ -165,11 +173,18 @@ class PreparedModel:
             listener()
         return True
 
-    def run(self, chunk: Chunk) -> Tensor:
-        """Run a chunk from the state the model was found in; only in a session."""
+    def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
+        """Run a chunk from the state the model was found in; only in a session.
+
+        What counts for nothing is 0 even where it was 0/0.
+        """
+        batch = chunk.batch
         self.renew()
         reseed(chunk.seed)
-        return self.measure(self.model, chunk.batch)
+        value = self.measure(self.model, batch)
+        if self._scalar and chunk.weight == 0:
+            return torch.zeros_like(value)
+        return self.check(value) if check else value
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""

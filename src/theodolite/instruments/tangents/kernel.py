@@ -17,7 +17,8 @@ from theodolite.instruments.model.objective import (
 )
 from theodolite.instruments.model.reach import Reach
 from theodolite.instruments.norms.normalisation import apply_norm_mode
-from theodolite.instruments.passes.batches import Batches, join_batches, read_batches
+from theodolite.instruments.passes.batches import Batches, join_batches
+from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
 from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
 from theodolite.instruments.tangents.work import KernelWork
@@ -68,7 +69,7 @@ def tangent_kernel(
     """
     mode, watch = NormMode(norm_mode), Stopwatch()
     chosen = list(chosen_parameters(model, params).values())
-    given = read_batches(batches)
+    given = tuple(read_batches(batches))
     pick = outputs or outputs_of
 
     def run(batch: Batch) -> Tensor:

@@ -34,6 +34,8 @@ from .model.objective import Loss as Loss
 from .model.objective import Reduction as Reduction
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
+from .operators.fisher import EmpiricalFisher as EmpiricalFisher
+from .operators.fisher import Fisher as Fisher
 from .operators.gauss_newton import GaussNewton as GaussNewton
 from .operators.jacobian import Jacobian as Jacobian
 from .operators.loss_hessian import Hessian as Hessian

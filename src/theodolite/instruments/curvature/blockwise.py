@@ -85,7 +85,7 @@ def by_block(
         batches: Data, read once for all blocks.
         norm_mode: Statistics that normalisation layers use.
         per: A block for each submodule with parameters of its own, or for each
-            parameter.
+            parameter; those that hold no numbers are left out.
         blocks: Names of parameters by names of blocks, in place of ``per``.
         settings: Passed on to the instrument.
 
@@ -100,6 +100,7 @@ def by_block(
         >>> found.blocks, found.stack("trace").shape
         (('0', '1'), (2,))
     """
+    model = getattr(model, "_orig_mod", model)  # of a compiled one
     names = _named(model, per) if blocks is None else blocks
     if not names:
         raise ConfigError("no blocks were named: pass for instance per='layer'")
@@ -127,7 +128,9 @@ def _named(
     if per not in ("layer", "parameter"):
         raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
     found: dict[str, list[str]] = {}
-    for name in chosen_parameters(model, None):
+    for name, parameter in chosen_parameters(model, None).items():
+        if not parameter.numel():
+            continue  # nothing to differentiate by
         block = name if per == "parameter" else name.rpartition(".")[0]
         found.setdefault(block, []).append(name)
     return found

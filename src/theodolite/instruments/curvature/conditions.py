@@ -16,7 +16,7 @@ from torch import nn
 from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
 from theodolite.instruments.curvature.extremes import extremes_of
 from theodolite.instruments.curvature.indices import rounding_of
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import (
     Condition,
     Method,
@@ -24,7 +24,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -145,6 +145,7 @@ def condition(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Condition:
     r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
@@ -165,7 +166,9 @@ def condition(
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
         basis_bytes: Memory that the basis of a vector may take.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
 
     References:
         Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.

@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -119,6 +119,7 @@ def diagonal(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Diagonal:
     """Measure the diagonal of the loss Hessian.
@@ -136,7 +137,9 @@ def diagonal(
             the products allowed are as many.
         basis_bytes: Memory that the sketch may take; it is
             made smaller to stay within.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 

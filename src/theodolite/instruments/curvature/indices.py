@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Stopwatch
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import (
     Index,
     Method,
@@ -16,7 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -102,6 +102,7 @@ def index(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Index:
     r"""Measure the fraction of negative eigenvalues of the loss Hessian.
@@ -120,7 +121,9 @@ def index(
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
         basis_bytes: Memory that the basis of a vector may take.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 

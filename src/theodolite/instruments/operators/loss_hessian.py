@@ -174,7 +174,9 @@ class Hessian(ParameterOperator):
     def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         if group.statistics is None:
             value = chunk.weight * self._prepared.run(chunk)
-            return Curve(value, self._prepared.leaves), value.detach()
+            idle = not value.requires_grad and self._prepared.depends(chunk)
+            curve = Curve(value, self._prepared.leaves, constant=idle)
+            return curve, value.detach()
         variables = group.statistics.variables()
         return self._given_moments(group, chunk, variables)[:2]
 

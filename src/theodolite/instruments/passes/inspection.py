@@ -51,7 +51,7 @@ def norms_couple(
     """
     first = _first_that_counts(prepared.items, micro_batch, mass)
     probe = Chunk(data=first, seed=derive(seed, "batch", 0))
-    act = _statistics(micro_batch)
+    act = _statistics(prepared, micro_batch)
     prepared.renew()
     reseed(probe.seed)
     draws = Draws()
@@ -81,9 +81,14 @@ def _first_that_counts(
     raise no_sample_counts()
 
 
-def _statistics(micro_batch: int | None) -> Callable[[NormCall], Tensor]:
-    # A chunk may hold one sample, whose own statistics nobody asked for.
-    return batch_statistics if micro_batch is None else own_statistics
+def _statistics(
+    prepared: PreparedModel, micro_batch: int | None
+) -> Callable[[NormCall], Tensor]:
+    # A chunk may hold one sample, whose own statistics nobody asked for; and so may a
+    # batch where statistics are those of all.
+    joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
+    several = joins and len(prepared.items) > 1
+    return own_statistics if several or micro_batch is not None else batch_statistics
 
 
 def _check_random(

@@ -186,6 +186,21 @@ class PreparedModel:
             return torch.zeros_like(value)
         return self.check(value) if check else value
 
+    def depends(self, chunk: Chunk) -> bool:
+        """Say whether what is measured depends on any parameter; only in a session.
+
+        If so, those chosen may well play no part, and derivatives by them are zero.
+        """
+        every = [p for p in self.model.parameters() if p.is_floating_point()]
+        flags = [parameter.requires_grad for parameter in every]
+        try:
+            for parameter in every:
+                parameter.requires_grad_(True)
+            return self.run(chunk).requires_grad
+        finally:
+            for parameter, flag in zip(every, flags, strict=True):
+                parameter.requires_grad_(flag)
+
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
         if self._found is not None:

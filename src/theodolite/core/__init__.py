@@ -20,6 +20,7 @@ from theodolite.core.errors import (
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
+from theodolite.core.screen import circumstances, headline, in_words
 from theodolite.core.seeds import derive, stream
 from theodolite.core.shapes import Samples, Square, Vector
 from theodolite.core.spectra import (
@@ -157,6 +158,7 @@ __all__ = [
     "between",
     "bootstrap_interval",
     "by_network",
+    "circumstances",
     "column_major",
     "combined",
     "condition_of",
@@ -171,6 +173,8 @@ __all__ = [
     "exact",
     "fit_line",
     "from_lines",
+    "headline",
+    "in_words",
     "index_of",
     "inside",
     "judge",

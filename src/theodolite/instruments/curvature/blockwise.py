@@ -7,7 +7,17 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, Cost, NormMode, Reading, Rows, Status
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    NormMode,
+    Reading,
+    Rows,
+    Status,
+    circumstances,
+    headline,
+    in_words,
+)
 from theodolite.instruments.model.objective import chosen_parameters
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.streams import read_batches
@@ -54,6 +64,16 @@ class Blocks(Reading, Generic[R]):
         for place, part in enumerate(parts):
             found[(place, *(slice(size) for size in part.shape))] = part
         return found
+
+    def summary_lines(self) -> list[str]:
+        """Return the headline, and the first quantity of every block."""
+        name = next(iter(self.readings[0].dims), "")
+        width = max(map(len, self.blocks))
+        told = [
+            f"  {block:<{width}}  {name} {in_words(reading, name)}, {reading.status}"
+            for block, reading in self
+        ]
+        return [headline(self), circumstances(self), *told]
 
     def rows(self, **labels: Any) -> Rows:
         """Melt all readings into flat rows, each with its block."""

@@ -1,6 +1,5 @@
 """Data is read as it is needed, the same every time, and no more than asked for."""
 
-import gc
 import weakref
 
 import numpy as np
@@ -45,7 +44,6 @@ class Watched(Dataset):
         found = [torch.stack(column) for column in zip(*samples, strict=True)]
         self.alive.append(weakref.ref(found[0]))
         self.read += 1
-        gc.collect()
         self.most = max(self.most, sum(ref() is not None for ref in self.alive))
         return found
 

@@ -53,11 +53,12 @@ def _reduced(given: dict[str, Any]) -> Tensor:
 
 def _bags(given: dict[str, Any]) -> tuple[Tensor, Tensor, int]:
     """Return the rows asked for, the bag of each, and how many bags there are."""
-    places, offsets = given["input"], given.get("offsets")
+    places = given["input"]
     if places.ndim == 2:
         count, length = places.shape
         bags = torch.arange(count, device=places.device).repeat_interleave(length)
         return places.reshape(-1), bags, count
+    offsets = given["offsets"]
     count = len(offsets) - bool(given.get("include_last_offset"))
     each = torch.arange(len(places), device=places.device)
     bags = torch.bucketize(each, offsets[:count].to(each), right=True) - 1

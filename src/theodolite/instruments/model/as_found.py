@@ -225,24 +225,22 @@ def _refill(container: Any, saved: Any) -> None:
 
     By the methods of its built-in base, since a subclass may forbid its own.
     """
-    if not container and not saved:
+    if _same_entries(container, saved):
         return
+    bases = (OrderedDict, dict, list, set, deque)
+    base: Any = next(kind for kind in bases if isinstance(container, kind))
+    base.clear(container)
+    add: Any = base.extend if base in (list, deque) else base.update
+    add(container, saved)
+
+
+def _same_entries(container: Any, saved: Any) -> bool:
+    if not container and not saved:
+        return True
     if isinstance(container, dict):
-        if list(container) != list(saved) or any(
-            container[key] is not value for key, value in saved.items()
-        ):
-            base = OrderedDict if isinstance(container, OrderedDict) else dict
-            base.clear(container)
-            base.update(container, saved)
-    elif len(container) != len(saved) or any(
-        now is not then for now, then in zip(container, saved, strict=True)
-    ):
-        if isinstance(container, list):
-            list.__setitem__(container, slice(None), saved)
-        else:
-            base = deque if isinstance(container, deque) else set
-            base.clear(container)
-            for entry in saved:
-                deque.append(container, entry) if base is deque else set.add(
-                    container, entry
-                )
+        return list(container) == list(saved) and all(
+            container[key] is value for key, value in saved.items()
+        )
+    return len(container) == len(saved) and all(
+        now is then for now, then in zip(container, saved, strict=True)
+    )

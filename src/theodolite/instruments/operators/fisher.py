@@ -206,9 +206,12 @@ class EmpiricalFisher(ThroughOutputs):
 
 
 def _samples(outputs: Tensor, batch: Batch, samples: int | None) -> int:
-    targets = batch[1] if isinstance(batch, tuple | list) and len(batch) == 2 else None
-    whole = isinstance(targets, Tensor) and not targets.is_floating_point()
-    if samples != len(outputs) or (whole and targets.numel() != samples):
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    targets = batch[1] if paired else None
+    fits = samples == len(outputs)
+    if isinstance(targets, Tensor) and not targets.is_floating_point():
+        fits = fits and targets.numel() == samples
+    if not fits:
         raise MeasurementError(
             f"outputs of shape {tuple(outputs.shape)} for {samples} samples: the "
             "empirical Fisher wants one loss a sample, along the first axis; flatten "

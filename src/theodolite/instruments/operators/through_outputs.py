@@ -83,18 +83,17 @@ class ThroughOutputs(ParameterOperator):
             return mass_of(criterion, batch, samples, weights)
 
         self._mass = mass if self.reduction == "mean" else None
-        params = passes.pop("params", None)
+        settings: dict[str, Any] = {"params": None, **passes}
         given = set_up(
             model,
             batches,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
             norm_mode=norm_mode,
-            params=params,
             mass=self._mass,
             scalar=False,
             callables=[output_loss],
-            **passes,
+            **settings,
         )
         maps: GraphCache[Map] = GraphCache(retain=given.retain)
         super().__init__(given, maps)

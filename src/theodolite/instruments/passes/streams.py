@@ -225,7 +225,8 @@ def checksum(batch: Batch) -> int:
     for tensor in tensors_in(batch):
         found = zlib.crc32(repr((tensor.dtype, tuple(tensor.shape))).encode(), found)
         plain = tensor.detach().cpu().contiguous().reshape(-1)
-        found = zlib.crc32(plain.view(torch.uint8).numpy(), found)
+        raw: Any = plain.view(torch.uint8).numpy()
+        found = zlib.crc32(raw, found)
     return found
 
 

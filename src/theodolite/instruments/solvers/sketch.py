@@ -69,8 +69,9 @@ def sketch_of(operator: Operator, *, rank: int, seed: int, keep: bool) -> Sketch
         seed: Seed of the vectors.
         keep: Whether to keep the products with them, which doubles the memory.
     """
-    shape, like = (rank, operator.shape[1]), {"dtype": operator.dtype}
-    rows = torch.empty(shape, **like, device=operator.device)
+    rows = torch.empty(
+        rank, operator.shape[1], dtype=operator.dtype, device=operator.device
+    )
     kept = torch.empty_like(rows) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
     forms = np.zeros(rank)

@@ -215,6 +215,25 @@ def test_activation_checkpointing(reentrant, norm):
     assert checkpoint(model.middle, X, use_reentrant=False).shape == X.shape
 
 
+def test_checkpointing_is_back_in_whatever_order_sessions_end():
+    layer, runs = nn.Linear(3, 3, dtype=torch.float64), []
+
+    def counted(x):
+        runs.append(1)
+        return torch.tanh(layer(x))
+
+    first, second = (Hessian(mlp(), (X, CLASSES), **CE).curves() for _ in range(2))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    for reentrant in (False, True):
+        runs.clear()
+        x = X.clone().requires_grad_()
+        checkpoint(counted, x, use_reentrant=reentrant).sum().backward()
+        assert len(runs) == 2
+
+
 def mlp():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)).double()

@@ -5,6 +5,7 @@
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
 - ``twice``, ``batch_norm_twice``, ``embeddings``: operators that torch differentiates
   only once, replaced by ones that can be differentiated again.
+- ``recomputing``: activation checkpointing switched off meanwhile.
 
 May touch: ``core`` and torch. Start reading at ``derivatives``.
 """

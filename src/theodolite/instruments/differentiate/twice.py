@@ -9,12 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils import checkpoint as checkpointing
 
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
-
-# What torch runs around code that is checkpointed without re-entering.
-_GENERATOR = "_checkpoint_without_reentrant_generator"
+from theodolite.instruments.differentiate.recomputing import without_recomputing
 
 
 @contextmanager
@@ -35,27 +32,10 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         stack.enter_context(_Replace())
-        stack.enter_context(_without_recomputing())
+        stack.enter_context(without_recomputing)
         if recurrent:
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         yield
-
-
-@contextmanager
-def _without_recomputing() -> Iterator[None]:
-    """Have checkpointed code run as if it were not, wherever it was imported to."""
-    reentrant, name = checkpointing.CheckpointFunction, _GENERATOR
-    apply, generator = vars(reentrant).get("apply"), getattr(checkpointing, name)
-    reentrant.apply = staticmethod(lambda function, _, *args: function(*args))
-    setattr(checkpointing, name, lambda *args, **kwargs: iter([None]))
-    try:
-        yield
-    finally:
-        setattr(checkpointing, name, generator)
-        if apply is None:
-            del reentrant.apply  # which it inherits
-        else:
-            reentrant.apply = apply
 
 
 @contextmanager

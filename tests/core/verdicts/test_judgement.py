@@ -302,3 +302,12 @@ def test_counts_that_agree_want_as_many_networks_as_a_test_of_signs():
     assert few.outcome == "UNDECIDED"
     assert few.needed == 5
     assert judge(sampled("count", [3.0] * 5, errors=0.1), above(0)).outcome == "HOLDS"
+
+
+def test_a_share_says_how_many_cases_would_decide():
+    found = judge(share("escaped", 3, 4), above(0.5))
+    assert found.outcome == "UNDECIDED"
+    assert found.needed is not None
+    more = share("escaped", found.needed * 3 // 4, found.needed)
+    assert judge(more, above(0.5)).outcome == "HOLDS"
+    assert judge(share("escaped", 2, 4), above(0.5)).needed is None

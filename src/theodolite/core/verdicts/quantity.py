@@ -276,6 +276,19 @@ class Share(Quantity):
             return 1.0
         return float(bdtr(self.count, self.cases, chance))
 
+    def needed(self, low: float, high: float, alpha: float) -> int | None:
+        """Cases that would decide, if the share stays as it is."""
+        edges = [abs(self.value - end) for end in (low, high) if math.isfinite(end)]
+        room = min(edges) - self.slack
+        if not room > 0 or not self.cases:
+            return None
+        for factor in range(2, MOST_NETWORKS // self.cases):
+            more = replace(self, count=self.count * factor, cases=self.cases * factor)
+            reach = max(more.upper(alpha) - self.value, self.value - more.lower(alpha))
+            if reach < room:
+                return more.cases
+        return None
+
     def lower(self, alpha: float) -> float:
         """Exact lower bound, less the slack."""
         from scipy.special import betaincinv

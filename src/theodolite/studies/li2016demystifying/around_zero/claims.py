@@ -137,7 +137,10 @@ CLAIMS = (
             "ReLU may be replaced by its local polynomial at zero, so a network with "
             "ReLU at mid has the Hessian of Eq 8 with slope $1/2$ near zero."
         ),
-        printed="a local polynomial: eigenvalues $\\pm\\frac{1}{2}\\,sv(M)$",
+        printed=(
+            "ReLU's derivatives from a local polynomial, whose slope at zero is "
+            "$1/2$: by Eq 26 eigenvalues $\\pm\\frac{1}{2}\\,sv(M)$"
+        ),
         corrected=(
             "a ReLU sees half of the inputs, another half for each row $w_j$ of "
             "$W_1$: eigenvalues $\\pm sv(M(w_j))$, "

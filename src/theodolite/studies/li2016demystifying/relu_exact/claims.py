@@ -94,7 +94,11 @@ CLAIMS = (
             inside(exponent("largest"), above(0)),
             lambda roads: inside(
                 largest(of_two("largest")),
-                below(roads.predicted.value(quantity="ceiling")),
+                below(
+                    roads.predicted.value(quantity="ceiling"),
+                    source="ours",
+                    why="the bound on any half-space moment of these data",
+                ),
             )(roads),
         ),
         rival="extremes that stay",

@@ -38,7 +38,9 @@ def test_both_ends_of_every_model(case, mode):
     np.testing.assert_allclose(reading.smallest, exact[:2], atol=1e-8 * scale)
     assert reading.status is Status.CONVERGED
     assert reading.norm_mode == mode
-    dense = extreme_eigenvalues(model, batch, loss=loss, norm_mode=mode, k=2)
+    dense = extreme_eigenvalues(
+        model, batch, loss=loss, norm_mode=mode, k=2, method="dense"
+    )
     assert (dense.method, dense.status) == ("dense", Status.EXACT)
     np.testing.assert_allclose(dense.eigenvalues, exact[::-1][:2], atol=1e-12 * scale)
 

@@ -29,6 +29,7 @@ from theodolite.core.memory import free_memory
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
+from theodolite.core.screen import circumstances, headline, in_words
 from theodolite.core.seeds import derive, stream
 from theodolite.core.shapes import Samples, Square
 from theodolite.core.spectra import (
@@ -206,6 +207,7 @@ __all__ = [
     "bootstrap_interval",
     "by_network",
     "check_summary",
+    "circumstances",
     "column_major",
     "combined",
     "condition_of",
@@ -221,7 +223,9 @@ __all__ = [
     "fit_line",
     "free_memory",
     "from_lines",
+    "headline",
     "hold_numbers",
+    "in_words",
     "index_of",
     "inside",
     "judge",

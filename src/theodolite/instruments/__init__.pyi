@@ -34,6 +34,8 @@ from .model.objective import Loss as Loss
 from .model.objective import Reduction as Reduction
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
+from .operators.fisher import EmpiricalFisher as EmpiricalFisher
+from .operators.fisher import Fisher as Fisher
 from .operators.gauss_newton import GaussNewton as GaussNewton
 from .operators.jacobian import Jacobian as Jacobian
 from .operators.loss_hessian import Hessian as Hessian
@@ -42,7 +44,7 @@ from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
 from .passes.batches import Batches as Batches
-from .passes.batches import read_batches as read_batches
+from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
 from .tangents.kernel import tangent_kernel as tangent_kernel

@@ -10,6 +10,8 @@ from tests.studies.worlds import (
     check_verdicts,
     check_world,
     claim_of,
+    in_world,
+    many,
     rows_of,
 )
 from theodolite.core import PreactivationBlueprint, Roads, Rows
@@ -37,7 +39,6 @@ WORLDS = [
     ("norm-solves-it-partly", "m", "variance", {"kind": "normalised"},
      lambda row: near(1.0)(row) * 4.0 ** row["units"]),
     (RESPONSES, "m", "response", {}, lambda row: near(1.0)(row) / row["depth"]),
-    (RESPONSES, "m", "response", {}, lambda row: near(1.0)(row) * row["depth"]),
 ]  # fmt: skip
 
 
@@ -59,6 +60,18 @@ def test_every_claim_has_a_world():
 def test_each_verdict_turns_in_another_world(world, smoke_root):
     # Two networks, as SMOKE trains, prove little of responses.
     check_world(smoke_root, STUDY, world, copies=4 if world[0] == RESPONSES else 1)
+
+
+@pytest.mark.parametrize(("power", "wanted"), [(-1, "HOLDS"), (1, "FAILS")])
+def test_responses_are_judged_by_how_they_go_with_depth(power, wanted, smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    world = in_world(
+        many(roads, 4),
+        "m",
+        "response",
+        lambda row: near(1.0)(row) * row["depth"] ** power,
+    )
+    assert claim_of(study, RESPONSES).rule(world).outcome == wanted
 
 
 def test_the_committed_run_decides(smoke_root):

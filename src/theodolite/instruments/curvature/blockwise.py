@@ -7,9 +7,20 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, Cost, NormMode, Reading, Rows, Status
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    NormMode,
+    Reading,
+    Rows,
+    Status,
+    circumstances,
+    headline,
+    in_words,
+)
 from theodolite.instruments.model.objective import chosen_parameters
-from theodolite.instruments.passes.batches import Batches, read_batches
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.streams import read_batches
 
 R = TypeVar("R", bound=Reading)
 
@@ -54,6 +65,16 @@ class Blocks(Reading, Generic[R]):
             found[(place, *(slice(size) for size in part.shape))] = part
         return found
 
+    def summary_lines(self) -> list[str]:
+        """Return the headline, and the first quantity of every block."""
+        name = next(iter(self.readings[0].dims), "")
+        width = max(map(len, self.blocks))
+        told = [
+            f"  {block:<{width}}  {name} {in_words(reading, name)}, {reading.status}"
+            for block, reading in self
+        ]
+        return [headline(self), circumstances(self), *told]
+
     def rows(self, **labels: Any) -> Rows:
         """Melt all readings into flat rows, each with its block."""
         found: list[Any] = []
@@ -84,7 +105,7 @@ def by_block(
         batches: Data, read once for all blocks.
         norm_mode: Statistics that normalisation layers use.
         per: A block for each submodule with parameters of its own, or for each
-            parameter.
+            parameter; those that hold no numbers are left out.
         blocks: Names of parameters by names of blocks, in place of ``per``.
         settings: Passed on to the instrument.
 
@@ -99,12 +120,13 @@ def by_block(
         >>> found.blocks, found.stack("trace").shape
         (('0', '1'), (2,))
     """
+    model = getattr(model, "_orig_mod", model)  # of a compiled one
     names = _named(model, per) if blocks is None else blocks
     if not names:
         raise ConfigError("no blocks were named: pass for instance per='layer'")
     data = batches
     if not isinstance(batches, Tensor | list | tuple | Mapping):
-        data = list(read_batches(batches))
+        data = read_batches(batches)
     readings = tuple(
         instrument(model, data, norm_mode=norm_mode, params=list(params), **settings)
         for params in names.values()
@@ -126,7 +148,9 @@ def _named(
     if per not in ("layer", "parameter"):
         raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
     found: dict[str, list[str]] = {}
-    for name in chosen_parameters(model, None):
+    for name, parameter in chosen_parameters(model, None).items():
+        if not parameter.numel():
+            continue  # nothing to differentiate by
         block = name if per == "parameter" else name.rpartition(".")[0]
         found.setdefault(block, []).append(name)
     return found

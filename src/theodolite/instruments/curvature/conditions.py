@@ -16,7 +16,7 @@ from torch import nn
 from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
 from theodolite.instruments.curvature.extremes import extremes_of
 from theodolite.instruments.curvature.indices import rounding_of
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import (
     Condition,
     Method,
@@ -24,7 +24,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -64,7 +64,7 @@ def condition_of_operator(
         4.0
     """
     check_symmetric(operator)
-    if goes_dense(operator, method):
+    if goes_dense(operator, method, max_matvecs + n_probes * steps):
         found = spectrum_of_operator(operator)
         return found.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
@@ -85,7 +85,13 @@ def condition_of_operator(
         method="products",
         basis_bytes=basis_bytes,
     )
-    rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
+    rule = quadrature_of(
+        operator,
+        n_probes=n_probes,
+        steps=steps,
+        seed=seed,
+        basis_bytes=basis_bytes,
+    )
     largest, error = abs(float(top.eigenvalues[0])), float(top.errors[0])
     floor = rounding_of(rule, operator)
     small, low, high = _percentile(rule, quantile, level, largest, floor)
@@ -139,6 +145,7 @@ def condition(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Condition:
     r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
@@ -156,9 +163,12 @@ def condition(
         max_matvecs: Products for the largest eigenvalue.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        basis_bytes: Memory for the basis of the search for the largest eigenvalue.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
 
     References:
         Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.

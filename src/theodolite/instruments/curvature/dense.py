@@ -11,7 +11,12 @@ from torch import Tensor, nn
 from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
 from theodolite.instruments.differentiate.parts import flat
 from theodolite.instruments.differentiate.pullback import pull_back, pull_back_many
-from theodolite.instruments.model.objective import Loss, Reduction, chosen_parameters
+from theodolite.instruments.model.objective import (
+    Loss,
+    Reduction,
+    Weights,
+    chosen_parameters,
+)
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.passes.batches import Batches
@@ -63,6 +68,8 @@ def hessian(
     graph_bytes: int | None = None,
     seed: int = 0,
     randomness: Randomness = "refuse",
+    weights: Weights | None = None,
+    max_batches: int | None = None,
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -82,6 +89,8 @@ def hessian(
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
+        max_batches: Batches to take at most, from the first.
 
     Returns:
         The reading; ``status`` is EXACT, its error is the asymmetry found.
@@ -112,6 +121,8 @@ def hessian(
         graph_bytes=graph_bytes,
         seed=seed,
         randomness=randomness,
+        weights=weights,
+        max_batches=max_batches,
     )
     with operator:
         value, gradient = operator.loss_and_gradient()

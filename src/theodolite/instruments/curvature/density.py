@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Reading, Status, Stopwatch
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import (
     Method,
     Spectrum,
@@ -16,7 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -92,6 +92,7 @@ def density_of(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> SpectralDensity:
     """Return the spectral density of a symmetric operator.
 
@@ -108,11 +109,17 @@ def density_of(
     check_count("steps", steps, 2)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
-    exact = goes_dense(operator, method)
+    exact = goes_dense(operator, method, n_probes * steps)
     if exact:
         rule = rule_of(spectrum_of_operator(operator))
     else:
-        rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
+        rule = quadrature_of(
+            operator,
+            n_probes=n_probes,
+            steps=steps,
+            seed=seed,
+            basis_bytes=basis_bytes,
+        )
     reach = float(np.ptp(rule.nodes)) if rule.nodes.size else 0.0
     width = _width(width, reach, rule, min(steps, operator.shape[1]))
     points = _points(grid, rule, width)
@@ -154,6 +161,8 @@ def spectral_density(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> SpectralDensity:
     """Measure the density of all eigenvalues of the loss Hessian.
@@ -170,8 +179,12 @@ def spectral_density(
         width: Standard deviation of the kernel; what the steps resolve by default.
         level: Confidence of the bands.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 

@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -33,6 +33,9 @@ from theodolite.instruments.solvers.checks import (
     norm_mode_of,
 )
 from theodolite.instruments.solvers.sketch import Sketch, signs, sketch_of, split
+
+# Entries that are worked on in float64 at a time.
+_STRETCH = 2**12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +70,7 @@ def diagonal_of(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> Diagonal:
     """Return the diagonal of a symmetric operator.
 
@@ -80,13 +84,15 @@ def diagonal_of(
     check_count("max_matvecs", max_matvecs, 6)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
-    exact = goes_dense(operator, method)
+    exact = goes_dense(operator, method, max_matvecs)
     if exact:
         value = np.diagonal(whole_matrix(operator)[0]).copy()
         error, factor = torch.finfo(operator.dtype).eps * np.abs(value), 1.0
         status = Status.EXACT
     else:
-        value, error, factor, status = _estimate(operator, max_matvecs, level, seed)
+        value, error, factor, status = _estimate(
+            operator, max_matvecs, level, seed, basis_bytes
+        )
     return Diagonal(
         diagonal=value,
         diagonal_error=error,
@@ -112,6 +118,8 @@ def diagonal(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Diagonal:
     """Measure the diagonal of the loss Hessian.
@@ -125,21 +133,26 @@ def diagonal(
         max_matvecs: Products, all of which are spent.
         level: Confidence that ``factor`` is for.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the sketch may take; it is
+            made smaller to stay within.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 
 
 def _estimate(
-    operator: Operator, max_matvecs: int, level: float, seed: int
+    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
 ) -> tuple[np.ndarray, np.ndarray, float, Status]:
     from scipy.stats import t as student
 
     n = operator.shape[1]
-    rank, n_probes = split(max_matvecs, n)
+    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
-    sketch = sketch_of(operator, rank=rank, seed=seed)
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=True)
     mean, square = np.zeros(n), np.zeros(n)
     finite = sketch.finite
     for p in range(n_probes if finite else 0):  # Welford's update
@@ -159,7 +172,10 @@ def _estimate(
 
 def _known(sketch: Sketch) -> np.ndarray:
     r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
-    q, z = sketch.directions.double(), sketch.products.double()
-    inner = q @ z.T
-    found = 2 * (q * z).sum(0) - (q * (inner @ q)).sum(0)
-    return found.cpu().numpy()
+    assert sketch.products is not None  # as was asked for
+    q, z = sketch.directions, sketch.products
+    inner, parts = (q @ z.T).double(), []
+    for some, same in zip(q.split(_STRETCH, 1), z.split(_STRETCH, 1), strict=True):
+        a, b = some.double(), same.double()
+        parts.append((2 * (a * b).sum(0) - (a * (inner @ a)).sum(0)).cpu().numpy())
+    return np.concatenate(parts)

@@ -16,10 +16,10 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -140,7 +140,7 @@ def extremes_of(
     if stop not in get_args(Stop):
         raise unknown_name("stopping rule", stop, get_args(Stop))
     watch, before = Stopwatch(), operator.passes
-    if start is None and goes_dense(operator, method):
+    if start is None and goes_dense(operator, method, max_matvecs):
         found, sweeps = _dense(operator, k, ends), 0
     else:
         search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
@@ -195,6 +195,7 @@ def extreme_eigenvalues(
     vectors: bool = False,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> ExtremeEigenvalues:
     r"""Measure the largest and smallest eigenvalues of the loss Hessian.
@@ -214,9 +215,12 @@ def extreme_eigenvalues(
             ``sharp_errors``, which takes fewer products.
         repeated: Spend more products on copies of repeated eigenvalues.
         vectors: Whether to return eigenvectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Stopwatch
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import (
     Index,
     Method,
@@ -16,7 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -37,6 +37,7 @@ def index_of_operator(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> Index:
     r"""Return the fraction of negative eigenvalues of a symmetric operator.
 
@@ -57,10 +58,16 @@ def index_of_operator(
     check_level(level)
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
-    if goes_dense(operator, method):
+    if goes_dense(operator, method, n_probes * steps):
         return spectrum_of_operator(operator).index(rounding=rounding)
     watch, before = Stopwatch(), operator.passes
-    rule = quadrature_of(operator, n_probes=n_probes, steps=steps, seed=seed)
+    rule = quadrature_of(
+        operator,
+        n_probes=n_probes,
+        steps=steps,
+        seed=seed,
+        basis_bytes=basis_bytes,
+    )
     if rounding is None:
         rounding = rounding_of(rule, operator)
     values = dict.fromkeys(("index", "index_low", "near_zero"), float("nan"))
@@ -94,6 +101,8 @@ def index(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Index:
     r"""Measure the fraction of negative eigenvalues of the loss Hessian.
@@ -109,8 +118,12 @@ def index(
         rounding: Size below which an eigenvalue has no sign.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 

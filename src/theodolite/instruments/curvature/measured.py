@@ -2,24 +2,35 @@
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from theodolite.core import Reading
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 
+Curvature = Callable[..., ParameterOperator]
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def told(reading: R, operator: ParameterOperator) -> R:
+    """Return a reading that names its matrix, if that is not the Hessian."""
+    if isinstance(operator, Hessian) or not isinstance(reading, Reading):
+        return reading
+    return replace(reading, method=f"{operator.title}, {reading.method}")
+
+
 def measured_by(
-    solve: Callable[..., R], *, operator: Callable[..., ParameterOperator] = Hessian
+    solve: Callable[..., R], *, operator: Curvature = Hessian
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Give an instrument its body: make the operator, solve, let its graphs go.
 
     The instrument that is decorated holds the signature and the words, for people and
     for type checkers, and nothing else. Arguments that ``solve`` takes go there, all
-    others make the operator, and ``seed`` goes to both.
+    others make the operator, and ``seed`` goes to both. An instrument that takes
+    ``operator`` makes that one; a reading of any but the Hessian says so in its method.
 
     Args:
         solve: Takes an operator and keyword settings; returns the reading.
@@ -41,8 +52,9 @@ def measured_by(
             given: dict[str, Any] = dict(call.arguments)
             options = given.pop("options", {})
             chosen = {name: given.pop(name) for name in own}
-            with operator(**given, **options, seed=chosen["seed"]) as found:
-                return solve(found, **chosen)
+            make = given.pop("operator", operator)
+            with make(**given, **options, seed=chosen["seed"]) as found:
+                return told(solve(found, **chosen), found)
 
         return measure
 

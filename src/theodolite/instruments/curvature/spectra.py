@@ -20,8 +20,9 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.dense import DenseHessian, hessian
+from theodolite.instruments.curvature.measured import Curvature, told
 from theodolite.instruments.model.objective import Batch, Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
@@ -38,11 +39,18 @@ DENSE_UP_TO = 1000
 _MATRIX_BYTES = 4 * 2**30
 
 
-def goes_dense(operator: Operator, method: Method) -> bool:
-    """Whether the whole matrix is formed, by wish or by size."""
+def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
+    """Whether the whole matrix is formed: by wish, or where the budget pays for it.
+
+    Args:
+        operator: Whose matrix it is; forming it takes a product a column.
+        method: As the caller wishes.
+        budget: Products that the caller allows.
+    """
     if method not in get_args(Method):
         raise unknown_name("method", method, get_args(Method))
-    return method == "dense" or (method == "auto" and operator.shape[1] <= DENSE_UP_TO)
+    small = operator.shape[1] <= min(DENSE_UP_TO, budget)
+    return method == "dense" or (method == "auto" and small)
 
 
 def whole_matrix(operator: Operator) -> tuple[np.ndarray, float]:
@@ -220,6 +228,7 @@ def spectrum(
     norm_mode: NormMode | str,
     params: Sequence[str] | None = None,
     matrix_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Spectrum:
     r"""Measure every eigenvalue of the loss Hessian of a small module.
@@ -231,7 +240,9 @@ def spectrum(
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         matrix_bytes: Memory that the matrix and its copies may take.
-        options: Passed on to ``hessian``, such as ``micro_batch``.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to ``hessian`` or the operator, such as ``micro_batch``.
 
     Example:
         >>> import torch
@@ -244,6 +255,11 @@ def spectrum(
         >>> reading.eigenvalues, reading.condition(quantile=0.0).ratio
         (array([2. , 0.5]), 4.0)
     """
+    if operator is not Hessian:
+        given = {"loss": loss, "norm_mode": norm_mode, "params": params}
+        with operator(model, batch, **given, **options) as found:
+            _refuse_large(found.shape[1], matrix_bytes)
+            return told(spectrum_of_operator(found), found)
     return spectrum_of(
         hessian(
             model,
@@ -254,6 +270,15 @@ def spectrum(
             matrix_bytes=matrix_bytes,
             **options,
         )
+    )
+
+
+def _refuse_large(order: int, matrix_bytes: int) -> None:
+    refuse_beyond(
+        24 * order**2,
+        matrix_bytes,
+        f"the dense matrix of {order:,} parameters",
+        "choose fewer with params=…, or raise matrix_bytes",
     )
 
 

@@ -22,10 +22,10 @@ import torch
 from torch import nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import HessianOptions
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -35,7 +35,13 @@ from theodolite.instruments.solvers.checks import (
     norm_mode_of,
 )
 from theodolite.instruments.solvers.lanczos import gaussian
-from theodolite.instruments.solvers.sketch import Sketch, sketch_of, split, status_of
+from theodolite.instruments.solvers.sketch import (
+    Sketch,
+    dot,
+    sketch_of,
+    split,
+    status_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +89,7 @@ def trace_of(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
 ) -> Trace:
     """Return the trace of a symmetric operator.
 
@@ -95,12 +102,16 @@ def trace_of(
     check_count("max_matvecs", max_matvecs, 6)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
-    exact = goes_dense(operator, method)
+    exact = goes_dense(operator, method, max_matvecs)
     if exact:
         value, error, half, status = _dense(operator)
     else:
-        value, error, half, status = _estimate(operator, max_matvecs, level, seed)
+        value, error, half, status = _estimate(
+            operator, max_matvecs, level, seed, basis_bytes
+        )
     n = operator.shape[1]
+    sketched = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)[0] > 0
+    estimator = "Hutch++" if sketched else "Hutchinson"
     return Trace(
         trace=value,
         trace_error=error,
@@ -113,7 +124,7 @@ def trace_of(
         norm_mode=norm_mode_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
-        method="dense" if exact else "Hutch++",
+        method="dense" if exact else estimator,
     )
 
 
@@ -129,6 +140,8 @@ def trace(
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Trace:
     """Measure the trace of the loss Hessian.
@@ -142,8 +155,13 @@ def trace(
         max_matvecs: Products, all of which are spent.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters.
-        options: Passed on to ``Hessian``, such as ``micro_batch``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the sketch may take; it is
+            made smaller to stay within.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 
@@ -156,15 +174,15 @@ def _dense(operator: Operator) -> tuple[float, float, float, Status]:
 
 
 def _estimate(
-    operator: Operator, max_matvecs: int, level: float, seed: int
+    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
 ) -> tuple[float, float, float, Status]:
     from scipy.stats import t as student
 
-    rank, n_probes = split(max_matvecs, operator.shape[1])
-    sketch = sketch_of(operator, rank=rank, seed=seed)
+    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=False)
     if not sketch.finite:
         return np.nan, np.inf, np.inf, Status.NONFINITE
-    known = float((sketch.directions.double() * sketch.products.double()).sum())
+    known = float(sketch.forms.sum())
     forms, squares = _probe(operator, sketch, n_probes, seed)
     if not np.isfinite(forms).all():
         return np.nan, np.inf, np.inf, Status.NONFINITE
@@ -188,9 +206,8 @@ def _probe(
     forms, squares = np.empty(n_probes), np.empty(n_probes)
     for p in range(n_probes):
         probe = sketch.rest(gaussian(operator, stream(seed, "trace", p)))
-        product = sketch.rest(operator.matvec(probe).detach()).double()
-        probe = probe.double()
-        norm = float(probe @ probe)
-        forms[p] = left * float(probe @ product) / norm
-        squares[p] = left * float(product @ product) / norm
+        product = sketch.rest(operator.matvec(probe).detach())
+        norm = dot(probe, probe)
+        forms[p] = left * dot(probe, product) / norm
+        squares[p] = left * dot(product, product) / norm
     return forms, squares

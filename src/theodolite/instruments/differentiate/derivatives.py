@@ -21,19 +21,24 @@ class Curve:
     Args:
         value: The scalar.
         variables: Leaves to differentiate by.
+        constant: Whether it may be that it depends on none of them.
     """
 
-    def __init__(self, value: Tensor, variables: Sequence[Tensor]) -> None:
+    def __init__(
+        self, value: Tensor, variables: Sequence[Tensor], *, constant: bool = False
+    ) -> None:
+        self._variables, self.value = list(variables), value.detach()
+        if not value.requires_grad and constant:
+            self._graph: Sequence[Tensor | None] = [None] * len(self._variables)
+            return
         if not value.requires_grad:
             raise MeasurementError(
                 "the loss does not depend on the parameters chosen: choose others, or "
                 "look for detach() and no_grad() in the model"
             )
-        self._variables = list(variables)
         self._graph = torch.autograd.grad(
             value, self._variables, create_graph=True, allow_unused=True
         )
-        self.value = value.detach()
 
     @property
     def graph(self) -> Sequence[Tensor | None]:
@@ -62,8 +67,10 @@ class Curve:
 class Map:
     """A tensor whose graph is kept, for products with its Jacobian both ways."""
 
-    def __init__(self, outputs: Tensor, variables: Sequence[Tensor]) -> None:
-        if not outputs.requires_grad:
+    def __init__(
+        self, outputs: Tensor, variables: Sequence[Tensor], *, constant: bool = False
+    ) -> None:
+        if not outputs.requires_grad and not constant:
             raise MeasurementError(
                 "the outputs do not depend on the parameters chosen: choose others, or "
                 "look for detach() and no_grad() in the model"
@@ -75,6 +82,8 @@ class Map:
 
     def prepare(self) -> "Map":
         """Build the graph that pushes forward needs, which is kept too."""
+        if self._pulled is None and not self.graph.requires_grad:
+            self._pulled = [None] * len(self._variables)
         if self._pulled is None:
             self._pulled = torch.autograd.grad(
                 self.graph,

@@ -6,8 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
+
+from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
+from theodolite.instruments.differentiate.recomputing import without_recomputing
 
 
 @contextmanager
@@ -18,6 +22,9 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes its plain backend, the only one with a second derivative.
     If the model has recurrent layers, cuDNN is left out, which has none for them.
+    Embeddings have dense gradients, and bags of them second ones. Nothing is
+    recomputed: activation checkpointing runs outside of what is replaced here, and its
+    reentrant form has no second derivative.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -25,6 +32,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         stack.enter_context(_Replace())
+        stack.enter_context(without_recomputing)
         if recurrent:
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         yield
@@ -48,6 +56,10 @@ class _Replace(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
             return _weight_norm(*args, **kwargs)
+        if func is functional.embedding:
+            return embedding(*args, **kwargs)
+        if func is functional.embedding_bag:
+            return embedding_bag(*args, **kwargs)
         return func(*args, **kwargs)
 
 

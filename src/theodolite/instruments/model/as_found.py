@@ -4,9 +4,14 @@ The careful manner copies all values and compares them on the way out; it holds
 whatever runs inside, and is what :func:`preserve` offers. A product of an operator is
 too frequent for that: the light manner keeps references only, and lends the model
 copies of its buffers to write to, so that the originals are never touched.
+
+Both bring back what modules keep in their ``__dict__``, flags and counters and lists
+too: a library that installs hooks once, and notes so, must find both or neither. And
+both hold for every module that a loss reaches, such as a teacher in a closure.
 """
 
 import sys
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -18,22 +23,13 @@ from theodolite.instruments.differentiate.twice import (
     differentiable_twice,
     differentiating,
 )
-from theodolite.instruments.model.randomness import random_state, restore_random_state
-
-_CONTENTS = ("_parameters", "_buffers", "_modules")
-_HOOKS = (
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+from theodolite.instruments.model.randomness import (
+    generator_state,
+    random_state,
+    restore_generator,
+    restore_random_state,
 )
+from theodolite.instruments.model.reach import Container, Reach
 
 
 @contextmanager
@@ -42,8 +38,9 @@ def preserve(model: nn.Module) -> Iterator[nn.Module]:
 
     Parameters and buffers come back bit for bit and as the same tensors; gradients,
     ``requires_grad``, submodules, train and eval modes, hooks and the random states of
-    torch (CPU and CUDA), NumPy and Python as they were. Plain attributes that a
-    module's own code sets on itself are its own affair.
+    torch (CPU and CUDA), NumPy and Python as they were; so do plain attributes that a
+    module's own code sets on itself, with the lists, dicts, arrays and generators that
+    they hold.
 
     Example:
         >>> layer = nn.BatchNorm1d(2)
@@ -61,7 +58,11 @@ def preserve(model: nn.Module) -> Iterator[nn.Module]:
 
 @contextmanager
 def opened(
-    model: nn.Module, *, careful: bool, leaves: Iterable[Tensor] | None = None
+    model: nn.Module,
+    *,
+    careful: bool,
+    leaves: Iterable[Tensor] | None = None,
+    reach: Reach | None = None,
 ) -> Iterator["AsFound"]:
     """Open a model for passes that are differentiated twice; as found on the way out.
 
@@ -72,8 +73,9 @@ def opened(
         careful: Copy all values, for a model that may write to any of them.
         leaves: Parameters to differentiate by; all others then count as constants, so
             that graphs hold nothing for them. By default each keeps its own flag.
+        reach: What the model and all callables that run inside lead to.
     """
-    found = AsFound(model, careful=careful)
+    found = AsFound(model, careful=careful, reach=reach)
     with ExitStack() as stack:
         stack.callback(found.restore)
         if leaves is not None:
@@ -91,70 +93,65 @@ class AsFound:
     Args:
         model: The model.
         careful: Copy values too, rather than which tensors there are alone.
+        reach: What is kept, if it is more than the model.
     """
 
-    def __init__(self, model: nn.Module, *, careful: bool) -> None:
-        self._modules = [_ModuleState(module, careful) for module in model.modules()]
-        self._parameters = [_ParameterState(p, careful) for p in model.parameters()]
+    def __init__(
+        self, model: nn.Module, *, careful: bool, reach: Reach | None = None
+    ) -> None:
+        reach = reach or Reach([model])
+        self._own = {id(parameter) for parameter in model.parameters()}
+        self._buffers = [(m, dict(m._buffers)) for m in reach.modules if m._buffers]
+        self._containers = [(kept, _entries(kept)) for kept in reach.containers]
+        self._parameters = [_ParameterState(p, careful) for p in _parameters(reach)]
+        self._values = [(t, _copy(t)) for t in _plain_tensors(reach)] if careful else []
+        self._arrays = [(a, a.copy()) for a in reach.arrays] if careful else []
+        self._generators = [(g, generator_state(g)) for g in reach.generators]
         self._randomness = random_state()
 
     def lend_buffers(self) -> None:
-        """Give the model fresh copies of its buffers, with the values as found.
+        """Give the modules fresh copies of their buffers, with the values as found.
 
         Graphs hold the copies, and stay valid when the originals come back.
         """
-        for state in self._modules:
-            state.lend_buffers()
+        for module, buffers in self._buffers:
+            for name, buffer in buffers.items():
+                if buffer is not None:
+                    module._buffers[name] = buffer.detach().clone()
 
     def differentiate_by(self, leaves: Iterable[Tensor]) -> None:
-        """Have these parameters alone require a gradient, and no hooks touch it."""
+        """Have these of the model alone require a gradient, and no hooks touch it."""
         chosen = {id(leaf) for leaf in leaves}
         for state in self._parameters:
-            state.set_leaf(id(state.parameter) in chosen)
+            if id(state.parameter) in self._own:
+                state.set_leaf(id(state.parameter) in chosen)
 
     def restore(self) -> None:
         """Bring everything back."""
-        for state in self._modules:
-            state.restore()
+        for container, saved in self._containers:
+            _refill(container, saved)
         for state in self._parameters:
             state.restore()
+        for tensor, value in self._values:
+            _put_back(tensor, value)
+        for array, copy in self._arrays:
+            array[...] = copy
+        for generator, state in self._generators:
+            restore_generator(generator, state)
         restore_random_state(self._randomness)
 
 
-class _ModuleState:
-    """Mode, parameters, buffers, children and hooks of one module."""
+def _parameters(reach: Reach) -> list[nn.Parameter]:
+    found = (p for module in reach.modules for p in module.parameters(recurse=False))
+    return list({id(parameter): parameter for parameter in found}.values())
 
-    def __init__(self, module: nn.Module, careful: bool) -> None:
-        self._module = module
-        self._training = module.training
-        self._full_hook = vars(module).get("_is_full_backward_hook")
-        self._buffers = dict(module._buffers)
-        self._values = [
-            (buffer, _copy(buffer))
-            for buffer in self._buffers.values()
-            if careful and buffer is not None
-        ]
-        names = (*_CONTENTS, *(name for name in _HOOKS if name in vars(module)))
-        self._mappings = [
-            (name, mapping := getattr(module, name), dict(mapping)) for name in names
-        ]
 
-    def lend_buffers(self) -> None:
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._module._buffers[name] = buffer.detach().clone()
-
-    def restore(self) -> None:
-        module = self._module
-        module.training = self._training
-        if "_is_full_backward_hook" in vars(module):
-            module._is_full_backward_hook = self._full_hook
-        for name, mapping, saved in self._mappings:
-            if vars(module).get(name, mapping) is not mapping:
-                vars(module)[name] = mapping
-            _refill(mapping, saved)
-        for buffer, value in self._values:
-            _put_back(buffer, value)
+def _plain_tensors(reach: Reach) -> list[Tensor]:
+    """List buffers, and tensors that modules keep without registering them."""
+    known = {id(parameter) for parameter in _parameters(reach)}
+    buffers = (b for module in reach.modules for b in module.buffers(recurse=False))
+    found = {id(t): t for t in (*buffers, *reach.tensors) if id(t) not in known}
+    return list(found.values())
 
 
 class _ParameterState:
@@ -219,10 +216,31 @@ def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
         return bool(equal.all())
 
 
-def _refill(mapping: Any, saved: dict[Any, Any]) -> None:
-    """Write a mapping's entries only where they or their order changed."""
-    if list(mapping.keys()) != list(saved) or any(
-        mapping[key] is not value for key, value in saved.items()
-    ):
-        mapping.clear()
-        mapping.update(saved)
+def _entries(container: Container) -> Any:
+    return dict(container) if isinstance(container, dict) else list(container)
+
+
+def _refill(container: Any, saved: Any) -> None:
+    """Write a container's entries only where they or their order changed.
+
+    By the methods of its built-in base, since a subclass may forbid its own.
+    """
+    if _same_entries(container, saved):
+        return
+    bases = (OrderedDict, dict, list, set, deque)
+    base: Any = next(kind for kind in bases if isinstance(container, kind))
+    base.clear(container)
+    add: Any = base.extend if base in (list, deque) else base.update
+    add(container, saved)
+
+
+def _same_entries(container: Any, saved: Any) -> bool:
+    if not container and not saved:
+        return True
+    if isinstance(container, dict):
+        return list(container) == list(saved) and all(
+            container[key] is value for key, value in saved.items()
+        )
+    return len(container) == len(saved) and all(
+        now is then for now, then in zip(container, saved, strict=True)
+    )

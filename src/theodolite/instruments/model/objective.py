@@ -12,6 +12,7 @@ Batch = Any
 Loss = nn.Module | Callable[[nn.Module, Batch], Tensor]
 Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
+Weights = Callable[[Batch], Any]
 
 
 class HalfSquareLoss(nn.Module):
@@ -40,16 +41,16 @@ def run_model(model: nn.Module, batch: Batch) -> Any:
 
 
 def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
-    """Return the loss as a scalar tensor, or say why it is none."""
+    """Return the loss as a scalar tensor, be it finite or not."""
     if isinstance(loss, nn.Module):
         inputs, targets = pair_of(batch)
         value = loss(call_model(model, inputs), targets)
     else:
         value = loss(model, batch)
-    return checked_value(value)
+    return scalar_value(value)
 
 
-def checked_value(value: Any) -> Tensor:
+def scalar_value(value: Any) -> Tensor:
     """Return a loss as a scalar tensor, or say why it is none."""
     if not isinstance(value, Tensor) or value.numel() != 1:
         came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
@@ -57,12 +58,18 @@ def checked_value(value: Any) -> Tensor:
             f"the loss returned {came}, wanted one number: reduce it, "
             "for instance by its mean"
         )
+    return value.reshape(())
+
+
+def checked_value(value: Any) -> Tensor:
+    """Return a loss as a finite scalar, or say why it is none."""
+    value = scalar_value(value)
     if not torch.isfinite(value).all():
         raise MeasurementError(
             f"the loss is {value.item()}: check the batch and the weights for NaN and "
             "infinity, and the dtype for overflow"
         )
-    return value.reshape(())
+    return value
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
@@ -104,12 +111,17 @@ def reduction_of(loss: Loss, stated: Reduction | None) -> Reduction:
     return own or stated or "mean"
 
 
-def mass_of(loss: Loss, batch: Batch, samples: int) -> float:
+def mass_of(
+    loss: Loss, batch: Batch, samples: int, weights: Weights | None = None
+) -> float:
     """Return what the mean of a batch was divided by, up to a constant factor.
 
     That is the number of samples, but for classes with weights or an index to ignore,
-    where torch divides by the weights of the samples that count.
+    where torch divides by the weights of the samples that count; or what ``weights``
+    says.
     """
+    if weights is not None:
+        return _total(weights(batch))
     if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
         return float(samples)
     targets = pair_of(batch)[1]
@@ -119,6 +131,30 @@ def mass_of(loss: Loss, batch: Batch, samples: int) -> float:
     if loss.weight is None:
         return float(counted.numel())
     return float(loss.weight[counted].sum())
+
+
+def check_weights(weights: Weights | None, reduction: Reduction) -> None:
+    """Refuse weights of a loss that divides by nothing."""
+    if weights is not None and reduction != "mean":
+        raise MeasurementError(
+            "weights= say what a mean divides by, and the reduction is 'sum': leave "
+            "them out"
+        )
+
+
+def _total(given: Any) -> float:
+    """Add up weights of samples, or take their sum as it comes."""
+    try:
+        found = float(torch.as_tensor(given).detach().double().sum())
+    except (TypeError, ValueError, RuntimeError):
+        found = float("nan")
+    if not 0 <= found < float("inf"):
+        raise MeasurementError(
+            f"weights(batch) gave {type(given).__name__} of sum {found}, wanted are "
+            "numbers from 0 up, one or one a sample: count for instance the targets "
+            "that are not ignored"
+        )
+    return found
 
 
 def chosen_parameters(

@@ -52,6 +52,27 @@ def restore_random_state(state: dict[str, Any]) -> None:
     random.setstate(state["python"])
 
 
+def generator_state(generator: Any) -> Any:
+    """Return the state of one generator of torch, NumPy or Python."""
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, np.random.Generator):
+        return generator.bit_generator.state
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state()
+    return generator.getstate()
+
+
+def restore_generator(generator: Any, state: Any) -> None:
+    """Put back what :func:`generator_state` returned."""
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    else:
+        generator.set_state(state)
+
+
 @contextmanager
 def preserve_randomness() -> Iterator[None]:
     """Put the random states of torch, NumPy and Python back on the way out."""

@@ -93,12 +93,24 @@ def own_statistics(call: NormCall) -> Tensor:
 
 def batch_statistics(call: NormCall) -> Tensor:
     """Normalise a batch by its own statistics; refuse one value a channel."""
+    _refuse_one_value(call)
+    return call.by_own()
+
+
+def plain_statistics(call: NormCall) -> Tensor:
+    """Do the same by torch's own operator, of which backward passes can be batched."""
+    _refuse_one_value(call)
+    return torch.batch_norm(
+        call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
+    )
+
+
+def _refuse_one_value(call: NormCall) -> None:
     if call.x.numel() == call.x.shape[1]:
         raise MeasurementError(
             f"batch norm got an input of shape {tuple(call.x.shape)}, one value a "
             "channel, which has no statistics: pass more samples a batch"
         )
-    return call.by_own()
 
 
 def _arguments(

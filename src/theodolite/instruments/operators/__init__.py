@@ -2,8 +2,9 @@
 
 - ``operator``: :class:`Operator`, the base of all.
 - ``parameter_operator``: the base of those that act on a model's parameters, which
-  are ``loss_hessian``, ``gauss_newton`` and ``jacobian``.
-- ``output_map``: outputs as a function of the parameters, for the last two.
+  are ``loss_hessian``, ``gauss_newton``, ``fisher`` and ``jacobian``.
+- ``output_map``: outputs as a function of the parameters, for the last three.
+- ``through_outputs``: the base of those that act on outputs between two Jacobians.
 - ``tangent``: the tangent kernel as an operator.
 - ``block_jacobian``, ``span``: Jacobians between two places of a model.
 

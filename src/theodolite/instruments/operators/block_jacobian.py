@@ -15,6 +15,11 @@ from theodolite.instruments.differentiate.pullback import (
 from theodolite.instruments.differentiate.twice import differentiating
 from theodolite.instruments.model.as_found import opened
 from theodolite.instruments.model.objective import Batch, Outputs, run_model
+from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    plain_statistics,
+)
 from theodolite.instruments.norms.normalisation import apply_norm_mode
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
@@ -83,10 +88,11 @@ class BlockJacobian(Operator):
         frozen = through and norms and not coupled
         mode = NormMode.FROZEN if frozen else self.norm_mode
         run = outputs or run_model
-        with opened(model, careful=True) as before:
+        with opened(model, careful=True, reach=Reach([model, run])) as before:
             before.lend_buffers()
-            apply_norm_mode(model, mode, lambda: run(model, batch))
-            found = linearise(model, block, lambda: run(model, batch))
+            with BatchNormCalls(plain_statistics):
+                apply_norm_mode(model, mode, lambda: run(model, batch))
+                found = linearise(model, block, lambda: run(model, batch))
         self._inputs, self._outputs = found.inputs, found.outputs
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None

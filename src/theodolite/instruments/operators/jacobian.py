@@ -30,6 +30,7 @@ class Jacobian(ParameterOperator):
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        max_batches: Batches to take at most, from the first.
 
     Example:
         >>> import torch
@@ -52,6 +53,7 @@ class Jacobian(ParameterOperator):
         graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
+        max_batches: int | None = None,
     ) -> None:
         pick = outputs or outputs_of
         given = set_up(
@@ -67,6 +69,7 @@ class Jacobian(ParameterOperator):
             graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
+            max_batches=max_batches,
         )
         maps: GraphCache[Map] = GraphCache(retain=given.retain)
         super().__init__(given, maps)

@@ -13,6 +13,9 @@ from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
 from theodolite.instruments.model.objective import (
     Loss,
     Reduction,
+    Weights,
+    check_weights,
+    checked_value,
     evaluate,
     mass_of,
     reduction_of,
@@ -32,6 +35,8 @@ class HessianOptions(TypedDict, total=False):
     micro_batch: int | None
     graph_bytes: int | None
     randomness: Randomness
+    weights: Weights | None
+    max_batches: int | None
 
 
 class Hessian(ParameterOperator):
@@ -55,6 +60,9 @@ class Hessian(ParameterOperator):
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
+            by, as one number or one a sample, such as how many targets count.
+        max_batches: Batches to take at most, from the first.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -82,8 +90,11 @@ class Hessian(ParameterOperator):
         graph_bytes: int | None = None,
         seed: int = 0,
         randomness: Randomness = "refuse",
+        weights: Weights | None = None,
+        max_batches: int | None = None,
     ) -> None:
         self.reduction = reduction_of(loss, reduction)
+        check_weights(weights, self.reduction)
         given = set_up(
             model,
             batches,
@@ -91,7 +102,7 @@ class Hessian(ParameterOperator):
             build=Curve,
             norm_mode=norm_mode,
             params=params,
-            mass=(lambda batch, samples: mass_of(loss, batch, samples))
+            mass=(lambda batch, samples: mass_of(loss, batch, samples, weights))
             if self.reduction == "mean"
             else None,
             scalar=True,
@@ -99,6 +110,8 @@ class Hessian(ParameterOperator):
             graph_bytes=graph_bytes,
             seed=seed,
             randomness=randomness,
+            max_batches=max_batches,
+            check=checked_value,
         )
         self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
         super().__init__(given, self._curves)
@@ -161,7 +174,9 @@ class Hessian(ParameterOperator):
     def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         if group.statistics is None:
             value = chunk.weight * self._prepared.run(chunk)
-            return Curve(value, self._prepared.leaves), value.detach()
+            idle = not value.requires_grad and self._prepared.depends(chunk)
+            curve = Curve(value, self._prepared.leaves, constant=idle)
+            return curve, value.detach()
         variables = group.statistics.variables()
         return self._given_moments(group, chunk, variables)[:2]
 

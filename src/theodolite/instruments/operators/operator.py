@@ -47,7 +47,7 @@ class Operator(ABC):
         """Multiply a vector (n,) or a block of columns (n, k); NumPy in, NumPy out."""
         if isinstance(other, np.ndarray):
             given = torch.as_tensor(other, dtype=self.dtype, device=self.device)
-            return (self @ given).cpu().numpy()
+            return _to_numpy(self @ given)
         if other.ndim not in (1, 2) or other.shape[0] != self.shape[1]:
             raise MeasurementError(
                 f"a block of shape {tuple(other.shape)} cannot follow an operator of "
@@ -92,8 +92,21 @@ class Operator(ABC):
             shape=self.shape,
             matvec=lambda v: self @ np.asarray(v).reshape(-1),
             rmatvec=lambda v: self.T @ np.asarray(v).reshape(-1),
-            dtype=np.dtype(str(self.dtype).removeprefix("torch.")),
+            dtype=_to_numpy(torch.empty(0, dtype=self.dtype)).dtype,
         )
+
+
+def _to_numpy(tensor: Tensor) -> np.ndarray:
+    """Return an array; in float32 where NumPy lacks the type."""
+    given = tensor.detach().cpu()
+    return (given.float() if given.dtype is torch.bfloat16 else given).numpy()
+
+
+def _multiplied(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Multiply; in float32 where processors may lack products of the type."""
+    if matrix.dtype is torch.bfloat16 and matrix.device.type == "cpu":
+        return (matrix.float() @ vector.float()).to(matrix.dtype)
+    return matrix @ vector
 
 
 class Transposed(Operator):
@@ -140,9 +153,9 @@ class MatrixOperator(Operator):
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
-        return self._matrix @ vector
+        return _multiplied(self._matrix, vector)
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector into the transpose."""
         self.passes += 1
-        return self._matrix.T @ vector
+        return _multiplied(self._matrix.T, vector)

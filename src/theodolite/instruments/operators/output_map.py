@@ -75,7 +75,9 @@ class OutputMap:
 
     def _built(self, group: Group, chunk: Chunk) -> Map:
         if group.statistics is None:
-            return Map(self._prepared.run(chunk), self._prepared.leaves)
+            outputs = self._prepared.run(chunk)
+            idle = not outputs.requires_grad and self._prepared.depends(chunk)
+            return Map(outputs, self._prepared.leaves, constant=idle)
         variables = group.statistics.variables()
         outputs, _ = group.statistics.forward(chunk, variables)
         return Map(outputs, [*self._prepared.leaves, *variables])

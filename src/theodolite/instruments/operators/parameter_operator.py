@@ -30,7 +30,10 @@ class ParameterOperator(Operator):
         seed: Seed of whatever the model draws.
         forecast_bytes: Memory that the largest pass was forecast to take at its peak,
             None where that could not be told.
+        title: Name of the matrix, for methods of readings.
     """
+
+    title = "Hessian"
 
     def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
         self._prepared, self._kept = given.prepared, cache

@@ -1,6 +1,7 @@
 """Passes of a model over all of its data, set up once and made again and again.
 
-- ``batches``: whatever holds data, read into batches; cut, joined, counted.
+- ``batches``: one batch of any make: its tensors and samples, cut and joined.
+- ``streams``: whatever holds data, read into batches, or again as they are needed.
 - ``grouping``: the chunks that passes take, so that a partition means what it says.
 - ``forecast``: how much memory a graph will take, before it is built.
 - ``prepared_model``: model, data and norm mode together, opened for passes.

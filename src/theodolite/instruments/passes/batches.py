@@ -1,55 +1,15 @@
-"""What may be given as data, read once and the same ever after."""
+"""Batches of any make: their tensors, their samples, cut and joined."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
 
 from theodolite.core import MeasurementError
 from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.randomness import preserve_randomness
 
 Batches = Any
-
-
-def read_batches(batches: Batches) -> tuple[Batch, ...]:
-    """Return the batches as a tuple that stays the same.
-
-    One batch is a tensor, a tuple such as (inputs, targets), a list of tensors, a
-    mapping, or anything that cannot be iterated. Several are any other list, a
-    DataLoader, or an iterable that can be iterated again; they are read once, so a
-    loader that shuffles gives one partition and the random state is left alone.
-
-    Example:
-        >>> x, y = torch.zeros(4, 2), torch.zeros(4)
-        >>> len(read_batches((x, y))), len(read_batches([(x, y), (x, y)]))
-        (1, 2)
-    """
-    if _is_one(batches):
-        return (batches,)
-    if isinstance(batches, Dataset) and not isinstance(batches, Iterable):
-        raise MeasurementError(
-            f"a {type(batches).__name__} holds samples, wanted are batches: wrap it in "
-            "a DataLoader with a batch_size"
-        )
-    if isinstance(batches, Iterator):
-        raise MeasurementError(
-            f"a {type(batches).__name__} can be read only once, and products read the "
-            "data again: pass list(…) of it, or the loader itself"
-        )
-    if isinstance(batches, DataLoader) and batches.batch_size is None:
-        if batches.batch_sampler is None:
-            raise MeasurementError(
-                "the DataLoader has batch_size=None, so it yields samples: give it a "
-                "batch_size"
-            )
-    with preserve_randomness():
-        found = tuple(batches)
-    if not found:
-        raise MeasurementError("no batches came: pass at least one")
-    return found
 
 
 def tensors_in(batch: Batch) -> list[Tensor]:
@@ -72,10 +32,7 @@ def samples_in(batch: Batch) -> int | None:
 
 def split_batch(batch: Batch, size: int) -> list[Batch]:
     """Cut a batch along its samples into pieces of at most ``size``."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise MeasurementError(
-            f"micro_batch is {size!r}: pass a whole number of samples from 1 up"
-        )
+    check_micro_batch(size)
     total = samples_in(batch)
     if total is None:
         raise MeasurementError(
@@ -87,6 +44,14 @@ def split_batch(batch: Batch, size: int) -> list[Batch]:
         slice_batch(batch, start, min(start + size, total))
         for start in range(0, total, size)
     ]
+
+
+def check_micro_batch(size: int) -> None:
+    """Refuse what is no number of samples."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise MeasurementError(
+            f"micro_batch is {size!r}: pass a whole number of samples from 1 up"
+        )
 
 
 def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
@@ -117,7 +82,7 @@ def join_batches(batches: Sequence[Batch]) -> Batch | None:
     return _map_tensors(batches[0], lambda _: next(joined))
 
 
-def check_devices(batches: Sequence[Batch], device: torch.device) -> None:
+def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
     """Refuse data that lies elsewhere than the model."""
     for batch in batches:
         for tensor in tensors_in(batch):
@@ -126,16 +91,6 @@ def check_devices(batches: Sequence[Batch], device: torch.device) -> None:
                     f"the model is on {device} and a batch on {tensor.device}: move "
                     "the batch with .to(…)"
                 )
-
-
-def _is_one(batches: Batches) -> bool:
-    if isinstance(batches, list):
-        # A list of tensors is what the default collation of a DataLoader makes of a
-        # pair, so it is one batch.
-        return bool(batches) and all(isinstance(part, Tensor) for part in batches)
-    if isinstance(batches, Tensor | tuple | Mapping | str):
-        return True
-    return not isinstance(batches, Iterable | Dataset)
 
 
 def _map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -19,6 +19,7 @@ from theodolite.instruments.passes.batches import (
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.prepared_model import PreparedModel
+from theodolite.instruments.passes.streams import partition_of
 
 Build = Callable[[Tensor, Sequence[Tensor]], object]
 
@@ -39,11 +40,10 @@ class GraphMemory:
 
     def joined(self) -> object | None:
         """Return all data as one batch, if it can be joined and its graph fits."""
-        wanted = self.predict(
-            sum(samples_in(item) or 0 for item in self.prepared.items)
-        )
+        counts = partition_of(self.prepared.items)
+        wanted = self.predict(sum(count or 0 for count in counts))
         fits = wanted is not None and wanted <= self.allowed
-        return join_batches(self.prepared.items) if fits else None
+        return join_batches(list(self.prepared.items)) if fits else None
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
         """Return whether the graphs of all chunks fit, and the bytes of the largest.
@@ -51,7 +51,7 @@ class GraphMemory:
         Raises:
             MeasurementError: If the largest alone does not fit.
         """
-        sizes = [samples_in(chunk.batch) or 0 for g in groups for chunk in g.chunks]
+        sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
         largest = self.predict(max(sizes))
         if largest is None:
             return True, None
@@ -69,10 +69,10 @@ class GraphMemory:
         if not samples or not samples_in(batch):
             return None
         known = [*self.prepared.model.parameters(), *self.prepared.model.buffers()]
-        known += [tensor for item in self.prepared.items for tensor in tensors_in(item)]
+        known += tensors_in(batch)
 
         def measure(count: int) -> int:
-            chunk = Chunk(batch=slice_batch(batch, 0, count))
+            chunk = Chunk(data=slice_batch(batch, 0, count))
             return forecast.graph_bytes(lambda: self._grow(chunk), known)
 
         try:
@@ -84,5 +84,5 @@ class GraphMemory:
 
     def _grow(self, chunk: Chunk) -> object:
         with BatchNormCalls(own_statistics):
-            value = self.prepared.run(chunk)
+            value = self.prepared.run(chunk, check=False)
         return self.build(value, self.prepared.leaves)

@@ -1,7 +1,7 @@
 """Cut, join and weigh the data so that its partition means what the norm mode says."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,10 +15,12 @@ from theodolite.instruments.norms.full_statistics import (
     moments_of,
 )
 from theodolite.instruments.passes.batches import (
+    check_micro_batch,
     samples_in,
     slice_batch,
     split_batch,
 )
+from theodolite.instruments.passes.streams import Piece, StreamedBatches
 
 Mass = Callable[[Batch, int], float]
 
@@ -28,14 +30,29 @@ class Chunk:
     """What one pass of the model takes.
 
     Attributes:
-        batch: The data.
+        data: The data, or where in a stream it is.
         weight: Factor on its loss in the loss of all the data.
         seed: Seed of its random numbers.
     """
 
-    batch: Batch
+    data: Batch | Piece
     weight: float = 1.0
     seed: int = 0
+
+    @property
+    def batch(self) -> Batch:
+        """The data, loaded where it is not in memory."""
+        return self.data.load() if isinstance(self.data, Piece) else self.data
+
+    @property
+    def samples(self) -> int | None:
+        """Samples of the data."""
+        kept = isinstance(self.data, Piece)
+        return self.data.samples if kept else samples_in(self.data)
+
+    def held(self) -> "Chunk":
+        """Return the same with its data in memory."""
+        return replace(self, data=self.batch)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -72,10 +89,7 @@ def group_batches(
         seed: Root of the chunks' seeds.
         joined: Returns all data as one batch, or None if that cannot be.
     """
-    parts = [
-        [item] if micro_batch is None else split_batch(item, micro_batch)
-        for item in items
-    ]
+    parts = _pieces(items, micro_batch)
     every = [(place, piece) for place, part in enumerate(parts) for piece in part]
     if norms and mode is NormMode.FULL:
         whole = joined() if len(every) > 1 and micro_batch is None else None
@@ -84,24 +98,55 @@ def group_batches(
         sets = [[(place, piece) for piece in part] for place, part in enumerate(parts)]
     else:
         sets = [[entry] for entry in every]
-    total = None
-    if mass is not None and sum(map(len, sets)) > 1:
-        total = sum(mass_of(batch, mass) for part in sets for _, batch in part)
-        if not total > 0:
-            raise MeasurementError("no sample counts in the loss: check the targets")
-    return [
-        Group(
-            chunks=tuple(
-                Chunk(
-                    batch=batch,
-                    weight=mass_of(batch, mass) / total if mass and total else 1.0,
-                    seed=derive(seed, "batch", place),
-                )
-                for place, batch in part
-            )
-        )
+    chunks = [
+        [Chunk(data=data, seed=derive(seed, "batch", place)) for place, data in part]
         for part in sets
     ]
+    if mass is not None and sum(map(len, sets)) > 1:
+        chunks = _weighed(chunks, mass)
+    # A group in which nothing counts is left out: its loss is 0, or 0/0.
+    return [Group(chunks=tuple(p)) for p in chunks if any(c.weight for c in p)]
+
+
+def _pieces(
+    items: Sequence[Batch], micro_batch: int | None
+) -> list[list[Batch | Piece]]:
+    """Cut every batch; of a stream, say where the pieces are."""
+    if not isinstance(items, StreamedBatches):
+        return [
+            [item] if micro_batch is None else split_batch(item, micro_batch)
+            for item in items
+        ]
+    if micro_batch is None:
+        return [[Piece(items, place)] for place in range(len(items))]
+    check_micro_batch(micro_batch)
+    found: list[list[Batch | Piece]] = []
+    for place, samples in enumerate(items.samples):
+        if samples is None:
+            split_batch(items[place], micro_batch)  # which says why it cannot be cut
+        starts = range(0, samples or 0, micro_batch)
+        spans = [(start, min(start + micro_batch, samples or 0)) for start in starts]
+        found.append([Piece(items, place, span) for span in spans])
+    return found
+
+
+def _weighed(sets: list[list[Chunk]], mass: Mass) -> list[list[Chunk]]:
+    """Give each chunk its share in the mean of all."""
+    masses = [[mass_of(chunk.batch, mass) for chunk in part] for part in sets]
+    total = sum(map(sum, masses))
+    if not total > 0:
+        raise no_sample_counts()
+    return [
+        [replace(chunk, weight=m / total) for chunk, m in zip(*pair, strict=True)]
+        for pair in zip(sets, masses, strict=True)
+    ]
+
+
+def no_sample_counts() -> MeasurementError:
+    """Say that there is nothing to take a mean of."""
+    return MeasurementError(
+        "no sample counts in the loss: check the targets for some that are not ignored"
+    )
 
 
 def mass_of(batch: Batch, mass: Mass) -> float:
@@ -150,11 +195,11 @@ def check_separable(
 
     with torch.no_grad():
         with BatchNormCalls(record):
-            whole = run(Chunk(batch=few))
+            whole = run(Chunk(data=few))
         found = []
         for part in parts:
             with BatchNormCalls(repeat):
-                found.append(run(Chunk(batch=part)))
+                found.append(run(Chunk(data=part)))
     if not scalar:
         both = torch.cat([part.reshape(-1) for part in found])
     elif masses:

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.model.as_found import AsFound, opened, preserve
+from theodolite.instruments.model.as_found import AsFound, opened
 from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import Batch, chosen_parameters
 from theodolite.instruments.model.randomness import reseed
+from theodolite.instruments.model.reach import Reach
 from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
@@ -29,10 +31,10 @@ from theodolite.instruments.norms.normalisation import (
 from theodolite.instruments.passes.batches import (
     Batches,
     check_devices,
-    read_batches,
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 
 T = TypeVar("T")
 
@@ -58,6 +60,9 @@ class PreparedModel:
         measure: Runs the model on a batch; returns what is differentiated.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
+        max_batches: Batches to take at most.
+        callables: Further code that runs in sessions, such as a loss of outputs.
+        check: Returns what was measured, or says why it is of no use.
 
     Attributes:
         items: The batches as given.
@@ -74,14 +79,19 @@ class PreparedModel:
         measure: Callable[[nn.Module, Batch], Tensor],
         norm_mode: NormMode | str,
         params: Sequence[str] | None,
+        max_batches: int | None = None,
+        callables: Sequence[Callable[..., object]] = (),
+        check: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        self._scalar, self.check = check is not None, check or (lambda value: value)
+        self._callables = [measure, *callables]
         self.model = getattr(model, "_orig_mod", model)
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._found: AsFound | None = None
         self._resolve()
-        self.items = read_batches(batches)
+        self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
         self._norms = False
@@ -103,18 +113,24 @@ class PreparedModel:
         One that writes to tensors that are not its to write is copied as a whole for
         every session from then on.
         """
-        with preserve(self.model):
+        reach = self._reach()
+        with opened(self.model, careful=True, reach=reach):
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
-            before = Fingerprint(self.model, grads)
+            before = Fingerprint(reach, grads)
             with self.sheltered():
                 found = look()
-            self._careful = not before.matches(self.model)
+            self._careful = not before.matches(self._reach())
         return found
 
     @contextmanager
-    def sheltered(self) -> Iterator[None]:
+    def sheltered(self, reach: Reach | None = None) -> Iterator[None]:
         """Open the model before groups are settled; as found on the way out."""
-        with opened(self.model, careful=self._careful, leaves=self.leaves) as found:
+        with opened(
+            self.model,
+            careful=self._careful,
+            leaves=self.leaves,
+            reach=reach or self._reach(),
+        ) as found:
             before, self._found = self._found, found
             try:
                 yield
@@ -124,16 +140,20 @@ class PreparedModel:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Open the model for passes; it is as found on the way out."""
-        changed = self.follow()
-        with self.sheltered(), BatchNormCalls(batch_statistics), _no_recomputing():
+        reach = self._reach()
+        changed = self._follow(reach)
+        with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
             self.renew()
             if changed:
                 self._measure_statistics()
             yield
 
-    def follow(self) -> bool:
+    def _reach(self) -> Reach:
+        return Reach([self.model, *self._callables])
+
+    def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
-        if self._fingerprint is not None and self._fingerprint.matches(self.model):
+        if self._fingerprint is not None and self._fingerprint.matches(reach):
             return False
         before = self.layout, self.dtype, self.device
         self._resolve()
@@ -142,20 +162,44 @@ class PreparedModel:
                 "the model was moved, converted or given parameters of other shapes "
                 "since the operator was made: make a new one"
             )
-        data = [tensor for item in self.items for tensor in tensors_in(item)]
+        streamed = isinstance(self.items, StreamedBatches)
+        items = () if streamed else self.items
+        data = [tensor for item in items for tensor in tensors_in(item)]
         running = self.mode is NormMode.EVAL
         spared = [] if running else norm_layers(self.model)
-        self._fingerprint = Fingerprint(self.model, data, spared)
+        self._fingerprint = Fingerprint(reach, data, spared)
         self._frozen = {}
         for listener in self._listeners:
             listener()
         return True
 
-    def run(self, chunk: Chunk) -> Tensor:
-        """Run a chunk from the state the model was found in; only in a session."""
+    def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
+        """Run a chunk from the state the model was found in; only in a session.
+
+        What counts for nothing is 0 even where it was 0/0.
+        """
+        batch = chunk.batch
         self.renew()
         reseed(chunk.seed)
-        return self.measure(self.model, chunk.batch)
+        value = self.measure(self.model, batch)
+        if self._scalar and chunk.weight == 0:
+            return torch.zeros_like(value)
+        return self.check(value) if check else value
+
+    def depends(self, chunk: Chunk) -> bool:
+        """Say whether what is measured depends on any parameter; only in a session.
+
+        If so, those chosen may well play no part, and derivatives by them are zero.
+        """
+        every = [p for p in self.model.parameters() if p.is_floating_point()]
+        flags = [parameter.requires_grad for parameter in every]
+        try:
+            for parameter in every:
+                parameter.requires_grad_(True)
+            return self.run(chunk).requires_grad
+        finally:
+            for parameter, flag in zip(every, flags, strict=True):
+                parameter.requires_grad_(flag)
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""

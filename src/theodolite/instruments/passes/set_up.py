@@ -1,7 +1,7 @@
 """Set a model and its data up for an operator: look, group, forecast."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
@@ -10,11 +10,12 @@ from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.norms.normalisation import refuse_dropout
 from theodolite.instruments.passes import forecast
-from theodolite.instruments.passes.batches import Batches, samples_in
+from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory
 from theodolite.instruments.passes.grouping import Mass, check_separable, group_batches
 from theodolite.instruments.passes.inspection import norms_couple
 from theodolite.instruments.passes.prepared_model import PreparedModel
+from theodolite.instruments.passes.streams import partition_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +54,9 @@ def set_up(
     graph_bytes: int | None = None,
     seed: int = 0,
     randomness: Randomness = "refuse",
+    max_batches: int | None = None,
+    callables: Sequence[Callable[..., object]] = (),
+    check: Callable[[Tensor], Tensor] | None = None,
 ) -> SetUp:
     """Prepare a model, look at it, and decide what its passes take.
 
@@ -69,10 +73,20 @@ def set_up(
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
         randomness: Refuse models that draw, or fix what they draw by the seed.
+        max_batches: Batches to take at most.
+        callables: Further code that runs in sessions, such as a loss of outputs.
+        check: Returns what was measured, or says why it is of no use.
     """
     check_randomness(randomness)
     prepared = PreparedModel(
-        model, batches, measure=measure, norm_mode=norm_mode, params=params
+        model,
+        batches,
+        measure=measure,
+        norm_mode=norm_mode,
+        params=params,
+        max_batches=max_batches,
+        callables=callables,
+        check=check,
     )
     allowed = forecast.budget(graph_bytes, prepared.device)
     memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
@@ -80,7 +94,11 @@ def set_up(
         refuse_dropout(prepared.model)
     norms = prepared.try_out(
         lambda: norms_couple(
-            prepared, micro_batch=micro_batch, seed=seed, randomness=randomness
+            prepared,
+            micro_batch=micro_batch,
+            mass=mass if scalar else None,
+            seed=seed,
+            randomness=randomness,
         )
     )
     with prepared.sheltered():
@@ -97,12 +115,15 @@ def set_up(
         if micro_batch is not None or (joins and len(prepared.items) > 1):
             check_separable(prepared.items[0], prepared.run, mass, scalar)
         fits, largest = memory.decide(groups)
+    if fits and micro_batch is None:
+        # Graphs that are kept hold the data anyway.
+        groups = [replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups]
     prepared.settle(groups, norms=norms)
     return SetUp(
         prepared=prepared,
         retain=fits and micro_batch is None,
         forecast_bytes=largest,
-        partition=tuple(samples_in(item) for item in prepared.items),
+        partition=partition_of(prepared.items),
         micro_batch=micro_batch,
         seed=seed,
     )

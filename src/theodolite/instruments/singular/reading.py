@@ -71,10 +71,13 @@ class SingularValues(Reading):
             "point": self.points.tolist(),
         }
 
-    def __str__(self) -> str:
+    def summary_lines(self) -> list[str]:
+        """Return what ``print`` shows: the distribution in a sentence first."""
+        first, *rest = Reading.summary_lines(self)
         top = self.values[0] if len(self.values) else 0.0
-        return (
-            f"{self.size:,} singular values up to {top:.4g}, rank {self.rank:,} ± "
-            f"{self.rank_error:,} (zero: below {self.tolerance:.1e}); distribution "
-            f"within {self.bound:.2g} by {self.method} ({self.status})"
-        )
+        return [
+            first,
+            f"  {self.size:,} singular values up to {top:.4g}, their distribution "
+            f"within {self.bound:.2g}",
+            *rest,
+        ]

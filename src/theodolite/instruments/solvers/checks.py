@@ -16,6 +16,11 @@ def check_symmetric(operator: Operator) -> None:
             f"{type(operator).__name__} of shape {operator.shape} is not symmetric: "
             "pass a Hessian, or say symmetric=True if it is"
         )
+    if not operator.shape[1]:
+        raise MeasurementError(
+            f"{type(operator).__name__} of shape {operator.shape} has no eigenvalues: "
+            "choose parameters that hold numbers"
+        )
 
 
 def check_count(name: str, value: int, least: int = 1) -> None:

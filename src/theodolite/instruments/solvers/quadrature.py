@@ -32,6 +32,7 @@ import numpy as np
 
 from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.lanczos import Krylov, gaussian
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
@@ -143,10 +144,16 @@ class Quadrature:
 
 
 def quadrature_of(
-    operator: Operator, *, n_probes: int, steps: int, seed: int
+    operator: Operator,
+    *,
+    n_probes: int,
+    steps: int,
+    seed: int,
+    basis_bytes: int = 4 * 2**30,
 ) -> Quadrature:
     """Run Lanczos from some normal vectors; stops early where a product fails."""
     steps = min(steps, operator.shape[1])
+    _check_memory(operator, steps, basis_bytes)
     table = np.zeros((5, n_probes, steps))
     squares, scale, noise = np.zeros(n_probes), 0.0, 0.0
     status, done = Status.CONVERGED, 0
@@ -174,6 +181,17 @@ def quadrature_of(
         scale,
         noise,
         status,
+    )
+
+
+def _check_memory(operator: Operator, steps: int, basis_bytes: int) -> None:
+    vector = operator.shape[1] * operator.dtype.itemsize
+    fewer = basis_bytes // vector - 1
+    refuse_beyond(
+        (steps + 1) * vector,
+        basis_bytes,
+        f"the basis of {steps} steps over {operator.shape[1]:,} parameters",
+        (f"pass steps={fewer}, or " if fewer >= 2 else "") + "raise basis_bytes",
     )
 
 

@@ -24,6 +24,9 @@ from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.lanczos import gaussian
 
+# Entries that are added up in float64 at a time: 8 MiB.
+_STRETCH = 2**20
+
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 
 
@@ -33,13 +36,15 @@ class Sketch:
 
     Attributes:
         directions: $Q^\top$.
-        products: $(HQ)^\top$.
+        forms: $q^\top H q$ of each direction.
+        products: $(HQ)^\top$, None unless asked for.
         scale: Largest product, a lower bound on the norm of the operator.
         finite: Whether all products were.
     """
 
     directions: Tensor
-    products: Tensor
+    forms: np.ndarray
+    products: Tensor | None
     scale: float
     finite: bool
 
@@ -55,27 +60,75 @@ def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
     return torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
 
 
-def sketch_of(operator: Operator, *, rank: int, seed: int) -> Sketch:
-    """Find leading directions with twice ``rank`` products."""
-    n = operator.shape[1]
-    empty = torch.empty(0, n, dtype=operator.dtype, device=operator.device)
-    generator = stream(seed, "sketch")
-    ranged = [operator.matvec(gaussian(operator, generator)) for _ in range(rank)]
-    if not ranged:
-        return Sketch(empty, empty, 0.0, True)
-    block = torch.stack(ranged).detach()
-    if not bool(torch.isfinite(block).all()):
-        return Sketch(empty, empty, 0.0, False)
-    directions = torch.linalg.qr(block.double().T).Q.T.to(block)
-    products = torch.stack([operator.matvec(row).detach() for row in directions])
-    finite = bool(torch.isfinite(products).all())
-    scale = float(products.norm(dim=1).max()) if finite else 0.0
-    return Sketch(directions, products, scale, finite)
+def sketch_of(operator: Operator, *, rank: int, seed: int, keep: bool) -> Sketch:
+    """Find leading directions with twice ``rank`` products.
+
+    Args:
+        operator: Symmetric operator.
+        rank: How many directions.
+        seed: Seed of the vectors.
+        keep: Whether to keep the products with them, which doubles the memory.
+    """
+    rows = torch.empty(
+        rank, operator.shape[1], dtype=operator.dtype, device=operator.device
+    )
+    kept = torch.empty_like(rows) if keep else None
+    generator, scale = stream(seed, "sketch"), 0.0
+    forms = np.zeros(rank)
+    for row in rows:
+        row.copy_(operator.matvec(gaussian(operator, generator)).detach())
+    finite = all(bool(torch.isfinite(row).all()) for row in rows)
+    if finite:
+        orthonormalise(rows, lambda: gaussian(operator, generator))
+    for place, row in enumerate(rows if finite else ()):
+        product = operator.matvec(row).detach()
+        finite = finite and bool(torch.isfinite(product).all())
+        scale = max(scale, float(product.norm()))
+        forms[place] = dot(row, product)
+        if kept is not None:
+            kept[place] = product
+    return Sketch(rows, forms, kept, scale if finite else 0.0, finite)
 
 
-def split(max_matvecs: int, size: int) -> tuple[int, int]:
-    """Share a budget in thirds between sketch, its products, and probes."""
-    rank = min(max_matvecs // 3, size // 2)
+def orthonormalise(rows: Tensor, draw: Callable[[], Tensor]) -> None:
+    """Make rows orthonormal in place, with no copy of them.
+
+    Gram and Schmidt again until nothing more goes; a row that was in the span of those
+    before it is drawn anew.
+    """
+    eps = torch.finfo(rows.dtype).eps
+    for place, row in enumerate(rows):
+        size = float(row.norm())
+        while True:
+            before = float(row.norm())
+            if before <= 10 * eps * size or before == 0:
+                row.copy_(draw())
+                size = before = float(row.norm())
+            row.div_(before)
+            size /= before
+            row.sub_(rows[:place].T @ (rows[:place] @ row))
+            left = float(row.norm())
+            if left > 0.7:
+                row.div_(left)
+                break
+
+
+def dot(first: Tensor, second: Tensor) -> float:
+    """Add products up in float64, a stretch at a time."""
+    pairs = zip(first.split(_STRETCH), second.split(_STRETCH), strict=True)
+    return sum(float(a.double() @ b.double()) for a, b in pairs)
+
+
+def split(
+    max_matvecs: int, operator: Operator, *, basis_bytes: int, copies: int
+) -> tuple[int, int]:
+    """Share a budget in thirds between sketch, its products, and probes.
+
+    Where memory allows fewer directions, ``copies`` of which are held, probes get the
+    rest.
+    """
+    fits = basis_bytes // (copies * operator.shape[1] * operator.dtype.itemsize)
+    rank = min(max_matvecs // 3, operator.shape[1] // 2, fits)
     return rank, max(2, max_matvecs - 2 * rank)
 
 

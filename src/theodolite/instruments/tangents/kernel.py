@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
 from theodolite.instruments.model.as_found import opened
@@ -15,8 +14,21 @@ from theodolite.instruments.model.objective import (
     chosen_parameters,
     outputs_of,
 )
-from theodolite.instruments.norms.normalisation import apply_norm_mode
-from theodolite.instruments.passes.batches import Batches, join_batches, read_batches
+from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    own_statistics,
+    plain_statistics,
+)
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
+from theodolite.instruments.norms.normalisation import (
+    freeze_norm_layers,
+    norm_layers,
+    refuse_dropout,
+    set_norm_layers,
+)
+from theodolite.instruments.passes.batches import Batches, join_batches
+from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
 from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
 from theodolite.instruments.tangents.work import KernelWork
@@ -67,20 +79,31 @@ def tangent_kernel(
     """
     mode, watch = NormMode(norm_mode), Stopwatch()
     chosen = list(chosen_parameters(model, params).values())
-    given = read_batches(batches)
+    given = tuple(read_batches(batches))
     pick = outputs or outputs_of
 
-    def run(batch: Batch) -> Tensor:
-        return _checked(pick(model, batch))
-
-    with opened(model, careful=True) as found:
+    reach = Reach([model, pick])
+    with (
+        opened(model, careful=True, reach=reach) as found,
+        BatchNormCalls(plain_statistics),
+    ):
         found.lend_buffers()
         for parameter in model.parameters():
             parameter.requires_grad_(False)
-        scenes = _scenes(model, given, mode)
-        whole = scenes[0] if len(scenes) == 1 else join_batches(given)
-        apply_norm_mode(model, mode, lambda: _run_whole(run, whole))
-        coupled = _couples(model, mode)
+        frozen: dict[nn.Module, Moments] = {}
+
+        def run(batch: Batch) -> Tensor:
+            found.lend_buffers()  # of a state that the last run moved
+            freeze_norm_layers(frozen)
+            return _checked(pick(model, batch))
+
+        refuse_dropout(model)
+        set_norm_layers(model, mode)
+        norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode)
+        scenes = _scenes(given, mode, norms)
+        if norms and mode is NormMode.FROZEN:
+            frozen |= frozen_statistics(norm_layers(model), scenes, run)
+        coupled = norms and mode is not NormMode.FROZEN
         sheet = plan(model, scenes, run, chosen)
         if coupled:
             sheet = replace(sheet, units=[], rest=chosen)
@@ -91,13 +114,21 @@ def tangent_kernel(
     return _read(matrix, work, mode, method, certify, watch)
 
 
-def _scenes(
-    model: nn.Module, given: Sequence[Batch], mode: NormMode
-) -> Sequence[Batch]:
+def _takes_batch_statistics(forward: Callable[[], object], mode: NormMode) -> bool:
+    """Say whether any batch norm does, be it a module or a function."""
+    with torch.no_grad(), BatchNormCalls(own_statistics) as calls:
+        forward()
+    if calls.calls and mode is NormMode.EVAL:
+        raise MeasurementError(
+            "a batch norm takes batch statistics also in eval mode: use norm mode "
+            "'batch' or 'full'"
+        )
+    return calls.calls > 0
+
+
+def _scenes(given: Sequence[Batch], mode: NormMode, norms: bool) -> Sequence[Batch]:
     """Return the batches to run; joined where statistics are those of all the data."""
-    if len(given) == 1 or not _has_batch_norm(model):
-        return given
-    if mode not in (NormMode.FULL, NormMode.FROZEN):
+    if len(given) == 1 or not norms or mode is not NormMode.FULL:
         return given
     joined = join_batches(given)
     if joined is None:
@@ -105,20 +136,7 @@ def _scenes(
             "batches of different shapes cannot be joined, which statistics of all the "
             "data want here: pass them as one, or use products of TangentKernel"
         )
-    return [joined] if mode is NormMode.FULL else given
-
-
-def _run_whole(run: Callable[[Batch], Tensor], whole: Batch) -> None:
-    with torch.no_grad():
-        run(whole)
-
-
-def _has_batch_norm(model: nn.Module) -> bool:
-    return any(isinstance(module, _BatchNorm) for module in model.modules())
-
-
-def _couples(model: nn.Module, mode: NormMode) -> bool:
-    return mode in (NormMode.BATCH, NormMode.FULL) and _has_batch_norm(model)
+    return [joined]
 
 
 def _checked(found: object) -> Tensor:

@@ -66,12 +66,17 @@ def _fill(
             batched = can_batch(outputs, group)
         for some in _unit_rows(outputs):
             parts = pull_back_many(outputs, group, some, batched=batched)
-            flat = torch.cat([part.flatten(1) for part in parts], dim=1).detach()
+            flat = torch.cat(_as_rows(parts, group), dim=1).detach()
             kept = flat[:, skipped : skipped + block.shape[1]]
             block[place : place + len(some)] = kept
             place += len(some)
         passes += len(outputs)
     return passes
+
+
+def _as_rows(parts: list[Tensor], group: list[nn.Parameter]) -> list[Tensor]:
+    pairs = zip(parts, group, strict=True)
+    return [part.reshape(len(part), parameter.numel()) for part, parameter in pairs]
 
 
 def _unit_rows(outputs: Tensor) -> Iterator[Tensor]:

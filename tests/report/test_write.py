@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -200,6 +201,23 @@ def test_what_a_killed_writer_left_is_swept(root, tmp_path):
     assert left.name != "report.html"
     write_report(root, target)
     assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_devices_pipes_and_links_are_written_through(root, tmp_path):
+    whole = write_report(root, tmp_path / "report.html").read_bytes()
+    pipe, link, file = (tmp_path / name for name in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    write_report(root, pipe)
+    reader.join(timeout=30)
+    assert received == [whole]
+    assert pipe.is_fifo()
+    link.symlink_to(file)
+    write_report(root, link)
+    assert link.is_symlink()
+    assert file.read_bytes() == whole
 
 
 def test_a_destination_that_cannot_be_written(root, tmp_path):

@@ -21,7 +21,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from theodolite import instruments, runs, training
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 
 def sharpness(snapshot):
     inputs, targets = snapshot.data
@@ -32,7 +32,7 @@ def sharpness(snapshot):
 
 x, y = np.random.default_rng(0).normal(size=(2, 20, 2))
 probe = training.Probe("trace", sharpness, training.Every(2))
-nets = {"linear": Blueprint(width=2, depth=2)}
+nets = {"linear": ShortcutBlueprint(width=2, depth=2)}
 axes, given = {"seed": [0], "lr": [0.1]}, dict(steps=2, probes=[probe])
 with runs.RayCluster(sys.argv[1]) as pool:
     there = training.train_grid(nets, (x, y), axes, pool=pool, **given)

@@ -19,16 +19,16 @@ PROGRAM = """
 import os
 import tempfile
 import numpy as np
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.fused import FusedEngine
 tempfile.tempdir = os.environ.get("ONLY_TEMPORARY_PLACE")
 x, y = np.random.default_rng(0).normal(size=(2, 20, 2))
-engine = FusedEngine(Blueprint(width=2, depth=2), x, y)
+engine = FusedEngine(ShortcutBlueprint(width=2, depth=2), x, y)
 if "DECIDE_ONLY" not in os.environ:
     engine.losses(engine.place(np.zeros((1, 2, 2, 2))))
 print(engine.name)
 try:
-    FusedEngine(Blueprint(width=2, depth=2), x, y, compiled=True)
+    FusedEngine(ShortcutBlueprint(width=2, depth=2), x, y, compiled=True)
 except Exception as error:
     print(f"{type(error).__name__}: {error}")
 """

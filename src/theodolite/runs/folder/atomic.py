@@ -70,9 +70,16 @@ def write_atomic(path: Path, content: bytes) -> None:
 def replace_file(path: Path, content: bytes) -> None:
     """Put a whole file in place, and sweep what killed writers left beside it.
 
+    A device, a pipe or a link, such as ``/dev/stdout``, is written through and never
+    replaced: it is not ours.
+
     Raises:
         OSError: The file could not be written; see :func:`write_atomic`.
     """
+    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+        with open(path, "wb") as file:
+            file.write(content)
+        return
     _sweep(path.parent.glob(f".*{_SUFFIX}"))
     write_atomic(path, content)
 

@@ -102,6 +102,24 @@ class Krylov:
         """The vector that comes next, zero where there is none."""
         return self._rows[self.size] * (0.0 if self.invariant else 1.0)
 
+    @property
+    def projected(self) -> np.ndarray:
+        """The operator within the basis, symmetrised."""
+        block = self._projected[: self.size, : self.size]
+        return (block + block.T) / 2
+
+    @property
+    def leaks(self) -> np.ndarray:
+        """Components of the products along vectors that were locked, as rows."""
+        return self._leaks[:, : self.size]
+
+    @property
+    def recurrence(self) -> tuple[np.ndarray, np.ndarray]:
+        """Diagonal and couplings to the next vector; before any restart only."""
+        m = self.size
+        below = self._projected[np.arange(1, m + 1), np.arange(m)]
+        return np.diagonal(self._projected)[:m], below
+
     def step(self) -> None:
         """Multiply the pending vector, and make the next one."""
         m = self.size

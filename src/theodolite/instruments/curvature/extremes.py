@@ -19,6 +19,7 @@ from theodolite.core import (
 from theodolite.instruments.curvature.measured import measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import eigenvalue_noise
 from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
@@ -54,9 +55,10 @@ class ExtremeEigenvalues(Reading):
     supposes that no eigenvalue between those listed was missed. Where a ``chance`` was
     given, that was tested, and they hold but for it.
 
-    Assumes: the operator as its precision computes it, for any error. That a float32
-    graph differs from exact arithmetic no product shows; on a trained batch-norm ResNet
-    it moved eigenvalues by up to 4e-5 of themselves. Further, a single sweep of Lanczos
+    Both errors include the rounding of the model's graph: in float32 it is measured
+    against float64 at the very vectors, one product each.
+
+    Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies are found where the basis becomes
     invariant, in dense matrices, and on request (``repeated=True``); else the list may
     skip them. Every value listed is an eigenvalue within its error.
@@ -72,6 +74,9 @@ class ExtremeEigenvalues(Reading):
         smallest_residuals: As ``residuals``.
         smallest_errors: As ``errors``.
         smallest_statuses: As ``statuses``.
+        graph_error: What rounding in the graph does to a product with an eigenvector,
+            relative to the largest eigenvalue; 0 where it was not looked into. It is
+            part of both errors.
         eigenvectors: Unit vectors of ``eigenvalues`` as columns, None unless asked for.
         smallest_eigenvectors: Those of ``smallest``.
     """
@@ -96,6 +101,7 @@ class ExtremeEigenvalues(Reading):
     smallest_residuals: np.ndarray
     smallest_errors: np.ndarray
     smallest_statuses: tuple[Status, ...]
+    graph_error: float = 0.0
     eigenvectors: np.ndarray | None = None
     smallest_eigenvectors: np.ndarray | None = None
 
@@ -114,6 +120,7 @@ def extremes_of(
     method: Method = "auto",
     start: Tensor | None = None,
     chance: float | None = None,
+    graph_error: float | None = None,
     basis_bytes: int = 4 * 2**30,
 ) -> ExtremeEigenvalues:
     r"""Return extreme eigenvalues of a symmetric operator.
@@ -136,6 +143,8 @@ def extremes_of(
             beyond those listed; costs as many products again, of which a second search
             from a random direction is made. Without it nothing is tested, but that a
             warm start always is, at 1 %.
+        graph_error: What rounding in the graph does to a product, relative to the
+            largest eigenvalue, where that is known already; measured by default.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
 
     Example:
@@ -160,6 +169,8 @@ def extremes_of(
     else:
         found = certified_pairs(operator, search, start=start, chance=chance)
     eps = torch.finfo(operator.dtype).eps
+    if found.end is not Status.EXACT:
+        _add_graph(operator, found, eps, graph_error)
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
@@ -180,6 +191,7 @@ def extremes_of(
         smallest_residuals=bottom[1],
         smallest_errors=bottom[2],
         smallest_statuses=bottom[4],
+        graph_error=_relative(found),
         eigenvectors=lists[0] if vectors else None,
         smallest_eigenvectors=lists[1] if vectors else None,
         status=status,
@@ -207,6 +219,7 @@ def extreme_eigenvalues(
     repeated: bool = False,
     vectors: bool = False,
     method: Method = "auto",
+    chance: float | None = None,
     basis_bytes: int = 4 * 2**30,
     **options: Unpack[HessianOptions],
 ) -> ExtremeEigenvalues:
@@ -228,6 +241,8 @@ def extreme_eigenvalues(
         repeated: Spend more products on copies of repeated eigenvalues.
         vectors: Whether to return eigenvectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters.
+        chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
+            beyond those listed, such as 0.01; not tested by default.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
@@ -264,15 +279,37 @@ def _check(
         raise ConfigError(f"tol is {tol!r}: pass a number from 0 to below 1, as 1e-6")
 
 
+def _add_graph(
+    operator: Operator, found: Pairs, eps: float, known: float | None
+) -> None:
+    """Note what rounding in the graph does to each pair, where it may be seen."""
+    if known is not None:
+        found.graph_norms = np.full(len(found.values), known * found.scale)
+        found.graph_shifts = found.graph_norms
+        return
+    coarse = found.noise > 1e3 * eps * found.scale
+    if not len(found.values) or (operator.dtype == torch.float64 and not coarse):
+        return
+    noise = eigenvalue_noise(operator, found.vectors)
+    if noise is not None:
+        found.graph_norms, found.graph_shifts = noise
+
+
+def _relative(found: Pairs) -> float:
+    if found.graph_norms is None or not found.scale:
+        return 0.0
+    return float(found.graph_norms.max(initial=0.0)) / found.scale
+
+
 def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
-    matrix, gap = whole_matrix(operator)
+    matrix, noise = whole_matrix(operator)
     values, columns = np.linalg.eigh(matrix)
     kept = np.unique(np.concatenate(wanted(values, k, ends)))
     steps = np.diff(values, prepend=-np.inf, append=np.inf)
     columns = columns[:, kept]
     rest = matrix @ columns - columns * values[kept]
     size, scale = len(values), float(np.abs(values).max(initial=0.0))
-    eps = size * float(np.finfo(np.float64).eps) + torch.finfo(operator.dtype).eps
+    eps = size * float(np.finfo(np.float64).eps)
     return Pairs(
         vectors=torch.as_tensor(columns.T.copy()),
         directions=torch.empty(0, size),
@@ -280,7 +317,7 @@ def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
         bounds=np.linalg.norm(rest, axis=0),
         gaps=np.minimum(steps[1:], steps[:-1])[kept],
         scale=scale,
-        noise=eps * scale + size * gap,
+        noise=eps * scale + noise.norm,
         end=Status.EXACT,
     )
 
@@ -308,6 +345,15 @@ def _end(
         _status(found.end, value, bound, tol, floor)
         for value, bound in zip(values, decides, strict=True)
     ]
+    if found.graph_norms is not None and found.graph_shifts is not None:
+        # Rounding moves a value by its form, and a vector by its norm over the gap.
+        moved, shift = found.graph_norms[places], found.graph_shifts[places]
+        bounds = bounds + moved
+        sharp = np.minimum(sharp + shift + sharpened(moved, gaps), sharp + moved)
+        statuses = [
+            Status.ROUNDING if abs(value) <= floor + off else status
+            for status, value, off in zip(statuses, values, shift, strict=True)
+        ]
     errors, sharp = bounds + floor, sharp + floor
     lost = count - len(places)  # cut short before there were so many
     return (

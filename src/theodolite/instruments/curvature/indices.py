@@ -16,6 +16,7 @@ from theodolite.instruments.curvature.spectra import (
     spectrum_of_operator,
 )
 from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.loss_hessian import HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
@@ -41,8 +42,9 @@ def index_of_operator(
     r"""Return the fraction of negative eigenvalues of a symmetric operator.
 
     ``rounding`` is, by default, the error of a dense eigensolver; for products it is
-    $100\,\varepsilon\,\|H\|$, ten times their measured noise, or a thousand times the
-    residual of a node that has converged to zero, whichever is largest.
+    $100\,\varepsilon\,\|H\|$, ten times their measured noise, the rounding of the graph
+    (below float64), or a thousand times the residual of a node that has converged to
+    zero, whichever is largest.
 
     Example:
         >>> from theodolite.instruments import MatrixOperator
@@ -122,6 +124,8 @@ def rounding_of(rule: Quadrature, operator: Operator) -> float:
     # thousandfold, for a leak of a thousandth.
     eps = torch.finfo(operator.dtype).eps
     floor = max(100 * eps * rule.scale, 10 * rule.noise)
+    if operator.dtype != torch.float64:
+        floor = max(floor, noise_norm(operator))
     for nodes, weights, couplings in zip(
         rule.nodes, rule.weights, rule.couplings, strict=True
     ):

@@ -92,6 +92,7 @@ class SharpnessProbe:
         self._operator, self._every = operator, every
         self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
         self._chance = chance
+        self._graph_error: float | None = None  # looked into at the first reading
         self._basis_bytes = basis_bytes
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
@@ -112,10 +113,13 @@ class SharpnessProbe:
                 method="products",
                 start=self._start,
                 chance=self._chance,
+                graph_error=self._graph_error,
                 basis_bytes=self._basis_bytes,
                 **self._settings,
             )
         self._start = self._mixed(found)
+        if found.status is not Status.NONFINITE:
+            self._graph_error = found.graph_error
         self._readings[int(step)] = found
         return float(found.eigenvalues[0])
 

@@ -78,6 +78,7 @@ class GaussNewton(ParameterOperator):
         seed: int = 0,
         randomness: Randomness = "refuse",
     ) -> None:
+        given_outputs, given_loss = outputs, output_loss
         outputs, self._output_loss = _parts_of(loss, outputs, output_loss)
         criterion: Any = self._output_loss if loss is None else loss
         self.reduction = reduction_of(criterion, reduction)
@@ -101,6 +102,21 @@ class GaussNewton(ParameterOperator):
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self.shape = (sum(self._sizes), sum(self._sizes))
+        self.randomness = randomness
+        self._remake = lambda change: GaussNewton(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            outputs=given_outputs,
+            output_loss=given_loss,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+        )
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

@@ -61,6 +61,8 @@ class Pairs:
         spent: Products.
         steps: Products of the first sweep.
         sharp: Bounds that hold unless something was missed, where that was tested.
+        graph_norms: What rounding in the graph adds to the residuals, where measured.
+        graph_shifts: By how much it moves the values.
         end: NONFINITE or MAX_MATVECS where the search was cut short, else CONVERGED.
     """
 
@@ -76,6 +78,8 @@ class Pairs:
     spent: int = 0
     steps: int = 0
     sharp: np.ndarray | None = None
+    graph_norms: np.ndarray | None = None
+    graph_shifts: np.ndarray | None = None
     end: Status = Status.CONVERGED
 
     def floor(self, eps: float) -> float:

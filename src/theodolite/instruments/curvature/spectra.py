@@ -85,8 +85,10 @@ class Condition(Reading):
     ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is a
     residual bound.
 
-    ``status`` is ROUNDING where the percentile is below the rounding of the
-    matrix: ``ratio`` is then a lower bound and ``ratio_error`` infinite.
+    ``status`` is ROUNDING where the percentile is below the rounding of the matrix:
+    ``ratio`` may then be above the exact one as well as below it, ``ratio_error`` is
+    infinite, and what is known is that the exact one is ``ratio_low`` at least, the
+    least that the largest may be over the most that the percentile may be.
     """
 
     dims: ClassVar = {
@@ -178,7 +180,7 @@ class Spectrum(Reading):
         return Condition(
             ratio=found.ratio,
             ratio_error=found.error,
-            ratio_low=found.ratio - found.error if sure else 1.0,
+            ratio_low=found.least,
             ratio_high=found.ratio + found.error if sure else float("inf"),
             largest=found.largest,
             largest_error=self.eigenvalue_error,

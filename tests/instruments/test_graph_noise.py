@@ -18,6 +18,7 @@ from theodolite.instruments import (
     hessian,
     index,
     sharpness_along,
+    singular_values,
     spectrum_of,
     tangent_kernel,
     trace,
@@ -164,6 +165,19 @@ def test_tangent_kernels_in_float32_cover_float64(traced):
 
     found = over_errors(ratios, SMALL if traced else BUILDERS)
     assert np.all((found <= 1).mean(axis=0) >= 0.95)
+
+
+@pytest.mark.parametrize("size", [300.0, 1e5])
+def test_singular_values_in_float32_cover_float64(size):
+    norm = nn.Sequential(Offset(size), nn.BatchNorm1d(3), nn.Tanh())
+    x = torch.randn(10, 3)
+    shared = {"block": "", "norm_mode": "batch", "method": "dense"}
+    found = singular_values(norm, x, **shared)
+    exact = singular_values(norm.double(), x.double(), **shared)
+    kept = found.rank
+    off = np.abs(found.values - exact.values[:kept])
+    assert np.all(off <= found.value_error)
+    assert found.rank_low <= exact.rank <= found.rank_high
 
 
 def test_the_trace_of_one_weight():

@@ -46,26 +46,29 @@ def graph_noise(
     The twin's products are added to ``passes``.
 
     Args:
-        operator: A square operator.
+        operator: Any; the trace is NaN unless it is square.
         apply: Multiplies a vector by what is to be judged; the operator by default.
     """
     twin = twin_of(operator)
     if twin is None:
         return None
     size = operator.shape[1]
-    whole = size <= 2 * _PROBES
+    whole, square = size <= 2 * _PROBES, operator.shape[0] == size
     squares, forms = np.zeros(operator.shape[0]), []
     count = size if whole else _PROBES
     for vector in _vectors(operator, count, whole=whole):
         gap = difference(operator, twin, vector, apply)
         squares += gap**2
-        forms.append(float(vector.double().cpu().numpy() @ gap))
+        if square:
+            forms.append(float(vector.double().cpu().numpy() @ gap))
     operator.passes += twin.operator.passes
     rows = twin.factor * np.sqrt(squares / (1 if whole else count))
     if whole:
         trace = abs(float(np.sum(forms))) if twin.finer else float(rows.sum())
+        trace = trace if square else float("nan")
         return GraphNoise(rows, float(np.linalg.norm(rows)), trace)
-    return _bounded(rows, np.array(forms), finer=twin.finer)
+    forms = np.array(forms if square else [np.nan] * count)
+    return _bounded(rows, forms, finer=twin.finer)
 
 
 def noise_norm(operator: Operator) -> float:

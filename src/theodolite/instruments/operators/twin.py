@@ -49,26 +49,31 @@ class Twin:
 
 def twin_of(operator: Operator) -> Twin | None:
     """Make a twin, or None where the operator's model cannot be copied."""
-    widened: Callable[[Any], Any] = _copied
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
+    changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
-        widened = _in_float64
-    for change in dict.fromkeys([widened, _copied]):
-        models: list[nn.Module] = []
-        try:
-            with _Coarsest() as seen:
-                found = operator.remade(_remember(change, models, seen))
-        except (TheodoliteError, RuntimeError, TypeError, ValueError):
-            continue
+        changes = [_in_float64, _copied]
+    for change in changes:
+        with _Coarsest() as seen:
+            found = _remade(operator, seen.apart(change))
         if found is None:
-            return None
-        if found.dtype == torch.float64 and seen.eps <= torch.finfo(torch.float64).eps:
+            continue
+        fine = torch.finfo(torch.float64).eps
+        if found.dtype == torch.float64 and seen.eps <= fine:
             if operator.dtype != torch.float64:
                 return Twin(found, 1.0, finer=True)
-        for model in models[:1]:
-            _move(model, max(seen.eps, torch.finfo(found.dtype).eps))
-        return Twin(found, _MOVED, finer=False)
+        eps = max(seen.eps, torch.finfo(found.dtype).eps)
+        moved = _remade(operator, _moving(change, eps))
+        return None if moved is None else Twin(moved, _MOVED, finer=False)
     return None
+
+
+def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
+    """Make the operator of changed inputs, None where they do not run."""
+    try:
+        return operator.remade(change)
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        return None
 
 
 class Several:
@@ -81,17 +86,15 @@ class Several:
         return iter(self._items)
 
 
-def _remember(
-    change: Callable[[Any], Any], models: list[nn.Module], seen: "_Coarsest"
-) -> Callable[[Any], Any]:
-    """Note the modules that a change copies, the model first."""
+def _moving(change: Callable[[Any], Any], eps: float) -> Callable[[Any], Any]:
+    """Move the first module that is changed, which is the model, as well."""
+    models: list[nn.Module] = []
 
     def changed(given: Any) -> Any:
-        seen.paused = True
         found = change(given)
-        seen.paused = False
-        if isinstance(found, nn.Module):
+        if isinstance(found, nn.Module) and not models:
             models.append(found)
+            _move(found, eps)
         return found
 
     return changed
@@ -155,6 +158,17 @@ class _Coarsest(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.eps, self.paused = 0.0, False
+
+    def apart(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Leave out what a change computes: copies start from the types as found."""
+
+        def changed(given: Any) -> Any:
+            self.paused = True
+            found = change(given)
+            self.paused = False
+            return found
+
+        return changed
 
     def __torch_dispatch__(
         self,

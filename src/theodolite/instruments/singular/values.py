@@ -3,6 +3,7 @@
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from torch import nn
 
 from theodolite.core import (
@@ -15,6 +16,7 @@ from theodolite.core import (
 )
 from theodolite.instruments.model.objective import Batch, Outputs
 from theodolite.instruments.operators.block_jacobian import BlockJacobian
+from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.span import Block
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
 from theodolite.instruments.singular.per_sample import (
@@ -78,7 +80,8 @@ def singular_values(
             does not.
 
     Returns:
-        The reading; ``status`` is EXACT for values off by rounding only, CONVERGED
+        The reading; ``status`` is EXACT for values off by rounding only, that of the
+        model's graph included (by ``dense`` and ``blocks``), CONVERGED
         for a bound that holds or is within ``tol``, MAX_MATVECS for a wider one.
 
     Example:
@@ -142,6 +145,9 @@ def _by_values(
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
     found, errors = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
+    if jacobian.dtype != torch.float64 and len(errors):
+        noise = graph_noise(jacobian)
+        errors = errors if noise is None else np.maximum(errors, noise.norm)
     size = min(jacobian.shape)
     tolerance = float(errors.max(initial=0.0))
     # A value that is not told from zero may be one: only units that are off make zeros

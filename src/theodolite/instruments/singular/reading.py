@@ -87,7 +87,7 @@ class SingularValues(Reading):
             rank = f"{self.rank:,}"
         return [
             first,
-            f"  {self.size:,} singular values up to {top:.4g}, rank {rank}, their "
-            f"distribution within {self.bound:.2g}",
+            f"  {self.size:,} singular values up to {top:.4g}, rank {rank}",
+            f"  distribution within {self.bound:.2g}",
             *rest,
         ]

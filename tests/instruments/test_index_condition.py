@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.cases import CASES
 from tests.instruments.spectra import Failing, operator_with
@@ -20,7 +21,9 @@ GAPPED = np.r_[-np.linspace(1, 2, 60), np.zeros(100), np.linspace(1, 3, 140)]
 
 
 def test_index_and_the_zero_atom():
-    found = index_of_operator(operator_with(GAPPED), method="products")
+    found = index_of_operator(
+        operator_with(GAPPED), method="products", n_probes=8, steps=64
+    )
     assert found.index_low <= 0.2 <= found.index_high
     assert found.near_zero == pytest.approx(1 / 3, abs=0.06)
     assert found.index_error < 0.06
@@ -29,6 +32,21 @@ def test_index_and_the_zero_atom():
     assert (exact.index, exact.near_zero) == (0.2, 1 / 3)
     assert exact.count == 300
     assert exact.status is Status.EXACT
+
+
+def test_the_default_spends_products_where_they_narrow_the_interval():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(20, 30), nn.Tanh(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 5)
+    ).double()
+    batch = torch.randn(40, 20).double(), torch.randint(0, 5, (40,))
+    found = index(model, batch, loss=nn.CrossEntropyLoss(), norm_mode="eval")
+    assert found.cost.passes <= 512
+    # What the docstring says that it buys.
+    wide = 20 / 256 + 3 / np.sqrt(found.count * 2)
+    assert found.index_high - found.index_low < 1.2 * wide < 0.2
+    few = index_of_operator(operator_with(GAPPED), method="products", n_probes=16)
+    assert few.cost.passes == 512
 
 
 def test_condition_and_its_percentile():

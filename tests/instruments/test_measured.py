@@ -34,7 +34,7 @@ PAIRS = [
     (condition, condition_of_operator),
 ]
 # What makes no sense before there is an operator.
-OF_OPERATORS_ONLY = {"start"}
+OF_OPERATORS_ONLY = {"start", "graph_error"}
 
 
 @pytest.mark.parametrize(("instrument", "solve"), PAIRS)

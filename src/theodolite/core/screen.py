@@ -40,9 +40,9 @@ def headline(reading: "Reading") -> str:
 def circumstances(reading: "Reading") -> str:
     """Return how, under which norms and at what cost."""
     cost = reading.cost
-    parts = [reading.method, f"norm mode {reading.norm_mode}"]
+    parts = [f"norm mode {reading.norm_mode}"]
     parts += [] if reading.seed is None else [f"seed {reading.seed}"]
-    parts += [f"{cost.passes} passes", f"{cost.wall_s:.3g} s"]
+    parts += [f"{cost.passes} passes", f"{cost.wall_s:.3g} s", reading.method]
     return "  " + ", ".join(part for part in parts if part)
 
 

@@ -19,6 +19,7 @@ from theodolite.instruments.model.objective import (
 )
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.batches import Batches
 
 
@@ -28,8 +29,11 @@ class DenseHessian(Reading):
 
     Attributes:
         matrix: Symmetrised Hessian, parameters in the model's order, row-major.
-        matrix_error: Largest $|H - H^\top|/2$ before symmetrisation.
-        asymmetry: The same relative to the largest entry.
+        matrix_error: Bound on the rounding of an entry, that of the model's graph
+            included: in float32 it is measured against float64.
+        norm_error: Bound on the norm of that error, hence on any eigenvalue's.
+        asymmetry: Largest $|H - H^\top|$ before symmetrisation, relative to the
+            largest entry.
         loss: Value of the loss.
         gradient: Its gradient.
         layout: Names and shapes of the parameters along the axes.
@@ -39,6 +43,7 @@ class DenseHessian(Reading):
     dims: ClassVar = {
         "matrix": ("row", "column"),
         "matrix_error": (),
+        "norm_error": (),
         "asymmetry": (),
         "loss": (),
         "gradient": ("row",),
@@ -47,6 +52,7 @@ class DenseHessian(Reading):
 
     matrix: np.ndarray
     matrix_error: float
+    norm_error: float
     asymmetry: float
     loss: float
     gradient: np.ndarray
@@ -93,7 +99,7 @@ def hessian(
         max_batches: Batches to take at most, from the first.
 
     Returns:
-        The reading; ``status`` is EXACT, its error is the asymmetry found.
+        The reading; ``status`` is EXACT, its error is rounding.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -127,14 +133,18 @@ def hessian(
     with operator:
         value, gradient = operator.loss_and_gradient()
         rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
-    _check_finite(rows)
+        operator.passes = size + 1
+        _check_finite(rows)
+        noise, symmetric = matrix_noise(operator, rows if operator.coupled else rows.T)
     matrix, gap = _symmetrise(rows)
     scale = np.abs(matrix).max(initial=0.0)
     asymmetry = float(2 * gap / scale) if scale else 0.0
-    _check_symmetry(asymmetry, gradient.dtype)
+    if not symmetric:
+        raise _lopsided(asymmetry)
     return DenseHessian(
         matrix=matrix,
-        matrix_error=gap,
+        matrix_error=max(gap, float(noise.rows.max(initial=0.0))),
+        norm_error=noise.norm,
         asymmetry=asymmetry,
         loss=float(value),
         gradient=gradient.cpu().double().numpy(),
@@ -143,7 +153,7 @@ def hessian(
         status=Status.EXACT,
         norm_mode=mode,
         seed=seed if randomness == "fixed" else None,
-        cost=watch.read(passes=size + 1),
+        cost=watch.read(passes=operator.passes),
         method="double backward",
     )
 
@@ -229,14 +239,12 @@ def _symmetrise(rows: np.ndarray) -> tuple[np.ndarray, float]:
     return (rows + rows.T) / 2, gap
 
 
-def _check_symmetry(asymmetry: float, dtype: torch.dtype) -> None:
-    limit = float(np.sqrt(torch.finfo(dtype).eps))
-    if asymmetry > limit:
-        raise MeasurementError(
-            f"the second derivatives disagree by {asymmetry:.1e} of the largest, more "
-            f"than the {limit:.1e} that rounding explains: a custom autograd function "
-            "or an in-place change of the model's state is at fault"
-        )
+def _lopsided(asymmetry: float) -> MeasurementError:
+    return MeasurementError(
+        f"the second derivatives disagree by {asymmetry:.1e} of the largest, more than "
+        "the rounding of the graph explains: a custom autograd function or an in-place "
+        "change of the model's state is at fault"
+    )
 
 
 def _forecast(size: int, matrix_bytes: int) -> None:

@@ -26,6 +26,11 @@ from theodolite.instruments.solvers.checks import (
     norm_mode_of,
 )
 from theodolite.instruments.solvers.quadrature import Band, Quadrature, quadrature_of
+from theodolite.instruments.solvers.simultaneous import joint_level
+
+# How closely quadrature follows a kernel of the width that is taken by default, as a
+# part of its peak.
+_FOLLOWED = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +38,13 @@ class SpectralDensity(Reading):
     r"""Smoothed density and distribution function of the eigenvalues.
 
     The density is that of the eigenvalues with normal noise of standard deviation
-    ``width`` added. Bands hold at each point with confidence ``level``, and errors are
-    half their widths: chance by inversion of a Beta distribution, exact for the
-    distribution function and matched in two moments for the density; truncation of
-    Lanczos by a bound for the former, by what its last quarter of steps changed for
-    the latter. Of a dense matrix bands are as narrow as rounding.
+    ``width`` added. Bands are simultaneous: each holds at all points of the grid at
+    once with confidence ``level``, and errors are half their widths. Chance goes by
+    inversion of a Beta distribution, exact for the distribution function and matched in
+    two moments for the density, at a level at each point that was calibrated for all
+    of them together; truncation of Lanczos by a bound for the former, by what its last
+    quarter of steps changed for the latter. Of a dense matrix bands are as narrow as
+    rounding. For one point's interval, pass a grid of one point.
 
     Attributes:
         grid: Points.
@@ -46,7 +53,7 @@ class SpectralDensity(Reading):
         nodes: Nodes of the quadrature, one row a probe.
         weights: Their weights; each row sums to 1.
         width: Standard deviation of the kernel.
-        level: Confidence of the bands.
+        level: Confidence of a band at all points at once.
     """
 
     dims: ClassVar = {
@@ -177,7 +184,7 @@ def spectral_density(
         steps: Products a vector; resolution grows with them.
         grid: Points, or how many to lay over the spectrum.
         width: Standard deviation of the kernel; what the steps resolve by default.
-        level: Confidence of the bands.
+        level: Confidence of each band, at all points at once.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
@@ -213,7 +220,8 @@ def _width(width: float | None, reach: float, rule: Quadrature, steps: int) -> f
             raise ConfigError(f"width is {width!r}: pass a number above 0, or None")
         return float(width)
     # A polynomial of degree 2m follows a normal curve of width 1.5 reach / m to 1e-4
-    # (its coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature shows.
+    # of its peak (coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature
+    # shows.
     narrow = 1.5 * reach / steps
     return narrow if narrow > 0 else max(1e-3 * rule.scale, 1e-12)
 
@@ -246,7 +254,17 @@ def _bands(
     if exact:
         return _exact(rule, points, kernel(rule.nodes))
     below = np.full(len(points), -np.inf)
-    return rule.smooth(kernel, level=level), rule.share(below, points, level=level)
+    nodes, weights = rule.pooled
+    count = len(rule.nodes) * rule.size
+    slack = _FOLLOWED / (width * np.sqrt(2 * np.pi))
+    curve = joint_level(
+        kernel(nodes[None])[:, 0], weights, count, level=level, slack=slack
+    )
+    steps = (nodes <= points[:, None]).astype(np.float64)
+    stairs = joint_level(steps, weights, count, level=level)
+    found = rule.smooth(kernel, level=curve)
+    low, high = np.maximum(found.low - slack, 0.0), found.high + slack
+    return Band(found.centre, low, high), rule.share(below, points, level=stairs)
 
 
 def _exact(

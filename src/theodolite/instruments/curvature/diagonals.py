@@ -23,6 +23,7 @@ from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
@@ -45,7 +46,7 @@ class Diagonal(Reading):
     ``diagonal_error`` is the standard error of each entry (one standard deviation); an
     interval of confidence ``level`` about one entry is ``factor`` times as wide to
     each side, by Student's distribution. Of a dense matrix the error is a bound on
-    rounding and the factor 1.
+    rounding, that of the model's graph included, and the factor 1.
 
     Attributes:
         diagonal: The entries.
@@ -86,8 +87,8 @@ def diagonal_of(
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, max_matvecs)
     if exact:
-        value = np.diagonal(whole_matrix(operator)[0]).copy()
-        error, factor = torch.finfo(operator.dtype).eps * np.abs(value), 1.0
+        matrix, noise = whole_matrix(operator)
+        value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0
         status = Status.EXACT
     else:
         value, error, factor, status = _estimate(
@@ -166,8 +167,11 @@ def _estimate(
     if not finite:
         return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
     error = np.sqrt(square / (n_probes - 1) / n_probes)
-    floor = torch.finfo(operator.dtype).eps * sketch.scale
-    return _known(sketch) + mean, np.hypot(error, floor), factor, Status.CONVERGED
+    error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
+    if operator.dtype != torch.float64:  # the graph is rounded as well
+        noise = graph_noise(operator)
+        error = error if noise is None else error + noise.rows
+    return _known(sketch) + mean, error, factor, Status.CONVERGED
 
 
 def _known(sketch: Sketch) -> np.ndarray:

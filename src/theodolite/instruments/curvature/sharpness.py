@@ -13,8 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, Cost, NormMode, Reading, Status
-from theodolite.instruments.curvature.extremes import ExtremeEigenvalues, extremes_of
+from theodolite.core import ConfigError, Cost, NormMode, Reading, Status, derive
+from theodolite.instruments.curvature.extremes import (
+    CHANCE,
+    ExtremeEigenvalues,
+    extremes_of,
+)
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.passes.batches import Batches
@@ -26,14 +30,17 @@ class SharpnessAlong(Reading):
     r"""Largest eigenvalues of the loss Hessian at some steps of a run.
 
     ``errors`` is certified: an eigenvalue lies within it. ``sharp_errors`` is what the
-    tolerance is for: residual² over gap, if no eigenvalue was missed.
+    tolerance is for, residual² over gap: the k largest lie within it. Every step brings
+    a fresh random direction and goes on until a larger eigenvalue would have shown
+    itself in it, but with probability ``chance`` a step.
 
     Attributes:
         steps: Steps at which it was measured.
         eigenvalues: The k largest, descending, one row a step.
         residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
         errors: Certified bound on each.
-        sharp_errors: Bound on each if none was missed.
+        sharp_errors: Bound on each, which fails with probability ``chance``.
+        chance: Probability with which a step may have missed a larger eigenvalue.
         products: Products that each step took.
         statuses: Status of each step.
     """
@@ -44,6 +51,7 @@ class SharpnessAlong(Reading):
         "errors": ("step", "rank"),
         "sharp_errors": ("step", "rank"),
         "products": ("step",),
+        "chance": (),
     }
     error_of: ClassVar = {"eigenvalues": "errors"}
 
@@ -54,6 +62,7 @@ class SharpnessAlong(Reading):
     sharp_errors: np.ndarray
     products: np.ndarray
     statuses: tuple[Status, ...]
+    chance: float
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Label rows by their steps."""
@@ -63,9 +72,9 @@ class SharpnessAlong(Reading):
 class SharpnessProbe:
     """A recorder of sharpness; call it with the step, from inside the loop.
 
-    Each measurement starts from the eigenvectors of the last one, with a tenth of noise
-    mixed in so that a direction that took the lead is found as well. Use
-    :func:`sharpness_along` to make one.
+    Each measurement starts from the eigenvectors of the last one, and then searches
+    what they leave out from a random direction of its own, so that one that took the
+    lead is found as well. Use :func:`sharpness_along` to make one.
     """
 
     def __init__(
@@ -77,10 +86,13 @@ class SharpnessProbe:
         tol: float,
         max_matvecs: int,
         seed: int,
+        chance: float = CHANCE,
         basis_bytes: int = 4 * 2**30,
     ) -> None:
         self._operator, self._every = operator, every
         self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
+        self._chance = chance
+        self._graph_error: float | None = None  # looked into at the first reading
         self._basis_bytes = basis_bytes
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
@@ -95,15 +107,19 @@ class SharpnessProbe:
             found = extremes_of(
                 self._operator,
                 ends="largest",
-                seed=self._seed,
+                seed=derive(self._seed, "reading", len(self._readings)),
                 stop="value",
                 vectors=True,
                 method="products",
                 start=self._start,
+                chance=self._chance,
+                graph_error=self._graph_error,
                 basis_bytes=self._basis_bytes,
                 **self._settings,
             )
         self._start = self._mixed(found)
+        if found.status is not Status.NONFINITE:
+            self._graph_error = found.graph_error
         self._readings[int(step)] = found
         return float(found.eigenvalues[0])
 
@@ -124,11 +140,12 @@ class SharpnessProbe:
             sharp_errors=np.stack([r.sharp_errors for r in found]),
             products=np.array([r.cost.passes for r in found]),
             statuses=tuple(r.status for r in found),
+            chance=self._chance,
             status=_worst([r.status for r in found]),
             norm_mode=self._operator.norm_mode,
             seed=self._seed,
             cost=sum((r.cost for r in found), Cost()),
-            method="Lanczos, started from the last step",
+            method="Lanczos from the last step, and from a random direction beside it",
         )
 
     def _mixed(self, found: ExtremeEigenvalues) -> Tensor | None:
@@ -150,6 +167,7 @@ def sharpness_along(
     tol: float = 1e-3,
     max_matvecs: int = 100,
     seed: int = 0,
+    chance: float = CHANCE,
     basis_bytes: int = 4 * 2**30,
     **options: Unpack[HessianOptions],
 ) -> SharpnessProbe:
@@ -169,7 +187,9 @@ def sharpness_along(
         tol: Wanted relative error of the eigenvalues, residual² over gap; ``errors``
             are residuals, and larger.
         max_matvecs: Budget of products a step.
-        seed: Seed of the first starting vector.
+        seed: Seed of the random directions.
+        chance: Probability with which a step may miss an eigenvalue that is larger by
+            more than ``sharp_errors``; smaller takes a few products more.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
@@ -203,6 +223,7 @@ def sharpness_along(
         tol=tol,
         max_matvecs=max_matvecs,
         seed=seed,
+        chance=chance,
         basis_bytes=basis_bytes,
     )
 

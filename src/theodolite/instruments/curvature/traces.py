@@ -25,6 +25,7 @@ from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
@@ -51,7 +52,7 @@ class Trace(Reading):
     ``trace_error`` is a standard error (one standard deviation), and ``trace_low`` to
     ``trace_high`` an interval of confidence ``level`` by Student's distribution with
     one degree of freedom less than there are probes. Of a dense matrix both are bounds
-    on rounding.
+    on rounding, that of the model's graph included.
 
     Attributes:
         trace: The estimate.
@@ -167,10 +168,8 @@ def trace(
 
 
 def _dense(operator: Operator) -> tuple[float, float, float, Status]:
-    matrix, _ = whole_matrix(operator)
-    diagonal = np.diagonal(matrix)
-    rounding = torch.finfo(operator.dtype).eps * float(np.abs(diagonal).sum())
-    return float(diagonal.sum()), rounding, rounding, Status.EXACT
+    matrix, noise = whole_matrix(operator)
+    return float(np.trace(matrix)), noise.trace, noise.trace, Status.EXACT
 
 
 def _estimate(
@@ -195,7 +194,11 @@ def _estimate(
     floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
-    return known + value, error, factor * error, status_of(finite=True)
+    # Below float64 the graph is rounded as well, in no random way.
+    noise = graph_noise(operator) if operator.dtype != torch.float64 else None
+    rounding = 0.0 if noise is None else noise.trace
+    half = factor * error + rounding
+    return known + value, error + rounding, half, status_of(finite=True)
 
 
 def _probe(

@@ -7,6 +7,8 @@
 - ``through_outputs``: the base of those that act on outputs between two Jacobians.
 - ``tangent``: the tangent kernel as an operator.
 - ``block_jacobian``, ``span``: Jacobians between two places of a model.
+- ``twin``: the same operator with other rounding; ``graph_noise`` and ``matrix_noise``
+  measure by it how far products and matrices are from exact arithmetic.
 
 May touch: ``passes`` and what stands before it. Start reading at ``operator``.
 """

@@ -1,5 +1,8 @@
 """Jacobian of a block of any model by the activation that enters it."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -93,6 +96,14 @@ class BlockJacobian(Operator):
             with BatchNormCalls(plain_statistics):
                 apply_norm_mode(model, mode, lambda: run(model, batch))
                 found = linearise(model, block, lambda: run(model, batch))
+        self._remake = lambda change: BlockJacobian(
+            change(model),
+            change(batch),
+            block=block,
+            norm_mode=norm_mode,
+            coupled=coupled,
+            outputs=outputs,
+        )
         self._inputs, self._outputs = found.inputs, found.outputs
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
@@ -104,6 +115,10 @@ class BlockJacobian(Operator):
         self.dtype, self.device = found.inputs.dtype, found.inputs.device
         if not coupled:
             self._refuse_coupling()
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the Jacobian of a changed model on a changed batch."""
+        return self._remake(change)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
@@ -193,7 +208,8 @@ class BlockJacobian(Operator):
             )
         numbers = torch.arange(count, device=self.device)
         generator = torch.Generator().manual_seed(0)
-        noise = torch.randn(self.output_shape, generator=generator).to(self._outputs)
+        drawn = torch.randn(self.output_shape, generator=generator, dtype=torch.float64)
+        noise = drawn.to(self._outputs)
         for bit in range((count - 1).bit_length()):
             for side in (0, 1):
                 inside = (numbers >> bit) & 1 == side

@@ -108,6 +108,21 @@ class Fisher(ThroughOutputs):
             weights=weights,
             max_batches=max_batches,
         )
+        self.randomness = randomness
+        self._remake = lambda change: Fisher(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            outputs=outputs,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            weights=weights,
+        )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply by the information of the outputs."""
@@ -185,6 +200,22 @@ class EmpiricalFisher(ThroughOutputs):
             randomness=randomness,
             weights=weights,
             max_batches=max_batches,
+        )
+        self.randomness = randomness
+        self._remake = lambda change: EmpiricalFisher(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            outputs=outputs,
+            output_loss=output_loss,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            weights=weights,
         )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:

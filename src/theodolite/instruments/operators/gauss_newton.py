@@ -93,6 +93,22 @@ class GaussNewton(ThroughOutputs):
             weights=weights,
             max_batches=max_batches,
         )
+        self.randomness = randomness
+        self._remake = lambda change: GaussNewton(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            outputs=outputs,
+            output_loss=output_loss,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            weights=weights,
+        )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply by the loss's Hessian by the outputs."""

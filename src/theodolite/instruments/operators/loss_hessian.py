@@ -116,6 +116,20 @@ class Hessian(ParameterOperator):
         self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
+        self.randomness = randomness
+        self._remake = lambda change: Hessian(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            weights=weights,
+        )
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

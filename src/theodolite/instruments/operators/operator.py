@@ -1,6 +1,7 @@
 """What every linear operator of this room offers, whatever it differentiates."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Operator(ABC):
         device: Where vectors live.
         symmetric: Whether the operator equals its transpose.
         passes: Backward passes (or Jacobian products) spent so far.
+        noise_norm: Bound on the rounding of the graph, once it was measured.
     """
 
     shape: tuple[int, int]
@@ -30,6 +32,7 @@ class Operator(ABC):
     device: torch.device
     symmetric: bool = False
     passes: int = 0
+    noise_norm: float | None = None
 
     @abstractmethod
     def matvec(self, vector: Tensor) -> Tensor:
@@ -60,6 +63,15 @@ class Operator(ABC):
         if not columns:
             return given.new_zeros(self.shape[0], 0)
         return torch.stack(columns, dim=1)
+
+    def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
+        """Return the operator of changed inputs, None where there is no model.
+
+        Args:
+            change: Returns a changed copy of the model, a batch or a loss.
+        """
+        del change
+        return None
 
     @property
     def T(self) -> "Operator":

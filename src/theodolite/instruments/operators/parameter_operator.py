@@ -1,15 +1,16 @@
 """What operators on parameter space share: names, blocks, and letting memory go."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, unknown_name
 from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
 
@@ -38,6 +39,7 @@ class ParameterOperator(Operator):
     def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
         self._prepared, self._kept = given.prepared, cache
         self._prepared.when_changed(cache.clear)
+        self._prepared.when_changed(self._forget_noise)
         self.layout = self._prepared.layout
         self.dtype, self.device = self._prepared.dtype, self._prepared.device
         self.norm_mode: NormMode = self._prepared.mode
@@ -47,6 +49,11 @@ class ParameterOperator(Operator):
         self.forecast_bytes = given.forecast_bytes
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
+        self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the operator of a changed model and changed data."""
+        return None if self._remake is None else self._remake(change)
 
     @property
     def names(self) -> list[str]:
@@ -110,6 +117,19 @@ class ParameterOperator(Operator):
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Multiply the block of some parameters, given by their places."""
 
+    def _forget_noise(self) -> None:
+        self.noise_norm = None
+
+    @property
+    def model(self) -> nn.Module:
+        """The model, unwrapped if it was compiled."""
+        return self._prepared.model
+
+    def changed_data(self, change: Callable[[Any], Any]) -> Any:
+        """Return the batches, changed one by one."""
+        items = self._prepared.items
+        return change(items[0]) if len(items) == 1 else Several(items, change)
+
     def _parts(self, vector: Tensor) -> Parts:
         return list(self.split(vector.detach()).values())
 
@@ -153,6 +173,12 @@ class Block(Operator):
         self.dtype, self.device = whole.dtype, whole.device
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
         self.seed = whole.seed
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the block of the changed operator."""
+        found = self._whole.remade(change)
+        names = [name for name, _ in self.layout]
+        return found.block(names) if isinstance(found, ParameterOperator) else None
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""

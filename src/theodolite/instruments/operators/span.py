@@ -63,10 +63,12 @@ def linearise(
         )
     first, last = (named(model, name) for name in names)
     seen = _Seen()
+    # Hooks run in the order in which they came: a norm that the span starts at must
+    # be entered before it is counted.
+    first.register_forward_pre_hook(_entrance(seen, names[0]), with_kwargs=True)
     for norm in model.modules():
         if isinstance(norm, _BatchNorm):
             norm.register_forward_pre_hook(_count_into(seen))
-    first.register_forward_pre_hook(_entrance(seen, names[0]), with_kwargs=True)
     last.register_forward_hook(_exit(seen))
     for parameter in model.parameters():
         parameter.requires_grad_(False)  # only activations are differentiated

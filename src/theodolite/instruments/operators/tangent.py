@@ -1,6 +1,7 @@
 """The tangent kernel of a model as an operator on its outputs."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -62,9 +63,22 @@ class TangentKernel(Operator):
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
         )
+        self._remake = lambda change: TangentKernel(
+            change(self.jacobian.model),
+            self.jacobian.changed_data(change),
+            norm_mode=norm_mode,
+            params=self.jacobian.names,
+            outputs=outputs,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+        )
         self.norm_mode = self.jacobian.norm_mode
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
         self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the kernel of a changed model on changed data."""
+        return self._remake(change)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push those forward."""

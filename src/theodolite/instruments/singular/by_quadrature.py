@@ -97,6 +97,8 @@ def _assembled(
         bound=bound,
         rank=active,
         rank_error=min(active, missing),
+        rank_low=active - min(active, missing),
+        rank_high=active,
         tolerance=tolerance,
         size=size,
         coupling_rank=jacobian.coupling_rank,

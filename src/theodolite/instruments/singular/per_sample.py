@@ -26,8 +26,8 @@ def active_units(jacobian: BlockJacobian, *, seed: int = 0) -> tuple[Tensor, Ten
 
 def whole_values(
     jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, matrix_bytes: int
-) -> np.ndarray:
-    """Return the singular values of the whole Jacobian, descending, without zeros'.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the singular values of the whole Jacobian, descending, and their errors.
 
     Only the rows and columns of the masks are kept; what they leave out is zero.
     """
@@ -41,13 +41,13 @@ def whole_values(
         units = chosen[start : start + CHUNK]
         pulled = jacobian.rows(units)
         matrix[start : start + len(units)] = pulled[:, columns]
-    return gram_values(matrix)
+    return resolved_values(matrix)
 
 
 def sample_values(
     jacobian: BlockJacobian, rows: Tensor, columns: Tensor, *, matrix_bytes: int
-) -> np.ndarray:
-    """Return the singular values of all per-sample blocks, descending.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the singular values of all per-sample blocks, descending, and errors.
 
     One cotangent holds a unit vector for every sample at once, so that as many passes
     are enough as a sample has rows.
@@ -56,10 +56,12 @@ def sample_values(
     inputs = columns.reshape(jacobian.samples, -1)
     counts = rows.reshape(jacobian.samples, -1).sum(1).tolist()
     found = [
-        gram_values(block[:count, mask])
+        resolved_values(block[:count, mask])
         for block, count, mask in zip(blocks, counts, inputs, strict=True)
     ]
-    return np.sort(np.concatenate(found))[::-1]
+    values, errors = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(values, kind="stable")[::-1]
+    return values[order], errors[order]
 
 
 def sample_blocks(
@@ -115,23 +117,28 @@ def gram_values(matrix: Tensor) -> np.ndarray:
     return squares.sqrt().cpu().numpy()
 
 
-def value_errors(
-    values: np.ndarray, shape: tuple[int, int], dtype: torch.dtype
-) -> np.ndarray:
-    r"""Bound the rounding of each singular value.
+def resolved_values(matrix: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return singular values, descending, each with a bound on its rounding.
 
     Eigenvalues of the Gram matrix are off by $\delta = \varepsilon n \sigma_1^2$ at
-    most, so that $\sigma$ is off by $\min(\delta/\sigma, \sqrt\delta)$; the entries of
-    the Jacobian carry the rounding of the model's own type on top.
+    most, so that $\sigma$ is off by $\min(\delta/\sigma, \sqrt\delta)$: half the digits
+    are lost near zero. Where a value lies there, the slower decomposition of the matrix
+    itself tells it from zero, with an error of $\varepsilon n \sigma_1$. The entries
+    carry the rounding of the model's own type on top.
     """
+    values = gram_values(matrix)
     if not len(values):
-        return values
-    size, top = max(shape), float(values[0])
-    delta = float(np.finfo(np.float64).eps) * min(shape) * top**2
+        return values, values
+    eps, top = float(np.finfo(np.float64).eps), float(values[0])
+    entries = torch.finfo(matrix.dtype).eps * max(matrix.shape) * top
+    delta = eps * min(matrix.shape) * top**2
     floor = float(np.sqrt(delta))
+    if values[-1] <= 2 * (floor + entries) and floor > entries:
+        values = torch.linalg.svdvals(matrix.double()).cpu().numpy()
+        return values, np.full(len(values), eps * max(matrix.shape) * top + entries)
     with np.errstate(divide="ignore", invalid="ignore"):
         from_gram = np.minimum(np.where(values > 0, delta / values, floor), floor)
-    return from_gram + torch.finfo(dtype).eps * size * top
+    return values, from_gram + entries
 
 
 def forecast(

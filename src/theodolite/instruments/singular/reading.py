@@ -19,13 +19,16 @@ class SingularValues(Reading):
         weights: Fraction of all ``size`` values that each stands for.
         points: Grid from 0 to the largest value.
         cdf: Fraction of singular values, zeros included, up to each point.
-        cdf_error: Bound on the error of ``cdf``: 0 where every value is exact, the
-            rank bound for per-sample blocks, and by quadrature a band that holds at
-            all points at once with probability ``level``.
+        cdf_error: Bound on the error of ``cdf``: what ``value_error`` moves across a
+            point, the rank bound for per-sample blocks, and by quadrature a band that
+            holds at all points at once with probability ``level``.
         bound: Largest ``cdf_error``.
-        rank: Values above ``tolerance``; the rest are the zero atom.
-        rank_error: By how many the rank may be off.
-        tolerance: Size up to which a value counts as zero.
+        rank: Values above ``tolerance``, which are certainly not zero.
+        rank_error: By how many the rank may be off, either way.
+        rank_low: What the rank is at least.
+        rank_high: What it is at most: values that are not told from zero may not be
+            zero. Units that are off, as behind a ReLU, make zeros that are certain.
+        tolerance: Size up to which a value is not told from zero.
         size: Number of singular values, zeros included.
         coupling_rank: Rank by which batch statistics couple the samples at most.
         level: Confidence of the errors; 1 for bounds without chance.
@@ -40,6 +43,8 @@ class SingularValues(Reading):
         "bound": (),
         "rank": (),
         "rank_error": (),
+        "rank_low": (),
+        "rank_high": (),
         "tolerance": (),
         "size": (),
         "coupling_rank": (),
@@ -59,6 +64,8 @@ class SingularValues(Reading):
     bound: float
     rank: int
     rank_error: int
+    rank_low: int
+    rank_high: int
     tolerance: float
     size: int
     coupling_rank: int
@@ -75,9 +82,12 @@ class SingularValues(Reading):
         """Return what ``print`` shows: the distribution in a sentence first."""
         first, *rest = Reading.summary_lines(self)
         top = self.values[0] if len(self.values) else 0.0
+        rank = f"{self.rank_low:,} to {self.rank_high:,}"
+        if self.rank_low == self.rank_high:
+            rank = f"{self.rank:,}"
         return [
             first,
-            f"  {self.size:,} singular values up to {top:.4g}, their distribution "
-            f"within {self.bound:.2g}",
+            f"  {self.size:,} singular values up to {top:.4g}, rank {rank}",
+            f"  distribution within {self.bound:.2g}",
             *rest,
         ]

@@ -3,6 +3,7 @@
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from torch import nn
 
 from theodolite.core import (
@@ -15,13 +16,13 @@ from theodolite.core import (
 )
 from theodolite.instruments.model.objective import Batch, Outputs
 from theodolite.instruments.operators.block_jacobian import BlockJacobian
+from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.span import Block
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
 from theodolite.instruments.singular.per_sample import (
     active_units,
     bytes_wanted,
     sample_values,
-    value_errors,
     whole_values,
 )
 from theodolite.instruments.singular.reading import SingularValues
@@ -79,7 +80,8 @@ def singular_values(
             does not.
 
     Returns:
-        The reading; ``status`` is EXACT for values off by rounding only, CONVERGED
+        The reading; ``status`` is EXACT for values off by rounding only, that of the
+        model's graph included (by ``dense`` and ``blocks``), CONVERGED
         for a bound that holds or is within ``tol``, MAX_MATVECS for a wider one.
 
     Example:
@@ -142,33 +144,60 @@ def _by_values(
     """Take every singular value, of the whole Jacobian or of its blocks."""
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
-    found = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
-    parts = jacobian.samples if method == "blocks" else 1
-    shape = jacobian.shape[0] // parts, jacobian.shape[1] // parts
-    errors = value_errors(found, shape, jacobian.dtype)
+    found, errors = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
+    if jacobian.dtype != torch.float64 and len(errors):
+        noise = graph_noise(jacobian)
+        errors = errors if noise is None else np.maximum(errors, noise.norm)
     size = min(jacobian.shape)
     tolerance = float(errors.max(initial=0.0))
-    kept = found > tolerance
+    # A value that is not told from zero may be one: only units that are off make zeros
+    # that are certain, and those are not among the values found.
+    kept, unsure = found > tolerance, int((found <= tolerance).sum())
     values = found[kept]
-    rank = jacobian.coupling_rank if method == "blocks" else 0
-    points = grid(float(values[0]) if len(values) else 0.0, CELLS)
-    above = len(values) - np.searchsorted(values[::-1], points, side="right")
+    coupling = jacobian.coupling_rank if method == "blocks" else 0
+    points = grid(float(found[0]) if len(found) else 0.0, CELLS)
+    low, cdf, high = _fractions(found, errors, kept, points, size)
+    spread = np.maximum(high - cdf, cdf - low) + coupling / size
+    rank = len(values)
+    ends = max(0, rank - coupling), min(size, rank + unsure + coupling)
+    status = Status.CONVERGED if coupling else Status.EXACT
     return SingularValues(
         values=values,
         value_error=errors[kept],
-        weights=np.full(len(values), 1 / size),
+        weights=np.full(rank, 1 / size),
         points=points,
-        cdf=1 - above / size,
-        cdf_error=np.full(CELLS, min(1.0, rank / size)),
-        bound=min(1.0, rank / size),
-        rank=len(values),
-        rank_error=min(size, rank),
+        cdf=cdf,
+        cdf_error=np.minimum(spread, 1.0),
+        bound=float(np.minimum(spread, 1.0).max(initial=0.0)),
+        rank=rank,
+        rank_error=max(rank - ends[0], ends[1] - rank),
+        rank_low=ends[0],
+        rank_high=ends[1],
         tolerance=tolerance,
         size=size,
         coupling_rank=jacobian.coupling_rank,
         level=1.0,
-        status=Status.CONVERGED if rank else Status.EXACT,
+        # Where no value at all is told from zero, none was measured.
+        status=Status.ROUNDING if unsure and not rank else status,
         norm_mode=jacobian.norm_mode,
         cost=watch.read(passes=jacobian.passes),
         method="per-sample blocks" if method == "blocks" else "dense",
     )
+
+
+def _fractions(
+    found: np.ndarray,
+    errors: np.ndarray,
+    kept: np.ndarray,
+    points: np.ndarray,
+    size: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distribution function, and what it is at least and at most."""
+    smallest = np.where(kept, found, 0.0)
+    moved = (found + errors, smallest, np.where(kept, found - errors, 0.0))
+    above = [
+        len(found) - np.searchsorted(np.sort(values), points, side="right")
+        for values in moved
+    ]
+    low, cdf, high = (1 - count / size for count in above)
+    return low, cdf, high

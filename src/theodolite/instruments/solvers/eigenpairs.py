@@ -28,7 +28,10 @@ Stop = Literal["residual", "value"]
 
 @dataclass(frozen=True)
 class Search:
-    """What is sought, and what may be spent on it."""
+    """What is sought, and what may be spent on it.
+
+    Of the residuals ``cap`` times the value is the most, whatever ``stop`` says.
+    """
 
     k: int
     ends: Ends
@@ -38,6 +41,7 @@ class Search:
     repeated: bool
     stop: Stop
     seed: int
+    cap: float = np.inf
 
 
 @dataclass
@@ -56,6 +60,9 @@ class Pairs:
         noise: Estimated error of a product.
         spent: Products.
         steps: Products of the first sweep.
+        sharp: Bounds that hold unless something was missed, where that was tested.
+        graph_norms: What rounding in the graph adds to the residuals, where measured.
+        graph_shifts: By how much it moves the values.
         end: NONFINITE or MAX_MATVECS where the search was cut short, else CONVERGED.
     """
 
@@ -70,6 +77,9 @@ class Pairs:
     noise: float = 0.0
     spent: int = 0
     steps: int = 0
+    sharp: np.ndarray | None = None
+    graph_norms: np.ndarray | None = None
+    graph_shifts: np.ndarray | None = None
     end: Status = Status.CONVERGED
 
     def floor(self, eps: float) -> float:
@@ -105,6 +115,14 @@ def eigenpairs(
     operator: Operator, search: Search, *, start: Tensor | None = None
 ) -> Pairs:
     """Return the wanted eigenpairs and their residuals."""
+    pairs = searched(operator, search, start=start)
+    if pairs.end is not Status.NONFINITE and len(pairs.values):
+        _verify(operator, search, pairs)
+    return pairs
+
+
+def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pairs:
+    """Return eigenpairs with residuals as the recurrence foresees them."""
     n = operator.shape[1]
     empty = torch.empty(0, n, dtype=operator.dtype, device=operator.device)
     pairs, sweep = Pairs(vectors=empty, directions=empty), 0
@@ -114,8 +132,6 @@ def eigenpairs(
         if not _sweep(operator, search, pairs, first):
             break
         sweep += 1
-    if pairs.end is not Status.NONFINITE and len(pairs.values):
-        _verify(operator, search, pairs)
     return pairs
 
 
@@ -126,7 +142,7 @@ def _warm(start: Tensor, random: Tensor) -> Tensor:
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     """Run Lanczos beside the pairs found, add what it finds, say whether to go on."""
-    capacity = _capacity(operator, search, len(pairs.values))
+    capacity = capacity_of(operator, search, len(pairs.values))
     krylov = Krylov(
         operator, first, capacity=capacity, locked=pairs.vectors, scale=pairs.scale
     )
@@ -163,7 +179,7 @@ def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> b
     return _more_to_come(tops, search, pairs, operator)
 
 
-def _capacity(operator: Operator, search: Search, locked: int) -> int:
+def capacity_of(operator: Operator, search: Search, locked: int) -> int:
     """Return how many vectors the basis may hold, or refuse."""
     n = operator.shape[1]
     row = n * torch.finfo(operator.dtype).bits // 8
@@ -208,6 +224,8 @@ def _settled(
     if search.stop == "value":
         off = sharpened(off, gaps_of(ritz.values, off))
     good = off <= np.maximum(tol * np.abs(ritz.values), floor)
+    if np.isfinite(search.cap):
+        good &= ritz.bounds <= np.maximum(search.cap * np.abs(ritz.values), floor)
     places = np.concatenate(wanted(values, search.k, search.ends))
     fresh = places[places >= old] - old
     if not good[fresh].all():

@@ -17,10 +17,13 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.operator import Operator
 
 # Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
 _CHUNK = 2**20
+# An error E makes products of a symmetric operator disagree by 2|E| at most.
+_EXPLAINED = 2.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Krylov:
         self._leaks = np.zeros((len(self._locked), self.capacity + 1))
         self.size, self.scale, self.noise = 0, scale, 0.0
         self.finite, self.nearly, self.invariant = True, False, self.room < 1
+        self._explained = 0.0
         if not self.invariant:
             _project_out(start, self._locked)
             _project_out(start, self._locked)
@@ -101,6 +105,24 @@ class Krylov:
     def pending(self) -> Tensor:
         """The vector that comes next, zero where there is none."""
         return self._rows[self.size] * (0.0 if self.invariant else 1.0)
+
+    @property
+    def projected(self) -> np.ndarray:
+        """The operator within the basis, symmetrised."""
+        block = self._projected[: self.size, : self.size]
+        return (block + block.T) / 2
+
+    @property
+    def leaks(self) -> np.ndarray:
+        """Components of the products along vectors that were locked, as rows."""
+        return self._leaks[:, : self.size]
+
+    @property
+    def recurrence(self) -> tuple[np.ndarray, np.ndarray]:
+        """Diagonal and couplings to the next vector; before any restart only."""
+        m = self.size
+        below = self._projected[np.arange(1, m + 1), np.arange(m)]
+        return np.diagonal(self._projected)[:m], below
 
     def step(self) -> None:
         """Multiply the pending vector, and make the next one."""
@@ -136,15 +158,20 @@ class Krylov:
         self._projected[m, m - 1] = 0.0 if m == self.room else beta
 
     def _check_symmetry(self) -> None:
-        # As for dense matrices: half the digits are granted to rounding, and all of
-        # them where there is nothing else.
+        # Half the digits are granted to rounding, and all of them where there is
+        # nothing else; beyond that the graph is looked into. What its rounding explains
+        # is noise, and part of every error.
         eps = torch.finfo(self._rows.dtype).eps
-        limit = float(np.sqrt(eps))
-        if self.noise > limit * self.scale and self.scale > eps:
+        limit = max(float(np.sqrt(eps)) * self.scale, self._explained)
+        if self.noise <= limit or self.scale <= eps:
+            return
+        self._explained = _EXPLAINED * noise_norm(self._operator)
+        if self.noise > self._explained:
             raise MeasurementError(
                 f"the products disagree with symmetry by {self.noise / self.scale:.1e} "
-                f"of their size, more than the {limit:.1e} that rounding explains: "
-                "pass a symmetric operator, or look for randomness in the model"
+                "of their size, and the rounding of the graph explains "
+                f"{self._explained / self.scale:.1e}: pass a symmetric operator, or "
+                "look for randomness and for derivatives written by hand in the model"
             )
 
     def ritz(self, size: int | None = None) -> Ritz:

@@ -83,6 +83,12 @@ class Quadrature:
     noise: float
     status: Status
 
+    @property
+    def pooled(self) -> tuple[np.ndarray, np.ndarray]:
+        """All nodes as one rule, and their weights, which sum to 1."""
+        shares = self.squares / self.squares.sum()
+        return self.nodes.reshape(-1), (self.weights * shares[:, None]).reshape(-1)
+
     def share(self, low: np.ndarray, high: np.ndarray, *, level: float) -> Band:
         """Estimate the fraction of eigenvalues in closed intervals."""
         low, high = np.broadcast_arrays(np.atleast_1d(low), np.atleast_1d(high))

@@ -73,6 +73,15 @@ def test_a_percentile_below_rounding_is_said_to_be_a_bound():
     assert not reading.status.trusted
 
 
+def test_a_matrix_of_which_only_the_entries_errors_are_known():
+    model, batch, loss = shortcut_case()
+    reading = hessian(model, batch, loss=loss, norm_mode="batch")
+    bare = replace(reading, norm_error=float("nan"), matrix_error=1e-3)
+    error = spectrum_of(bare).eigenvalue_error
+    assert error == pytest.approx(1e-3 * len(bare.matrix))
+    assert spectrum_of(reading).eigenvalue_error < 1e-10
+
+
 def test_a_ratio_that_rounding_leaves_open_has_a_least_value():
     # Diagonal loss in float32, whose percentile is lost in the rounding of the rest.
     scales = torch.tensor([1.0, 1.0, 3e-5])

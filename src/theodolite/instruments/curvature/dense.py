@@ -31,7 +31,8 @@ class DenseHessian(Reading):
         matrix: Symmetrised Hessian, parameters in the model's order, row-major.
         matrix_error: Bound on the rounding of an entry, that of the model's graph
             included: in float32 it is measured against float64.
-        norm_error: Bound on the norm of that error, hence on any eigenvalue's.
+        norm_error: Bound on the norm of that error, hence on any eigenvalue's; NaN
+            where nothing more is known than ``matrix_error``.
         asymmetry: Largest $|H - H^\top|$ before symmetrisation, relative to the
             largest entry.
         loss: Value of the loss.
@@ -52,10 +53,10 @@ class DenseHessian(Reading):
 
     matrix: np.ndarray
     matrix_error: float
-    norm_error: float
     asymmetry: float
     loss: float
     gradient: np.ndarray
+    norm_error: float = float("nan")
     layout: tuple[tuple[str, tuple[int, ...]], ...] = field(default=())
     partition: tuple[int | None, ...] = field(default=())
 

@@ -293,7 +293,10 @@ def spectrum_of(reading: DenseHessian) -> Spectrum:
     \|H\|_2$, plus the norm of the matrix's own error.
     """
     watch = Stopwatch()
-    values, error = _eigenvalues(reading.matrix, reading.norm_error)
+    noise = reading.norm_error
+    if np.isnan(noise):
+        noise = len(reading.matrix) * reading.matrix_error
+    values, error = _eigenvalues(reading.matrix, noise)
     return Spectrum(
         eigenvalues=values,
         eigenvalue_error=error,

@@ -7,8 +7,8 @@ from torch import Tensor
 from theodolite.instruments.operators.graph_noise import GraphNoise, graph_noise
 from theodolite.instruments.operators.operator import MatrixOperator, Operator
 
-# In float64 there is nothing finer to compare with. Against it float32 graphs of the
-# tests' models were off by up to 3 roundings of a row's norm, trained ones by 20.
+# In float64 there is nothing finer to compare with: so many roundings of a row's norm
+# are allowed for, by choice.
 _ROUNDINGS = 32
 # Asymmetry that so many roundings of the largest entry do not explain: something in
 # the graph is coarser than the parameters are, or amplifies what is rounded.

@@ -27,8 +27,7 @@ from theodolite.core import TheodoliteError
 from theodolite.instruments.operators.operator import Operator
 
 # A twin that is moved differs by two independent roundings, or by one that happened to
-# be small: over the models of the tests the error of a product was 0.2 to 1.7 times
-# the difference.
+# be small: the difference counts so many times, by choice.
 _MOVED = 3.0
 
 

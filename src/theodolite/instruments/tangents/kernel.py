@@ -36,8 +36,8 @@ from theodolite.instruments.tangents.noise import kernel_noise
 from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
 from theodolite.instruments.tangents.work import KernelWork
 
-# Where there is no finer type to compare with. In float32, where there is, kernels of
-# the tests' models were off by up to 11 roundings of their largest entry.
+# Where there is no finer type to compare with, so many roundings of the largest entry
+# are allowed for, by choice.
 _ROUNDINGS = 16
 
 

@@ -51,18 +51,18 @@ def exponent(rows: Select, over: str, by: tuple[str, ...] = ()) -> Read:
     def read(roads: Roads) -> Quantity:
         table = rows(roads)
         groups = {tuple(row.get(key) for key in by) for row in table}
-        lines = []
+        found = []
         for group in groups:
             mine = table.where(**dict(zip(by, group, strict=True)))
-            x, y = np.log(mine.values(over)), np.log(mine.values())
-            lines.append(fit_line(x, y))
-        worst = max(lines, key=lambda line: line.slope)
+            line = fit_line(np.log(mine.values(over)), np.log(mine.values()))
+            found.append((line, len(mine)))
+        worst, points = max(found, key=lambda pair: pair[0].slope)
         return Sampled(
             name=f"exponent of {rows}",
             value=worst.slope,
             stderr=worst.slope_stderr,
-            freedom=len(x) - 2,
-            networks=len(x),
+            freedom=points - 2,
+            networks=points,
         )
 
     return read

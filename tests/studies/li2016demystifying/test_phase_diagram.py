@@ -55,7 +55,10 @@ def test_every_claim_has_a_world():
 
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world[0])
 def test_each_verdict_turns_in_another_world(world, smoke_root):
-    check_world(smoke_root, STUDY, world)
+    # Shares that agree exactly over three seeds may agree by chance.
+    check_world(
+        smoke_root, STUDY, world, copies=3 if world[0] == "most-foretold" else 1
+    )
 
 
 def test_nothing_of_it_is_the_papers():

@@ -28,7 +28,7 @@ TWO = {"kind": "two_shortcut"}
 
 def spread(row):
     """Networks that differ a little, each depth in its own way."""
-    return 3.0 + 0.001 * ((7 * row["trial"] + row["depth"]) * 5 % 7)
+    return 3.0 + 0.001 * ((3 * row["trial"] + row["depth"]) * 5 % 7)
 
 
 WORLDS = [

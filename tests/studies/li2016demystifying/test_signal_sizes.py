@@ -27,7 +27,7 @@ RESPONSES = "deeper-smaller-responses"
 def near(value):
     """Networks that differ a little, each depth in its own way."""
     return lambda row: (
-        value + 0.001 * ((7 * row["trial"] + row.get("depth", 3)) * 5 % 7)
+        value + 0.001 * ((3 * row["trial"] + row.get("depth", 3)) * 5 % 7)
     )
 
 

@@ -93,8 +93,8 @@ class Bidiagonalisation:
 
     def __init__(self, operator: Operator, start: Tensor, capacity: int) -> None:
         self._operator = operator
-        self._right = start.new_empty(capacity, operator.shape[1])
-        self._left = start.new_empty(capacity, operator.shape[0])
+        self._right = start.new_zeros(capacity, operator.shape[1])
+        self._left = start.new_zeros(capacity, operator.shape[0])
         self._diagonal: list[float] = []
         self._above: list[float] = []
         self.exhausted, self.finite = False, True

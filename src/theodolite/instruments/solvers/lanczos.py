@@ -80,7 +80,7 @@ class Krylov:
         self._locked = start.new_empty(0, n) if locked is None else locked
         self.room = n - len(self._locked)
         self.capacity = max(1, min(capacity, self.room))
-        self._rows = start.new_empty(self.capacity + 1, n)
+        self._rows = start.new_zeros(self.capacity + 1, n)
         self._projected = np.zeros((self.capacity + 1, self.capacity + 1))
         self._leaks = np.zeros((len(self._locked), self.capacity + 1))
         self.size, self.scale, self.noise = 0, scale, 0.0

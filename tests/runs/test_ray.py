@@ -86,11 +86,13 @@ def cell_files(folder):
 
 
 def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
-    plan = plan_study(find("initial_condition"), scale="smoke")
+    plan = plan_study(find("around_zero"), scale="smoke")
+    cells = plan.entry.study.cells(plan.config)
     guest = RayCluster(initialise=prepare_worker)
     there = run_study(plan, root=tmp_path / "there", pool=guest)
     here = run_study(plan, root=tmp_path / "here", jobs=0)
-    assert there.execution.n_computed == len(cell_files(there.folder)) == 25
+    assert there.execution.n_computed == len(cell_files(there.folder)) == len(cells)
+    assert len(cells) > 2
     assert there.folder.rows() == here.folder.rows()
     assert there.summary.claims == here.summary.claims
     assert there.folder.launches()[0]["jobs"] == 2

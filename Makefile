@@ -17,10 +17,10 @@ BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --qu
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
 # A process a core, each with one thread; the tests of a file stay together.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev reproduce test check static format slow gpu browser bench clean
+.PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench clean
 
 help: ## Show what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,10 @@ setup-dev: $(DEV) ## Make .venv with the tools of the tests as well
 reproduce: $(CORE) ## Run every study on embedded data and write out/report.html
 	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
 	$(BIN)/theodolite report --out $(OUT)
+
+errata: $(CORE) ## Run what is not run yet and write docs/errata.md from it
+	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
+	$(BIN)/theodolite report --out $(OUT) --errata docs/errata.md
 
 test: $(DEV) ## Run the tests, doctests and import rules
 	$(PYTEST)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training import MomentsEngine, train_grid
 
 SEEDS, RATES, STEPS = 1000, 10, 1000
@@ -16,7 +16,7 @@ def run() -> Iterator[dict[str, Any]]:
     """Train 10,000 small cells in this process, and see what is not training."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(5000, 10)), np.eye(10)[rng.integers(0, 10, 5000)]
-    plan, spent = Blueprint(width=10, depth=16), [0.0]
+    plan, spent = ShortcutBlueprint(width=10, depth=16), [0.0]
     train_grid(plan, (x, y), {"lr": [0.01]}, steps=1)  # compiled and loaded
 
     inner = MomentsEngine.advance

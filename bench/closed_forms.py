@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from bench.timing import Result, beside
-from theodolite.core import Blueprint, condition_of
+from theodolite.core import ShortcutBlueprint, condition_of
 from theodolite.data import load, whiten
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, get_weights
@@ -30,7 +30,7 @@ def run() -> list[Result]:
     batch = (torch.as_tensor(x), torch.as_tensor(y))
     results = []
     for depth in (4, 8):
-        plan = Blueprint(width=10, depth=depth, init="xavier")
+        plan = ShortcutBlueprint(width=10, depth=depth, init="xavier")
         network = build(plan, seed=0)
         weights = get_weights(network)
 
@@ -52,7 +52,7 @@ def run() -> list[Result]:
             )
         )
     for depth in (24, 48):
-        plan = Blueprint(width=10, depth=depth, shortcut=1)
+        plan = ShortcutBlueprint(width=10, depth=depth, shortcut=1)
         results.append(
             beside(
                 f"condition of the 1-shortcut Hessian at zero, depth {depth}",

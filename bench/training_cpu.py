@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from bench.timing import Result, in_turns
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
 from theodolite.networks import build, draw_weights
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.moments import MomentsEngine
 
 RATE = 0.1
 # Steps of the loop, and of ours where more are needed to be measured at all.
@@ -25,11 +25,13 @@ def run() -> Iterator[Result]:
     y = digits.one_hot()
     for engine, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu")):
         for depth in (16, 64):
-            plan = Blueprint(width=10, depth=depth, mid=mid, init="small")
+            plan = ShortcutBlueprint(width=10, depth=depth, mid=mid, init="small")
             yield from both(engine, plan, x, y)
 
 
-def both(make: type, plan: Blueprint, x: np.ndarray, y: np.ndarray) -> list[Result]:
+def both(
+    make: type, plan: ShortcutBlueprint, x: np.ndarray, y: np.ndarray
+) -> list[Result]:
     """Return a row for the compiled and one for the torch path of an engine."""
     theirs = lambda: loop(plan, x, y)  # noqa: E731
     truth = theirs()
@@ -51,7 +53,7 @@ def both(make: type, plan: Blueprint, x: np.ndarray, y: np.ndarray) -> list[Resu
     return rows
 
 
-def loop(plan: Blueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def loop(plan: ShortcutBlueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the losses of the loop that a user of PyTorch writes."""
     network = build(plan, seed=0, dtype=torch.float32)
     inputs, targets = torch.as_tensor(x).float(), torch.as_tensor(y).float()
@@ -66,7 +68,7 @@ def loop(plan: Blueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array(losses)
 
 
-def descent(engine, plan: Blueprint, steps: int) -> Callable[[], np.ndarray]:
+def descent(engine, plan: ShortcutBlueprint, steps: int) -> Callable[[], np.ndarray]:
     """Return a function that trains a stack and returns its first cell's losses."""
     cells = CELLS.get(engine.name, 1)
     start = np.stack([draw_weights(plan, seed=seed) for seed in range(cells)])

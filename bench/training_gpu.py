@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build, draw_weights, set_weights
-from theodolite.training.stacked_engine import StackedEngine
+from theodolite.training.engines.stacked.engine import StackedEngine
 
-BLUEPRINT = Blueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")
+BLUEPRINT = ShortcutBlueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")
 SAMPLES, SEEDS, RATES = 60_000, 10, np.geomspace(1e-3, 1e-1, 9)
 LOOP_STEPS = 30
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
 from theodolite.instruments import HalfSquareLoss, condition
 from theodolite.networks import build
@@ -13,7 +13,7 @@ x = whiten(digits.flat(), k=10).apply(digits.flat())
 y = digits.one_hot()
 
 for depth in (2, 4):
-    plan = Blueprint(width=10, depth=depth, init="zero")
+    plan = ShortcutBlueprint(width=10, depth=depth, init="zero")
     predicted = conditioning_at_zero(plan, x, y).ratio
     measured = condition(
         build(plan, seed=0),

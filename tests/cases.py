@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss
 from theodolite.networks import build
 
@@ -160,7 +160,7 @@ CASES = [
 
 def shortcut_case(**fields):
     """Return a shortcut network at random weights with a regression batch."""
-    plan = Blueprint(**{"width": 3, "depth": 4, "init": "xavier", **fields})
+    plan = ShortcutBlueprint(**{"width": 3, "depth": 4, "init": "xavier", **fields})
     generator = torch.Generator().manual_seed(3)
     inputs = torch.randn(8, plan.width, generator=generator, dtype=torch.float64)
     targets = torch.randn(8, plan.width, generator=generator, dtype=torch.float64)

@@ -30,9 +30,3 @@ def reseed():
     import torch
 
     torch.manual_seed(0)
-
-
-def pytest_collection_modifyitems(items):
-    """Keep the tests of a file in one process, where its fixtures are made once."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -2,7 +2,7 @@
 
 import torch
 
-from theodolite.instruments.objective import evaluate
+from theodolite.instruments.model.objective import evaluate
 
 
 def loss_gradient(model, batch, loss):

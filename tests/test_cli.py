@@ -3,12 +3,17 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from tests.data.writers import random_images, random_labels, write_idx
 from theodolite import __version__
+from theodolite.cli import app
+from theodolite.runs import RunFolder
 
 
 def theodolite(*arguments, **environment):
@@ -24,7 +29,7 @@ def theodolite(*arguments, **environment):
 
 
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
-SOME = ("definitions", "hessian_at_zero", "initial_condition")
+SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def test_help_is_light():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime - before.ru_utime)
         assert done.returncode == 0, done.stderr
-    for command in ("list", "run", "show", "report", "data"):
+    for command in ("list", "run", "show", "report", "repair", "data"):
         assert command in done.stdout
     assert min(spent) < 0.2
 
@@ -66,14 +71,15 @@ def test_version():
 def test_list_as_json_before_and_after_a_run(results, tmp_path):
     root, rows, _ = results
     fields = {"paper", "study", "claim", "place", "kind", "statement", "verdict",
-              "scale", "numbers", "rests_on", "alone"}  # fmt: skip
+              "as_corrected", "confirmed", "because", "deciding", "needed", "scale",
+              "hangs_on_ours", "numbers", "rests_on", "alone"}  # fmt: skip
     fresh = json.loads(theodolite("list", "--json", "--out", tmp_path).stdout)
     assert fresh
     for row in fresh:
         assert set(row) == fields
         assert row["verdict"] is None
         assert row["scale"] is None
-        assert row["kind"] in ("claim", "erratum")
+        assert row["kind"] in ("claim", "erratum", "beyond")
     after = json.loads(theodolite("list", "--json", "--out", root).stdout)
     assert [r["claim"] for r in after] == [r["claim"] for r in fresh]
     verdicts = {(r["study"], r["claim"]): r["verdict"] for r in rows}
@@ -82,6 +88,36 @@ def test_list_as_json_before_and_after_a_run(results, tmp_path):
         assert row["verdict"] == verdicts.get((row["study"], row["claim"]))
         assert row["scale"] == ("smoke" if row["study"] in SOME else None)
         assert all(set(n) == {"value", "error"} for n in row["numbers"].values())
+
+
+def test_json_of_a_run_says_what_decided(results):
+    rows = {row["claim"]: row for row in results[1]}
+    row = rows["xavier-explodes"]
+    deciding = row["deciding"]
+    assert deciding["low"] < deciding["value"] < deciding["high"]
+    assert deciding["region"]["low"] == 0
+    assert deciding["region"]["source"] == "paper"
+    assert deciding["n"] >= 2
+    assert row["confirmed"] is None
+    assert not row["hangs_on_ours"]
+    assert rows["two-shortcut-constant"]["hangs_on_ours"]
+    erratum = rows["one-shortcut-explodes"]
+    assert (erratum["verdict"], erratum["as_corrected"]) == ("FAILS", "HOLDS")
+    assert erratum["confirmed"]
+
+
+def test_the_table_of_a_run_tells_kinds_and_margins(results):
+    root = results[0]
+    run = ["run", "initial_condition", "--scale", "smoke", "--jobs", 0, "--out", root]
+    lines = theodolite(*run).stdout.splitlines()
+    (constant,) = [line for line in lines if "two-shortcut-constant" in line]
+    assert constant.endswith("[our margin]")
+    (erratum,) = [line for line in lines if "one-shortcut-explodes" in line]
+    assert erratum.split()[0] == "FAILS"
+    assert "erratum" in erratum
+    assert erratum.endswith("[confirmed]")
+    told = lines[-1]
+    assert "by a margin or choice of ours); 2 of 2 errata confirmed; 1 beyond" in told
 
 
 def test_quiet_when_not_a_terminal(results):
@@ -100,15 +136,57 @@ def test_list_for_people(results):
 
 
 def test_show_and_redraw(results):
-    text = theodolite("show", "hessian_at_zero", "--out", results[0]).stdout
-    assert "deviation of any eigenvalue" in text
+    text = theodolite("show", "initial_condition", "--out", results[0]).stdout
+    assert "decades a layer, Xavier 0." in text
+    assert "lies in the region > 0" in text
+    assert "FAILS as printed: largest block norm" in text
+    assert "HOLDS as corrected: exponent of ratio (one-shortcut)" in text
+    assert "the region [-0.3, 0.3] is ours: a factor of two" in text
+    assert "the number's verdict turns at a margin of 0." in text
     shown = json.loads(
         theodolite(
-            "show", "hessian_at_zero", "--out", results[0], "--json", "--redraw"
+            "show", "initial_condition", "--out", results[0], "--json", "--redraw"
         ).stdout
     )
     assert shown["claims"]
     assert all(os.path.getsize(path) > 0 for path in shown["figure_paths"])
+
+
+def test_a_damaged_summary_is_one_sentence_with_its_field(results, tmp_path):
+    (file,) = (results[0] / "runs").glob("*/initial_condition/*/summary.json")
+    copy = tmp_path / file.relative_to(results[0])
+    shutil.copytree(file.parent, copy.parent)
+    summary = json.loads(file.read_text())
+    del summary["claims"][2]["own"]["judged"]["p_holds"]
+    copy.write_text(json.dumps(summary))
+    tell_one(tmp_path, f"{copy} is not what was written")
+    RunFolder.open(copy.parent).write("summary.json", json.dumps(summary))
+    tell_one(tmp_path, f"{copy} lacks claims[2].own.judged.p_holds")
+    healed = theodolite("repair", "--out", tmp_path)
+    assert healed.returncode == 0, healed.stderr
+    assert f"{copy.parent}: healed summary.json" in healed.stdout
+    assert theodolite("show", "initial_condition", "--out", tmp_path).returncode == 0
+
+
+def tell_one(root, words):
+    """Name what is damaged and what heals it, in one sentence."""
+    for command in (["show", "initial_condition"], ["report"]):
+        done = theodolite(*command, "--out", root)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert f"`theodolite repair --out {root}`" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_list_names_damage_and_shows_the_rest(results, tmp_path):
+    shutil.copytree(results[0] / "runs", tmp_path / "runs")
+    (file,) = (tmp_path / "runs").glob("*/initial_condition/*/run.json")
+    file.write_bytes(b"\xff")
+    done = theodolite("list", "--json", "--out", tmp_path)
+    assert done.returncode == 0
+    judged = {row["study"] for row in json.loads(done.stdout) if row["verdict"]}
+    assert judged == {*SOME} - {"initial_condition"}
+    assert f"{file} is not what was written: what is whole is shown" in done.stderr
 
 
 def test_report(results):
@@ -119,12 +197,46 @@ def test_report(results):
         assert row["claim"] in page
 
 
+def test_errata_are_written_from_runs(results, tmp_path):
+    page = tmp_path / "errata.md"
+    done = theodolite("report", "--out", results[0], "--errata", page)
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    for row in results[1]:
+        assert (f"`{row['claim']}`" in text) == (row["kind"] == "erratum")
+    assert "- As printed FAILS: largest block norm = 2.2" in text
+
+
 def test_data_lists_what_is_embedded():
     rows = json.loads(theodolite("data", "--json").stdout)
     found = {row["name"]: row["found"] for row in rows}
     assert found["digits"]
     assert found["mnist5k"]
     assert not found["cifar10"]
+
+
+def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
+    write_idx(tmp_path / "mnist", random_images(4, 28, 28), random_labels(4))
+    monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("THEODOLITE_DATA", "")
+    data = ["data", "--verify", "--data", str(tmp_path)]
+    told = theodolite(*data)
+    assert told.returncode == 1
+    assert "mnist (wrong)" in told.stdout
+    assert "has shape (60000, 28, 28), these files hold (4, 28, 28)" in told.stdout
+    assert "Traceback" not in told.stderr
+
+    def invoke(*arguments):
+        os.environ["THEODOLITE_DATA"] = ""  # which --data sets
+        return CliRunner().invoke(app, arguments)
+
+    rows = invoke(*data, "--json")
+    assert rows.exit_code == 1
+    states = {row["name"]: row["checked"] for row in json.loads(rows.stdout)}
+    assert states["mnist"] == "wrong"
+    # Without the check nothing is known to be wrong, and right sets are not.
+    assert invoke("data", "--data", str(tmp_path)).exit_code == 0
+    assert invoke("data", "--verify").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -141,18 +253,19 @@ def test_data_lists_what_is_embedded():
         (["show", "hessian_at_zero", "--out", "/nowhere"], "run `theodolite run"),
         (["show", "hessian_at_zer"], "did you mean"),
         (["report", "--out", "/nowhere"], "no finished runs"),
+        (["report", "--to", "a.html", "--errata", "b.md"], "pass one of them"),
         (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
-        (["run", "all", "--engine", "rey"], "did you mean 'ray'"),
-        (["run", "all", "--address", "auto"], "add --engine ray"),
-        (["run", "all", "--gpus", "0.5"], "add --engine ray"),
-        (["run", "all", "--engine", "ray", "--jobs", "0"], "leave out --jobs"),
+        (["run", "all", "--executor", "rey"], "did you mean 'ray'"),
+        (["run", "all", "--address", "auto"], "add --executor ray"),
+        (["run", "all", "--gpus", "0.5"], "add --executor ray"),
+        (["run", "all", "--executor", "ray", "--jobs", "0"], "leave out --jobs"),
         (
             [
                 "run",
                 "hessian_at_zero",
                 "--scale",
                 "smoke",
-                "--engine",
+                "--executor",
                 "ray",
                 "--gpus",
                 "-1",
@@ -167,7 +280,7 @@ def test_data_lists_what_is_embedded():
                 "hessian_at_zero",
                 "--scale",
                 "smoke",
-                "--engine",
+                "--executor",
                 "ray",
                 "--address",
                 "127.0.0.1:9",
@@ -178,7 +291,7 @@ def test_data_lists_what_is_embedded():
         (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
         (
             ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
-            "its cells have source trained, committed; network xavier, orthogonal, ",
+            "its cells have network xavier, orthogonal, one_shortcut, two_shortcut, ",
         ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
@@ -231,7 +344,7 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
     run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
     run += ["--out", tmp_path, "--json"]
     first = json.loads(theodolite(*run, *CELL).stdout)
-    assert first["cells"] == [{"source": "trained", "network": "xavier", "depth": 6}]
+    assert first["cells"] == [{"network": "xavier", "depth": 6}]
     assert first["computed"] == 1
     assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
     # The committed rows were made with other settings: nothing to set beside.
@@ -250,16 +363,16 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
 
 
 def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
-    run = ["run", "shortcut_depth_cifar", "--scale", "smoke", "--jobs", 0]
+    run = ["run", "shortcut_depth_cifar", "--scale", "quick", "--jobs", 0]
     done = theodolite(*run, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     marked = [line for line in done.stdout.splitlines() if "[committed]" in line]
     assert len(marked) == 4
     assert "; 4 verdicts rest on committed runs" in done.stdout
     listed = json.loads(theodolite("list", "--out", tmp_path, "--json").stdout)
-    resting = [row for row in listed if row["rests_on"]]
+    resting = [row for row in listed if row["rests_on"] == "committed"]
     assert len(resting) == 4
-    assert all(row["alone"] == "UNDECIDED" for row in resting), "one seed"
+    assert all(row["deciding"] for row in resting)
 
 
 def test_a_label_may_have_several_values(tmp_path):

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from theodolite.core import Kind
-from theodolite.studies import catalogue
-
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 
@@ -27,13 +24,6 @@ def test_example_of_two_roads_agrees(capsys):
         predicted, measured = (float(m) for m in re.findall(r"\d\.\d{10}", line))
         assert predicted == pytest.approx(measured, abs=2e-10)
         assert predicted == pytest.approx(1.4701596921, abs=2e-10)
-
-
-def test_every_erratum_is_documented():
-    text = (ROOT / "docs/errata.md").read_text()
-    for entry in catalogue():
-        for claim in entry.study.claims:
-            assert (f"`{claim.name}`" in text) == (claim.kind is Kind.ERRATUM)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

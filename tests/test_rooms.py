@@ -31,12 +31,39 @@ MAY_IMPORT = {
     "studies": BELOW_STUDIES,
     "survey": BELOW_STUDIES,
     "report": {"core", "figures", "runs"},
-    "cli": {"core", "data", "runs", "studies", "survey", "report", "cli_output"},
-    "cli_output": {"core"},
+    "cli": {
+        "core",
+        "data",
+        "runs",
+        "studies",
+        "survey",
+        "report",
+        "cli_output",
+        "cli_streams",
+    },
+    "cli_output": {"core", "cli_streams"},
+    "cli_streams": set(),
     "__init__": set(),
     "__main__": {"cli"},
 }
 WITHOUT_TORCH = {"core", "theory", "figures", "runs", "report", "cli", "cli_output"}
+
+# The inner rooms of a room, in order: each may import those before it, and itself.
+INNER = {
+    "instruments": (
+        "differentiate",
+        "model",
+        "norms",
+        "passes",
+        "operators",
+        "solvers",
+        "curvature",
+        "singular",
+        "tangents",
+    ),
+    "training": ("probes", "loop", "engines", "grid", "images"),
+    "runs": ("folder", "telling", "executors"),
+}
 
 
 def imports(tree):
@@ -73,6 +100,41 @@ def violations(room, source, name="module.py"):
     return found
 
 
+def inner_violations(room, inner, source, name="module.py"):
+    """List the imports that go down the list of a room's inner rooms."""
+    order = INNER[room]
+    if inner not in order:
+        return [f"{name} is in {inner}, which is no inner room of {room}"]
+    found = []
+    for line, target in inner_imports(room, source):
+        if target not in order:
+            found.append(f"{name}:{line} {target} is no inner room of {room}")
+        elif order.index(target) > order.index(inner):
+            found.append(f"{name}:{line} {inner} must not import {target}")
+    return found
+
+
+def inner_imports(room, source):
+    """Yield (line, inner room) of all that a module imports from its own room."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module == f"theodolite.{room}":
+            for alias in node.names:
+                yield node.lineno, alias.name
+    for line, target in imports(ast.parse(source)):
+        parts = target.split(".")
+        if parts[:2] == ["theodolite", room] and len(parts) > 2:
+            yield line, parts[2]
+
+
+def homonyms(paths, public):
+    """List the modules and packages that carry a public name of their outer room.
+
+    Once imported, such a module would be bound to its package under that name.
+    """
+    names = {part.removesuffix(".py") for path in paths for part in path.parts}
+    return sorted(names & set(public))
+
+
 def room_of(path):
     relative = path.relative_to(SOURCE)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
@@ -85,6 +147,52 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 def test_module_keeps_to_its_room(path):
     assert room_of(path) in MAY_IMPORT, f"{path} is in no known room"
     assert not violations(room_of(path), path.read_text(), path.name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in MODULES if room_of(p) in INNER and p.parent.name != room_of(p)],
+    ids=lambda p: str(p.relative_to(SOURCE)),
+)
+def test_module_keeps_to_its_inner_room(path):
+    room, inner, *_ = path.relative_to(SOURCE).parts
+    assert not inner_violations(room, inner, path.read_text(), path.name)
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_a_room_with_inner_rooms_has_no_other_modules(room):
+    modules = {p.stem for p in (SOURCE / room).glob("*.py")}
+    packages = {p.parent.name for p in (SOURCE / room).glob("*/__init__.py")}
+    assert modules == {"__init__"}
+    assert packages == set(INNER[room])
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_an_inner_room_is_a_map_and_imports_nothing(room):
+    for inner in INNER[room]:
+        tree = ast.parse((SOURCE / room / inner / "__init__.py").read_text())
+        assert ast.get_docstring(tree), f"{room}/{inner} has no map"
+        assert len(tree.body) == 1, f"{room}/{inner}/__init__.py holds code"
+
+
+STUBS = sorted(SOURCE.glob("*/__init__.pyi"))
+
+
+@pytest.mark.parametrize("stub", STUBS, ids=lambda p: p.parent.name)
+def test_no_module_carries_a_public_name_of_its_room(stub):
+    outer = stub.parent
+    paths = [p.relative_to(outer) for p in outer.rglob("*.py")]
+    assert not homonyms(paths, public_names(stub.read_text()))
+
+
+def public_names(stub):
+    """Return the names that a room's stub lists."""
+    return [
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse(stub))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,3 +214,41 @@ def test_a_forbidden_import_is_seen(room, source):
 def test_what_is_allowed_passes():
     source = "from theodolite.core import Rows\nfrom theodolite.theory import moments"
     assert not violations("studies", source)
+
+
+@pytest.mark.parametrize(
+    ("inner", "source"),
+    [
+        ("model", "from theodolite.instruments.passes.batches import Batches"),
+        ("solvers", "def f():\n    import theodolite.instruments.curvature.traces"),
+        ("differentiate", "from theodolite.instruments import norms"),
+        ("differentiate", "from theodolite.instruments.model import objective"),
+        ("curvature", "from theodolite.instruments import Hessian"),
+        ("curvature", "from theodolite.instruments.attic import Hessian"),
+        ("attic", ""),
+    ],
+)
+def test_an_import_down_the_inner_rooms_is_seen(inner, source):
+    assert inner_violations("instruments", inner, source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from theodolite.instruments.differentiate.derivatives import Curve",
+        "from theodolite.instruments.passes import forecast",
+        "from theodolite.instruments.solvers.lanczos import Krylov",
+        "from theodolite.core import Status",
+    ],
+)
+def test_an_import_up_the_inner_rooms_passes(source):
+    assert not inner_violations("instruments", "solvers", source)
+
+
+@pytest.mark.parametrize(
+    "path", ["trace.py", "curvature/trace.py", "trace/dense.py", "trace/__init__.py"]
+)
+def test_a_module_with_a_public_name_is_seen(path):
+    stub = "from .curvature.traces import trace as trace"
+    assert homonyms([Path(path)], public_names(stub)) == ["trace"]
+    assert not homonyms([Path("curvature/traces.py")], public_names(stub))

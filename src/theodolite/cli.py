@@ -1,24 +1,28 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
+import shlex
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from theodolite import __version__
 from theodolite.cli_output import (
-    claim_rows,
-    print_claims,
+    Line,
+    lines_of,
     print_json,
+    print_lines,
     print_summary,
-    resting,
 )
+from theodolite.cli_streams import abandon_output, leave, open_streams, say
 
 if TYPE_CHECKING:
-    from theodolite.runs import Executor
+    from theodolite.data import Listing
+    from theodolite.runs import Damage
+    from theodolite.studies import Plan
 
 app = typer.Typer(
     name="theodolite",
@@ -64,32 +68,21 @@ def list_studies(
     as_json: AsJson = False,
 ) -> None:
     """List papers, studies and claims with their last verdict."""
-    from theodolite.studies import catalogue, last_summary
+    from theodolite.runs import results_in
+    from theodolite.studies import catalogue
 
-    rows: list[dict[str, Any]] = []
-    for entry in catalogue(paper):
-        found = last_summary(out, entry)
-        judged = {c["claim"]: c for c in found[1]["claims"]} if found else {}
+    entries = catalogue(paper)
+    results = results_in(out, paper=paper)
+    lines: list[Line] = []
+    for entry in entries:
+        found = results.judged.get((entry.paper.name, entry.name))
+        judged = {one.claim: one for one in found[1].claims} if found else {}
         for claim in entry.study.claims:
-            last = judged.get(claim.name, {})
-            rows.append(
-                {
-                    "paper": entry.paper.name,
-                    "study": entry.name,
-                    "claim": claim.name,
-                    "place": claim.place,
-                    "kind": str(claim.kind),
-                    "statement": claim.statement,
-                    "verdict": last.get("verdict"),
-                    "scale": found[1]["scale"] if found and last else None,
-                    "numbers": last.get("numbers", {}),
-                    **resting(last),
-                }
-            )
-    if as_json:
-        print_json(rows)
-    else:
-        print_claims(rows)
+            last = judged.get(claim.name)
+            scale = found[1].scale if found and last else None
+            lines.append(Line(entry.paper.name, entry.name, claim, scale, last))
+    _print(lines, as_json)
+    _name(results.damages)
 
 
 @app.command()
@@ -107,7 +100,7 @@ def run(
         typer.Option(help="Worker processes; one per core by default, 0 for none."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
-    engine: Annotated[
+    executor: Annotated[
         str, typer.Option(help="pool for this machine, ray for a cluster.")
     ] = "pool",
     address: Annotated[
@@ -134,13 +127,19 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run studies to their verdicts; finished work is kept."""
-    from theodolite.core import ConfigError, RunError, TheodoliteError
-    from theodolite.runs import Tracking, progress_for, tracker_for
-    from theodolite.studies import plan_study, run_study, select
+    from theodolite.core import ConfigError
+    from theodolite.runs import (
+        Tracking,
+        check_executor,
+        executor_for,
+        progress_for,
+        tracker_for,
+    )
+    from theodolite.studies import plan_study, prepare_worker, select
 
     if gpus and device is None:
         device = "cuda"
-    _check_engine(engine, address, gpus, jobs)
+    check_executor(executor, jobs=jobs, address=address, gpus=gpus)
     _use_data(data)
     tracking = Tracking([tracker_for(text) for text in track or ()])
     entries = list(dict.fromkeys(e for name in names for e in select(name)))
@@ -160,39 +159,69 @@ def run(
         )
         for entry in entries
     ]
-    rows: list[dict[str, Any]] = []
-    problems: list[str] = []
-    if cell and jobs is None and engine == "pool":
+    if cell and jobs is None and executor == "pool":
         # No more processes than there are cells.
         jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
-    executor = _executor(engine, jobs, address, gpus, device)
-    if cell:
-        with executor as pool, progress_for(sys.stderr) as progress:
-            chosen = plans[0].run_cells(
-                cell, root=out, pool=pool, progress=progress, trackers=tracking
-            )
-        if as_json:
-            print_json(chosen.to_dict())
-        else:
-            typer.echo(chosen.to_text())
-        return
-    with executor as pool, progress_for(sys.stderr) as progress:
-        for plan in plans:
-            try:
-                finished = run_study(
-                    plan, root=out, pool=pool, progress=progress, trackers=tracking
-                )
-            except TheodoliteError as error:
-                problems.append(str(error))
-                continue
-            rows += claim_rows(finished.summary)
-    if as_json:
-        print_json(rows)
+    workers = executor_for(
+        executor,
+        jobs=jobs,
+        address=address,
+        gpus=gpus,
+        device=device,
+        initialise=prepare_worker,
+    )
+    chosen, lines, problems = None, [], []
+    try:
+        with workers as pool, progress_for(sys.stderr) as progress:
+            how = {"pool": pool, "progress": progress, "trackers": tracking}
+            if cell:
+                chosen = plans[0].run_cells(cell, root=out, **how)
+            else:
+                lines, problems = _run_studies(plans, out, how)
+    except KeyboardInterrupt:
+        say(f"stopped; {_kept(plans, out)}")
+        raise typer.Exit(130) from None
+    if chosen is None:
+        _print(lines, as_json)
+        _raise_first(problems)
+    elif as_json:
+        print_json(chosen.to_dict())
     else:
-        print_claims(rows)
+        typer.echo(chosen.to_text())
+
+
+def _run_studies(
+    plans: list["Plan"], out: Path, how: dict[str, Any]
+) -> tuple[list[Line], list[str]]:
+    """Run one after the other; one that fails leaves the others their verdicts."""
+    from theodolite.core import TheodoliteError
+    from theodolite.studies import run_study
+
+    lines: list[Line] = []
+    problems: list[str] = []
+    for plan in plans:
+        try:
+            lines += lines_of(run_study(plan, root=out, **how).summary)
+        except TheodoliteError as error:
+            problems.append(str(error))
+    return lines, problems
+
+
+def _raise_first(problems: list[str]) -> None:
     if problems:
-        more = f" (and {len(problems) - 1} more studies)" if len(problems) > 1 else ""
+        from theodolite.core import RunError
+
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise RunError(f"{problems[0]}{more}")
+
+
+def _kept(plans: list["Plan"], out: Path) -> str:
+    counts = [plan.finished(out) for plan in plans]
+    kept, asked = sum(n for n, _ in counts), sum(n for _, n in counts)
+    return (
+        f"{kept} of {asked} cells are kept in {out}, and the same command goes on from "
+        "there"
+    )
 
 
 @app.command()
@@ -206,26 +235,28 @@ def show(
 ) -> None:
     """Show a study's last numbers and where its figures are."""
     from theodolite.core import RunError
-    from theodolite.studies import find, last_summary
+    from theodolite.runs import results_in
+    from theodolite.studies import find
     from theodolite.studies import redraw as draw_again
 
     entry = find(study)
-    found = last_summary(out, entry)
+    results = results_in(out, paper=entry.paper.name, study=entry.name)
+    found = results.last(entry.paper.name, entry.name)
     if found is None:
         raise RunError(
             f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
-            f"{entry.full_name} --out {out}` first"
+            f"{entry.full_name} --scale quick --out {shlex.quote(str(out))}` first"
         )
+    _name(results.damages)
     folder, summary = found
     if redraw:
         draw_again(entry, folder)
     paths = [
-        str(folder.path / file)
-        for figure in summary["figures"]
-        for file in figure["files"]
+        str(folder.path / file) for figure in summary.figures for file in figure.files
     ]
     if as_json:
-        print_json({**summary, "folder": str(folder.path), "figure_paths": paths})
+        where = {"folder": str(folder.path), "figure_paths": paths}
+        print_json({**summary.to_dict(), **where})
         return
     print_summary(summary)
     for path in paths:
@@ -238,16 +269,52 @@ def report(
     to: Annotated[
         Path | None, typer.Option(help="File to write; report.html in --out.")
     ] = None,
+    errata: Annotated[
+        Path | None,
+        typer.Option(help="Write the page of errata to this file instead."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page from all finished runs."""
-    from theodolite.report import write_report
+    from theodolite.core import ConfigError
+    from theodolite.report import write_errata, write_report
 
-    path = write_report(out, to)
+    if errata is not None and to is not None:
+        raise ConfigError(
+            "--to names the file of the report and --errata asks for the errata: "
+            "pass one of them"
+        )
+    damages: list[Damage] = []
+    if errata is None:
+        path = write_report(out, to, damaged=damages.append)
+    else:
+        path = write_errata(out, errata, damaged=damages.append)
     if as_json:
-        print_json({"report": str(path)})
+        print_json({"report" if errata is None else "errata": str(path)})
     else:
         typer.echo(f"wrote {path}")
+    _name(damages)
+
+
+@app.command()
+def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
+    """Read every file of every run; write what is damaged anew from finished cells.
+
+    Nothing that is whole is touched and no cell is computed. The exit code is 1 if
+    something is still wrong.
+    """
+    from theodolite.studies import repair_runs
+
+    found = list(repair_runs(out))
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    else:
+        for one in found:
+            if one.healed:
+                typer.echo(f"{one.folder}: healed {', '.join(one.healed)}")
+        whole = sum(not one.left for one in found)
+        typer.echo(f"{whole} of {len(found)} runs in {out} are whole")
+    _raise_first([problem for one in found for problem in one.left])
 
 
 @app.command("data")
@@ -258,48 +325,102 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: what is found where, verified or not."""
+    """List datasets: what is found where, verified or not.
+
+    The exit code is 1 if a set that was found and checked is wrong.
+    """
     from theodolite.data import available
 
     _use_data(data)
     listings = available(verify=verify)
+    wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:
         print_json([listing.to_dict() for listing in listings])
-        return
+    else:
+        _tell_data(listings, wrong)
+        if not verify:
+            typer.echo("--verify loads each set and checks its published digests")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
         sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
+        told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
-        typer.echo(f"{'':<14} {sizes or listing.advice or 'any size'}")
-    if not verify:
-        typer.echo("--verify loads each set and checks it against published digests")
+        typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
 
 
-def main() -> None:
-    """Run the command line; known problems are one sentence and a non-zero code."""
+def _print(lines: list[Line], as_json: bool) -> None:
+    if as_json:
+        print_json([line.to_dict() for line in lines])
+    else:
+        print_lines(lines)
+
+
+def _name(damages: Sequence["Damage"]) -> None:
+    """Say what was passed over because it is damaged."""
+    if damages:
+        more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
+        say(
+            f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
+            "heals the rest from the finished cells"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; known problems are one sentence and a non-zero code.
+
+    Args:
+        arguments: What follows the command's name; ``sys.argv`` by default.
+    """
+    open_streams()
+    # Figures go to files: a shell's choice of windows, or a wrong one, is nothing here.
+    os.environ["MPLBACKEND"] = "agg"
+    leave(_run(None if arguments is None else list(arguments)))
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Return the exit code of a command."""
     try:
-        app()
+        app(arguments)
+    except SystemExit as ended:
+        return (
+            ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        )
     except KeyboardInterrupt:
-        print("stopped; finished work is saved and a rerun resumes", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read the output has enough of it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        say("stopped; finished work is kept, and the same command goes on from there")
+        return 130
+    except MemoryError:
+        say("the memory does not suffice: run fewer --jobs, or a smaller --scale")
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            abandon_output()
+        what = "the output" if error.filename is None else error.filename
+        say(f"cannot use {what} ({error.strerror or error}): try another place")
+        return 1
     except Exception as error:
         from theodolite.core import TheodoliteError
 
         if not isinstance(error, TheodoliteError):
             raise
-        print(f"theodolite: {error}", file=sys.stderr)
-        sys.exit(1)
+        say(str(error))
+        return 1
+    return 0
 
 
 def _use_data(folder: Path | None) -> None:
     """Make a folder of datasets known here and to all workers."""
     if folder is None:
         return
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except (OSError, ValueError):
+        there = False
+    if not there:
         from theodolite.core import DataError
 
         raise DataError(
@@ -307,51 +428,6 @@ def _use_data(folder: Path | None) -> None:
             "a folder with mnist/ in it"
         )
     os.environ["THEODOLITE_DATA"] = str(folder.absolute())
-
-
-def _check_engine(
-    engine: str, address: str | None, gpus: float | None, jobs: int | None
-) -> None:
-    from theodolite.core import ConfigError, unknown_name
-
-    if engine not in ("pool", "ray"):
-        raise unknown_name("engine", engine, ["pool", "ray"])
-    if engine == "pool" and (address is not None or gpus is not None):
-        given = "--address" if address is not None else "--gpus"
-        raise ConfigError(
-            f"{given} was given and the engine is the local pool: add --engine ray, or "
-            "leave it out"
-        )
-    if engine == "ray" and jobs == 0:
-        raise ConfigError(
-            "--jobs 0 works in this process, which Ray cannot: leave out --jobs or "
-            "--engine ray"
-        )
-
-
-def _executor(
-    engine: str,
-    jobs: int | None,
-    address: str | None,
-    gpus: float | None,
-    device: str | None,
-) -> AbstractContextManager["Executor"]:
-    """Return what carries cells to processes."""
-    from theodolite.runs import InProcess, Pool, RayCluster
-    from theodolite.studies import prepare_worker
-
-    if engine == "ray":
-        # Ray hides the GPUs that a task does not ask for.
-        wanted = 1.0 if (device or "").startswith("cuda") else 0.0
-        return RayCluster(
-            address,
-            gpus=wanted if gpus is None else gpus,
-            initialise=prepare_worker,
-            jobs=jobs,
-        )
-    if jobs == 0:
-        return nullcontext(InProcess(initialise=prepare_worker))
-    return Pool(jobs, initialise=prepare_worker)
 
 
 if __name__ == "__main__":

@@ -1,93 +1,173 @@
 """What the command line prints of claims and studies."""
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from theodolite.cli_streams import coloured, speaks_unicode
 
-def claim_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the claims of a judged study, each with the names of both."""
-    wanted = ("claim", "place", "kind", "statement", "verdict", "because", "numbers")
-    return [
-        {
-            "paper": summary["paper"]["name"],
-            "study": summary["study"]["name"],
-            "scale": summary["scale"],
-            **{key: claim[key] for key in wanted},
-            **resting(claim),
+if TYPE_CHECKING:
+    from theodolite.core import (
+        Claim,
+        SavedJudgement,
+        SavedNumber,
+        SavedVerdict,
+        Summary,
+    )
+
+_COLOURS = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
+_INDENT = " " * 10
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim of a study, with its verdict where it has one."""
+
+    paper: str
+    study: str
+    claim: "Claim | SavedVerdict"
+    scale: str | None = None
+    verdict: "SavedVerdict | None" = None
+
+    @property
+    def name(self) -> str:
+        """The claim's own name."""
+        return self.claim.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line for machines."""
+        one = self.verdict
+        return {
+            "paper": self.paper,
+            "study": self.study,
+            "scale": self.scale,
+            "claim": self.name,
+            "place": self.claim.place,
+            "kind": str(self.claim.kind),
+            "statement": self.claim.statement,
+            "verdict": one and one.verdict,
+            "as_corrected": one and one.as_corrected,
+            "confirmed": one.confirmed if one and one.kind == "erratum" else None,
+            "because": one.because if one else "",
+            "deciding": one and _deciding(one.deciding),
+            "needed": one and one.ruling.needed,
+            "hangs_on_ours": one and one.hangs_on_ours,
+            "rests_on": one.rests_on if one else "",
+            "alone": one and one.alone,
+            "numbers": one.numbers if one else {},
         }
-        for claim in summary["claims"]
-    ]
 
 
-def resting(claim: dict[str, Any]) -> dict[str, Any]:
-    """Return what a verdict rests on, and what the run's own rows say beside it."""
-    return {"rests_on": claim.get("rests_on", ""), "alone": claim.get("alone")}
+def lines_of(summary: "Summary") -> list[Line]:
+    """Return the claims of a judged study."""
+    names = summary.paper.name, summary.study.name
+    return [Line(*names, one, summary.scale, one) for one in summary.claims]
 
 
 def print_json(value: Any) -> None:
     """Print a value for machines."""
     from theodolite.core import strict
 
-    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=False))
+    escaped = not speaks_unicode()
+    typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
 
 
-def print_claims(rows: list[dict[str, Any]]) -> None:
+def print_lines(lines: list[Line]) -> None:
     """Print claims by study, then how many hold."""
-    colours = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
-    width = max((len(row["claim"]) for row in rows), default=0)
+    from theodolite.core import tally
+
+    width = max((len(line.name) for line in lines), default=0)
     last = None
-    for row in rows:
-        name = f"{row['paper']}/{row['study']}"
-        if name != last:
-            typer.echo(f"{name}{' (' + row['scale'] + ')' if row['scale'] else ''}")
-            last = name
-        verdict = row["verdict"] or "not run"
-        mark = typer.style(f"{verdict:<9}", fg=colours.get(verdict))
-        kind = "erratum" if row["kind"] == "erratum" else ""
-        source = f"  [{row['rests_on']}]" if row["rests_on"] else ""
-        line = f"  {mark} {row['claim']:<{width}}  {kind:<7}  {row['place']}{source}"
-        typer.echo(line)
-    if rows:
-        typer.echo(_tally(rows))
+    for line in lines:
+        study = f"{line.paper}/{line.study}"
+        if study != last:
+            typer.echo(f"{study}{f' ({line.scale})' if line.scale else ''}")
+            last = study
+        verdict = str(line.verdict.verdict) if line.verdict else "not run"
+        mark = _mark(verdict)
+        kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
+        marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
+        typer.echo(
+            f"  {mark} {line.name:<{width}}  {kind:<7}  {line.claim.place}{marks}"
+        )
+    if lines:
+        waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
+        judged = [line.verdict for line in lines if line.verdict is not None]
+        typer.echo(str(tally(judged, not_run=waiting)))
 
 
-def print_summary(summary: dict[str, Any]) -> None:
-    """Print a judged study: its claims, reasons and numbers."""
-    name = f"{summary['paper']['name']}/{summary['study']['name']}"
-    typer.echo(f"{name}: {summary['study']['title']}")
+def print_summary(summary: "Summary") -> None:
+    """Print a judged study: its claims, what decided them, and where they turn."""
+    typer.echo(f"{summary.full_name}: {summary.study.title}")
     typer.echo(
-        f"scale {summary['scale']}, judged {summary['judged']}, "
-        f"{summary['cost']['cpu_s']:.1f} s of processor time\n"
+        f"scale {summary.scale}, judged {summary.judged}, "
+        f"{summary.cost.cpu_s:.1f} s of processor time\n"
     )
-    for claim in summary["claims"]:
-        typer.echo(f"{claim['verdict']:<9} {claim['claim']} ({claim['place']})")
-        typer.echo(f"          {claim['because']}")
-        for label, number in claim["numbers"].items():
-            typer.echo(f"          {label}: {_number(number)}")
+    for one in summary.claims:
+        mark = _mark(one.verdict)
+        kind = "" if one.kind == "claim" else f", {one.kind}"
+        marks = "".join(f"  [{mark}]" for mark in _marks(one))
+        typer.echo(f"{mark} {one.claim} ({one.place}{kind}){marks}")
+        for line in _grounds(one):
+            typer.echo(f"{_INDENT}{line}")
 
 
-def _tally(rows: list[dict[str, Any]]) -> str:
-    claims = [row["verdict"] for row in rows if row["kind"] == "claim"]
-    errata = [row["verdict"] for row in rows if row["kind"] == "erratum"]
-    parts = [
-        f"{claims.count('HOLDS')} hold",
-        f"{claims.count('FAILS')} fail",
-        f"{claims.count('UNDECIDED')} undecided",
-    ]
-    if None in claims:
-        parts.append(f"{claims.count(None)} not run")
-    told = (
-        f"{len(claims)} claims: {', '.join(parts)}; "
-        f"{errata.count('HOLDS')} of {len(errata)} errata confirmed"
-    )
-    resting = sum(bool(row["rests_on"]) for row in rows)
-    return f"{told}; {resting} verdicts rest on committed runs" if resting else told
+def _mark(verdict: str) -> str:
+    """Return a verdict in its colour, where colour is welcome."""
+    text = f"{verdict:<9}"
+    return typer.style(text, fg=_COLOURS.get(verdict)) if coloured() else text
 
 
-def _number(number: dict[str, float | None]) -> str:
-    value, error = number["value"], number["error"]
-    if value is None:
+def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:
+    """Yield what a reader should know of a verdict at a glance."""
+    if verdict is None:
+        return
+    if verdict.kind == "erratum":
+        yield "confirmed" if verdict.confirmed else "not confirmed"
+    if verdict.hangs_on_ours:
+        yield "our margin"
+    if verdict.rests_on == "committed":
+        yield "committed"
+
+
+def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
+    """Yield the reasons of a verdict, line by line."""
+    both = verdict.own is not None and verdict.committed is not None
+    printed = " as printed" if verdict.kind == "erratum" else ""
+    for name, ruling in verdict.rulings:
+        whose = {"own": "this run", "committed": "committed run"}[name]
+        told = f"{ruling.outcome}{printed}: " if both or printed else ""
+        yield f"{f'{whose}, ' if both else ''}{told}{ruling.because}"
+        if ruling.corrected is not None:
+            told = f"{ruling.corrected.outcome} as corrected: "
+            yield f"{f'{whose}, ' if both else ''}{told}{ruling.corrected_because}"
+    yield from _hanging(verdict)
+    for name, number in verdict.numbers.items():
+        yield f"{name}: {_number(number)}"
+
+
+def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
+    """Yield the margins and choices of ours, and where the verdict would turn."""
+    yield from (leaf.margin for leaf in verdict.ruling.judged.ours)
+    corrected = verdict.ruling.corrected
+    if corrected is not None:
+        yield from (f"as corrected, {leaf.margin}" for leaf in corrected.ours)
+    for choice in verdict.choices:
+        yield f"our choice: {choice.what} ({choice.why})"
+
+
+def _deciding(leaf: "SavedJudgement") -> dict[str, Any]:
+    """Return the number that decides, for machines."""
+    kept = ("name", "value", "error", "low", "high", "n", "region", "turns_at", "note")
+    return {name: getattr(leaf, name) for name in kept}
+
+
+def _number(number: "SavedNumber") -> str:
+    if number.value is None:
         return "not finite"
-    return f"{value:.6g}" if error is None else f"{value:.6g} ± {error:.2g}"
+    if number.error is None:
+        return f"{number.value:.6g}"
+    return f"{number.value:.6g} ± {number.error:.2g}"

@@ -14,25 +14,28 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     Initialisation,
+    PreactivationBlueprint,
+    ShortcutBlueprint,
     TheodoliteError,
     UnknownNameError,
     parse_activation,
+    require_kind,
 )
 
-BASE = Blueprint(width=10, depth=16, shortcut=2)
+BASE = ShortcutBlueprint(width=10, depth=16, shortcut=2)
 
 
 @given(st.integers(1, 50), st.integers(1, 50))
 def test_units_are_whole_or_refused(depth, shortcut):
     if depth % shortcut == 0:
-        units = Blueprint(width=3, depth=depth, shortcut=shortcut).units
+        units = ShortcutBlueprint(width=3, depth=depth, shortcut=shortcut).units
         assert units * shortcut == depth
         return
     with pytest.raises(ConfigError, match="not a multiple") as caught:
-        Blueprint(width=3, depth=depth, shortcut=shortcut)
+        ShortcutBlueprint(width=3, depth=depth, shortcut=shortcut)
     # What the message says to try works.
     advised = int(str(caught.value).rsplit(" ", 1)[1])
-    assert Blueprint(width=3, depth=advised, shortcut=shortcut).units >= 1
+    assert ShortcutBlueprint(width=3, depth=advised, shortcut=shortcut).units >= 1
 
 
 @pytest.mark.parametrize(
@@ -86,7 +89,7 @@ def test_linear_means_no_activation_and_no_bias():
 
 
 def test_blueprints_are_frozen_values():
-    same = Blueprint(width=10, depth=16, shortcut=2)
+    same = ShortcutBlueprint(width=10, depth=16, shortcut=2)
     other = BASE.with_(width=11)
     assert BASE == same
     assert hash(BASE) == hash(same)
@@ -101,8 +104,52 @@ def test_blueprints_are_frozen_values():
 def test_to_dict_is_json_and_leads_back():
     blueprint = BASE.with_(mid="polynomial:1.5,1", init="xavier", bias=True)
     found = json.loads(json.dumps(blueprint.to_dict(), allow_nan=False))
-    assert Blueprint(**found) == blueprint
-    assert set(found) == {field.name for field in dataclasses.fields(Blueprint)}
+    assert ShortcutBlueprint(**found) == blueprint
+    assert set(found) == {field.name for field in dataclasses.fields(ShortcutBlueprint)}
+
+
+KINDS = {
+    ShortcutBlueprint: BASE,
+    PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
+}
+
+
+def test_an_abstract_blueprint_cannot_be_made():
+    with pytest.raises(TypeError, match="abstract class Blueprint"):
+        Blueprint(width=3, depth=2)
+
+
+def test_every_kind_is_final_and_has_its_own_name():
+    found = Blueprint.__subclasses__()
+    kinds = [kind for kind in found if kind.__module__.startswith("theodolite.")]
+    assert set(kinds) == set(KINDS)
+    assert all(kind.__final__ and not kind.__subclasses__() for kind in kinds)
+    assert len({kind.kind for kind in kinds}) == len(kinds)
+
+
+@pytest.mark.parametrize("plan", KINDS.values(), ids=lambda plan: plan.kind)
+def test_kinds_are_values_that_lead_back(plan):
+    twin = pickle.loads(pickle.dumps(plan))
+    assert (twin, hash(twin)) == (plan, hash(plan))
+    assert type(plan)(**json.loads(json.dumps(plan.to_dict()))) == plan
+    wider = plan.with_(width=plan.width + 1)
+    assert type(wider) is type(plan)
+    assert wider.parameters > plan.parameters
+    assert (wider.units, wider.depth) == (plan.units, plan.depth)
+    assert "kind" not in plan.to_dict()
+
+
+def test_another_kind_is_refused_in_one_sentence():
+    require_kind(BASE, ShortcutBlueprint, task="this theory")
+    require_kind(BASE, Blueprint, task="this theory")
+    with pytest.raises(ConfigError) as caught:
+        require_kind(BASE, PreactivationBlueprint, task="this", otherwise="stop")
+    assert str(caught.value) == (
+        "the blueprint of a shortcut network (ShortcutBlueprint) was given, and this "
+        "is for PreactivationBlueprint alone: pass one, or stop"
+    )
+    with pytest.raises(ConfigError, match="a value of type NoneType was given"):
+        require_kind(None, ShortcutBlueprint, task="this theory")
 
 
 @given(

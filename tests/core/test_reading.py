@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from theodolite.core import Condition, Cost, NormMode, Reading, Status, TheodoliteError
+from theodolite.core import (
+    Cost,
+    NormMode,
+    PercentileCondition,
+    Reading,
+    Status,
+    TheodoliteError,
+)
 
 COST = Cost(wall_s=2.0, cpu_s=1.5, passes=7)
 CIRCUMSTANCES = {
@@ -201,7 +208,7 @@ def test_to_dict_is_json():
         integers=np.arange(2),
         scalar=np.float32(0.5),
         names=("a", "b"),
-        condition=Condition(2.0, 4.0, 2.0, 0.0, np.bool_(True)),
+        condition=PercentileCondition(2.0, 4.0, 2.0, 0.0, np.bool_(True), 1.5),
     )
     found = json.loads(json.dumps(reading.to_dict()))
     assert np.isnan(found["x"][1])
@@ -221,6 +228,7 @@ def test_to_dict_is_json():
             "small": 2.0,
             "error": 0.0,
             "resolved": True,
+            "least": 1.5,
         },
     }
 

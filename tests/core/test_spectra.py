@@ -183,3 +183,25 @@ def test_an_unknown_interpolation_is_refused_with_the_nearest():
         condition_of(np.ones(2), interpolation="linaer")
     with pytest.raises(UnknownNameError, match="weibull"):
         condition_of(np.ones(2), interpolation="weibull")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_least_ratio_is_a_bound_where_the_ratio_itself_is_none(seed):
+    """Eigenvalues moved by up to their error: the exact ratio is at least the least."""
+    rng = stream(seed, "made spectra")
+    true = np.concatenate([10.0 ** rng.uniform(-3, 0, 9), [1e-9 * rng.uniform(0, 3)]])
+    error = 1e-9
+    seen = condition_of(
+        true + rng.uniform(-error, error, 10), quantile=0.0, rounding=error
+    )
+    exact = condition_of(true, quantile=0.0, rounding=0.0)
+    assert seen.least <= exact.ratio
+    if seen.resolved:
+        assert abs(seen.ratio - exact.ratio) <= seen.error
+
+
+def test_an_unresolved_ratio_may_exceed_the_exact_one():
+    seen = condition_of(np.array([1.0, 1e-12]), quantile=0.0, rounding=1e-9)
+    exact = condition_of(np.array([1.0, 5e-10]), quantile=0.0, rounding=0.0)
+    assert not seen.resolved
+    assert seen.ratio > exact.ratio > seen.least

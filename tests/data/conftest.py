@@ -1,4 +1,7 @@
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +23,29 @@ def full_size():
     if not GIVEN:
         pytest.skip("THEODOLITE_DATA names no folder with the full-size datasets")
     return GIVEN
+
+
+@pytest.fixture
+def nobody():
+    """A folder whose owner is not us, to be locked: root reads everything."""
+    if os.name != "posix":
+        pytest.skip("permissions of POSIX systems")
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    user = os.geteuid()
+
+    class Nobody:
+        path = folder
+
+        def __enter__(self):
+            if user == 0:
+                os.seteuid(65534)
+
+        def __exit__(self, *_):
+            os.seteuid(user)
+
+    yield Nobody()
+    os.seteuid(user)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    shutil.rmtree(folder)

@@ -62,5 +62,9 @@ def test_a_deep_check_loads_and_judges(tmp_path, monkeypatch, right):
     assert items["gaussians"].checked == "nothing published"
     # The same files answer to Fashion-MNIST too, and are not it.
     assert items["fashion-mnist"].checked == "wrong"
+    # Files of another set are no find; files that are wrong are.
+    assert items["fashion-mnist"].found != right
+    if right:
+        assert "holds the images of mnist train" in items["fashion-mnist"].advice
     if not right:
         assert "md5" in items["mnist"].advice

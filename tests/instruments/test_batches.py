@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from tests.instruments.test_operators import near
 from theodolite.core import MeasurementError
 from theodolite.instruments import HalfSquareLoss, Hessian, read_batches
-from theodolite.instruments.batches import (
+from theodolite.instruments.passes.batches import (
     join_batches,
     samples_in,
     split_batch,

@@ -12,7 +12,7 @@ from tests.cases import CASES, Residual
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, UnknownNameError
 from theodolite.instruments import BlockJacobian, MatrixOperator
-from theodolite.instruments.per_sample import sample_blocks
+from theodolite.instruments.singular.per_sample import sample_blocks
 
 BY_NAME = {case.name: case for case in CASES}
 BLOCKS = [

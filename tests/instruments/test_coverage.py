@@ -16,7 +16,7 @@ from theodolite.instruments import (
     index_of_operator,
     trace_of,
 )
-from theodolite.instruments.quadrature import quadrature_of
+from theodolite.instruments.solvers.quadrature import quadrature_of
 
 N, SEEDS = 60, 200
 RANDOM = np.random.default_rng(5)
@@ -123,6 +123,36 @@ def test_density_and_distribution_of_short_rules(name):
         smooth += (r.density_low <= exact) & (exact <= r.density_high)
     assert np.all(hits >= least(0.95))
     assert np.all(smooth >= least(0.95))
+
+
+@pytest.mark.parametrize("name", ["decaying", "indefinite", "low_rank"])
+def test_bands_hold_at_all_points_at_once(name):
+    values, trials = SPECTRA[name], 40
+    operator, steps, curves, worst = operator_with(values), 0, 0, []
+    for seed in range(trials):
+        r = density_of(
+            operator, n_probes=2, steps=10, grid=64, seed=seed, method="products"
+        )
+        truth = (values <= r.grid[:, None]).mean(1)
+        z = (r.grid[:, None] - values) / r.width
+        exact = np.exp(-(z**2) / 2).mean(1) / (r.width * np.sqrt(2 * np.pi))
+        stairs = (r.cdf_low - 1e-9 <= truth) & (truth <= r.cdf_high + 1e-9)
+        smooth = (r.density_low <= exact) & (exact <= r.density_high)
+        steps, curves = steps + stairs.all(), curves + smooth.all()
+        worst.append(min(stairs.mean(), smooth.mean()))
+    assert steps >= least(0.95, trials)
+    assert curves >= least(0.95, trials)
+    # Where a band fails it does not fail by half of its points.
+    assert min(worst) > 0.7
+
+
+def test_one_point_alone_is_an_interval_of_its_own():
+    operator = operator_with(SPECTRA["indefinite"])
+    shared = {"n_probes": 2, "steps": 30, "method": "products"}
+    alone = density_of(operator, grid=np.array([0.1]), **shared)
+    points = np.append(np.linspace(-2, 2, 60), 0.1)
+    among = density_of(operator, grid=points, **shared)
+    assert among.cdf_error[-1] > 1.15 * alone.cdf_error[0]
 
 
 @pytest.mark.parametrize("name", ["decaying", "indefinite", "atom"])

@@ -191,4 +191,4 @@ def test_unknown_parameter_and_too_large_a_matrix():
     with pytest.raises(MeasurementError, match="nowhere"):
         hessian(model, batch, loss=loss, norm_mode="batch", params=["nowhere"])
     with pytest.raises(MeasurementError, match="GiB"):
-        hessian(model, batch, loss=loss, norm_mode="batch", max_bytes=1000)
+        hessian(model, batch, loss=loss, norm_mode="batch", matrix_bytes=1000)

@@ -1,5 +1,7 @@
 """Eigenvalues, condition and index, with errors that can be trusted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,12 +13,12 @@ from theodolite.core import Status
 from theodolite.instruments import (
     HalfSquareLoss,
     condition,
-    dense_spectrum,
     hessian,
     index,
     spectrum,
     spectrum_of,
 )
+from theodolite.instruments.curvature import spectra
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ def test_large_matrices_are_solved_as_small_ones_are(monkeypatch):
     model, batch, loss = shortcut_case()
     reading = hessian(model, batch, loss=loss, norm_mode="batch")
     small = spectrum_of(reading)
-    monkeypatch.setattr(dense_spectrum, "_LARGE", 1)
+    monkeypatch.setattr(spectra, "_LARGE", 1)
     monkeypatch.delattr(np.linalg, "eigvalsh")
     for writeable in (True, False):
         reading.matrix.flags.writeable = writeable
@@ -69,6 +71,37 @@ def test_a_percentile_below_rounding_is_said_to_be_a_bound():
     assert reading.status is Status.ROUNDING
     assert reading.ratio_error == np.inf
     assert not reading.status.trusted
+
+
+def test_a_matrix_of_which_only_the_entries_errors_are_known():
+    model, batch, loss = shortcut_case()
+    reading = hessian(model, batch, loss=loss, norm_mode="batch")
+    bare = replace(reading, norm_error=float("nan"), matrix_error=1e-3)
+    error = spectrum_of(bare).eigenvalue_error
+    assert error == pytest.approx(1e-3 * len(bare.matrix))
+    assert spectrum_of(reading).eigenvalue_error < 1e-10
+
+
+def test_a_ratio_that_rounding_leaves_open_has_a_least_value():
+    # Diagonal loss in float32, whose percentile is lost in the rounding of the rest.
+    scales = torch.tensor([1.0, 1.0, 3e-5])
+    model = nn.Linear(3, 1, bias=False)
+    lopsided = torch.linalg.qr(torch.randn(3, 3).double())[0].float() * scales
+    batch = lopsided, torch.ones(3, 1)
+    settings = {"loss": HalfSquareLoss(), "norm_mode": "eval", "quantile": 0.0}
+    found = condition(model, batch, **settings)
+    wide = tuple(part.double() for part in batch)
+    exact = condition(model.double(), wide, **settings)
+    assert exact.status is Status.EXACT
+    assert found.status is Status.ROUNDING
+    assert 1e4 < found.ratio_low <= exact.ratio <= found.ratio_high == np.inf
+    # Read off a spectrum: the ratio itself may be far above the exact one.
+    wider = replace(
+        spectrum(model, wide, loss=HalfSquareLoss(), norm_mode="eval"),
+        eigenvalues=np.array([1.0, 1e-5]),
+        eigenvalue_error=1e-3,
+    ).condition(quantile=0.0)
+    assert wider.ratio > 1 / 5e-4 > wider.ratio_low == pytest.approx(0.999 / 1.01e-3)
 
 
 def test_rows_carry_all_that_a_number_needs():

@@ -8,7 +8,7 @@ from tests.cases import CASES
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import ConfigError, Status, stream
 from theodolite.instruments import density_of, spectral_density, spectrum
-from theodolite.instruments.quadrature import beta_bound, quadrature_of
+from theodolite.instruments.solvers.quadrature import beta_bound, quadrature_of
 
 BULK = np.r_[np.sort(np.random.default_rng(0).normal(size=298)), 12.0, 15.0]
 

@@ -38,7 +38,9 @@ def test_both_ends_of_every_model(case, mode):
     np.testing.assert_allclose(reading.smallest, exact[:2], atol=1e-8 * scale)
     assert reading.status is Status.CONVERGED
     assert reading.norm_mode == mode
-    dense = extreme_eigenvalues(model, batch, loss=loss, norm_mode=mode, k=2)
+    dense = extreme_eigenvalues(
+        model, batch, loss=loss, norm_mode=mode, k=2, method="dense"
+    )
     assert (dense.method, dense.status) == ("dense", Status.EXACT)
     np.testing.assert_allclose(dense.eigenvalues, exact[::-1][:2], atol=1e-12 * scale)
 
@@ -178,11 +180,11 @@ def test_a_small_memory_restarts_and_agrees():
     operator = operator_with(np.r_[OUTLIERS, np.linspace(-0.3, 0.3, 400)])
     n = operator.shape[0]
     free = products(operator, k=3, ends="largest", tol=1e-9)
-    tight = products(operator, k=3, ends="largest", tol=1e-9, max_bytes=n * 8 * 17)
+    tight = products(operator, k=3, ends="largest", tol=1e-9, basis_bytes=n * 8 * 17)
     np.testing.assert_allclose(tight.eigenvalues, free.eigenvalues, rtol=1e-12)
     assert tight.cost.passes > 13  # more steps than vectors that fit
     with pytest.raises(MeasurementError, match="GiB"):
-        products(operator, k=3, max_bytes=n * 8 * 10)
+        products(operator, k=3, basis_bytes=n * 8 * 10)
 
 
 def test_same_seed_same_reading_and_float32_near_float64():

@@ -60,7 +60,7 @@ def test_layers(method):
 
 def test_parameters_named_blocks_and_ragged_stacks():
     model, batch, loss = CASE.make()
-    settings = {"loss": loss, "norm_mode": "batch"}
+    settings = {"loss": loss, "norm_mode": "batch", "method": "dense"}
     traces = by_block(trace, model, batch, per="parameter", **settings)
     names = [name for name, _ in model.named_parameters()]
     assert traces.blocks == tuple(names)
@@ -80,11 +80,10 @@ def test_a_shuffling_loader_is_read_once():
     model, batch, loss = CASE.make()
     loader = DataLoader(TensorDataset(*batch), batch_size=3, shuffle=True)
     torch.manual_seed(0)
-    found = by_block(
-        trace, model, loader, loss=loss, norm_mode="batch", per="parameter"
-    )
+    settings = {"loss": loss, "norm_mode": "batch", "method": "dense"}
+    found = by_block(trace, model, loader, per="parameter", **settings)
     torch.manual_seed(0)
-    again = trace(model, loader, loss=loss, norm_mode="batch")
+    again = trace(model, loader, **settings)
     assert found.stack("trace").sum() == pytest.approx(again.trace, rel=1e-9)
 
 

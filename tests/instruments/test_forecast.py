@@ -8,8 +8,8 @@ from tests.cases import CASES
 from tests.instruments.test_operators import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, Jacobian
-from theodolite.instruments.derivatives import Curve
-from theodolite.instruments.forecast import (
+from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.passes.forecast import (
     available_bytes,
     budget,
     graph_bytes,
@@ -58,10 +58,10 @@ def test_too_large_a_graph_is_refused_and_small_passes_are_not(kind):
     with pytest.raises(
         MeasurementError, match=r"64 samples takes about .* GiB"
     ) as said:
-        kind(model, batch, max_bytes=allowed, **settings)
+        kind(model, batch, graph_bytes=allowed, **settings)
     assert "micro_batch" in str(said.value)
     vector = torch.randn(whole.shape[1], dtype=torch.float64)
-    lean = kind(model, batch, max_bytes=allowed, micro_batch=8, **settings)
+    lean = kind(model, batch, graph_bytes=allowed, micro_batch=8, **settings)
     near(lean @ vector, whole @ vector)
 
 
@@ -73,7 +73,7 @@ def test_graphs_of_many_batches_are_kept_only_if_all_fit():
     allowed = None
     for extra in (0, 4):
         operator = Hessian(
-            model, parts, loss=loss, norm_mode="batch", max_bytes=allowed
+            model, parts, loss=loss, norm_mode="batch", graph_bytes=allowed
         )
         vector = torch.ones(operator.shape[0], dtype=torch.float64)
         operator @ vector

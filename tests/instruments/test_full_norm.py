@@ -126,13 +126,13 @@ def test_little_memory_turns_to_chunks_with_the_same_result():
     )
     parts = cut(batch, 8, 16)
     roomy = Hessian(model, parts, loss=loss, norm_mode="full")
-    tight = Hessian(model, parts, loss=loss, norm_mode="full", max_bytes=14_000)
+    tight = Hessian(model, parts, loss=loss, norm_mode="full", graph_bytes=14_000)
     assert not roomy.coupled
     assert tight.coupled
     vector = torch.randn(roomy.shape[0], dtype=torch.float64)
     near(tight @ vector, roomy @ vector)
     with pytest.raises(MeasurementError, match=r"GiB.*micro_batch"):
-        Hessian(model, parts, loss=loss, norm_mode="full", max_bytes=5_000)
+        Hessian(model, parts, loss=loss, norm_mode="full", graph_bytes=5_000)
 
 
 def test_paths_that_depend_on_the_data_are_refused():
@@ -147,7 +147,7 @@ def test_paths_that_depend_on_the_data_are_refused():
     model = Fickle().double()
     x = torch.randn(5, 3, dtype=torch.float64)
     operator = Hessian(
-        model, (x, x + 1), loss=HalfSquareLoss(), norm_mode="full", max_bytes=10**9
+        model, (x, x + 1), loss=HalfSquareLoss(), norm_mode="full", graph_bytes=10**9
     )
     assert np.isfinite(operator.dense()).all()
     with pytest.raises(MeasurementError):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.cases import CASES
 from tests.instruments.spectra import Failing, operator_with
@@ -13,13 +14,16 @@ from theodolite.instruments import (
     index,
     index_of_operator,
     spectrum,
+    spectrum_of_operator,
 )
 
 GAPPED = np.r_[-np.linspace(1, 2, 60), np.zeros(100), np.linspace(1, 3, 140)]
 
 
 def test_index_and_the_zero_atom():
-    found = index_of_operator(operator_with(GAPPED), method="products")
+    found = index_of_operator(
+        operator_with(GAPPED), method="products", n_probes=8, steps=64
+    )
     assert found.index_low <= 0.2 <= found.index_high
     assert found.near_zero == pytest.approx(1 / 3, abs=0.06)
     assert found.index_error < 0.06
@@ -28,6 +32,21 @@ def test_index_and_the_zero_atom():
     assert (exact.index, exact.near_zero) == (0.2, 1 / 3)
     assert exact.count == 300
     assert exact.status is Status.EXACT
+
+
+def test_the_default_spends_products_where_they_narrow_the_interval():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(20, 30), nn.Tanh(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 5)
+    ).double()
+    batch = torch.randn(40, 20).double(), torch.randint(0, 5, (40,))
+    found = index(model, batch, loss=nn.CrossEntropyLoss(), norm_mode="eval")
+    assert found.cost.passes <= 512
+    # What the docstring says that it buys.
+    wide = 20 / 256 + 3 / np.sqrt(found.count * 2)
+    assert found.index_high - found.index_low < 1.2 * wide < 0.2
+    few = index_of_operator(operator_with(GAPPED), method="products", n_probes=16)
+    assert few.cost.passes == 512
 
 
 def test_condition_and_its_percentile():
@@ -95,3 +114,13 @@ def test_misuse():
         condition_of_operator(operator_with(GAPPED), method="products", quantile=0.0)
     with pytest.raises(ConfigError, match="rounding"):
         index_of_operator(operator_with(GAPPED), rounding=-1.0)
+
+
+def test_below_rounding_the_least_that_the_ratio_can_be_is_told():
+    """The ratio itself may be off either way there."""
+    values = np.array([1.0, *[1e-17] * 9])
+    found = spectrum_of_operator(operator_with(values)).condition()
+    assert found.status is Status.ROUNDING
+    rounding = found.largest_error
+    assert found.ratio_low == pytest.approx((1 - rounding) / (found.small + rounding))
+    assert found.ratio_low > 1e3

@@ -6,8 +6,8 @@ import torch
 
 from tests.instruments.spectra import Failing, operator_with
 from theodolite.core import MeasurementError, stream
-from theodolite.instruments import MatrixOperator
-from theodolite.instruments.lanczos import Krylov, gaussian
+from theodolite.instruments import MatrixOperator, extremes_of
+from theodolite.instruments.solvers.lanczos import Krylov, gaussian
 
 # One outlier far out: without re-orthogonalisation it comes back as a ghost.
 SPECTRUM = np.r_[1000.0, 50.0, np.linspace(-1, 1, 98)]
@@ -103,3 +103,20 @@ def test_float32_storage_costs_no_accuracy():
     np.testing.assert_allclose(found, exact[-2:], atol=1e-6 * 1000)
     gram = (krylov.basis @ krylov.basis.T).numpy()
     np.testing.assert_allclose(gram, np.eye(40), atol=3e-6)
+
+
+@pytest.fixture
+def deterministic():
+    """Torch as studies use it, which fills memory that nobody wrote with NaN."""
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_no_memory_is_read_that_nobody_wrote():
+    zero = MatrixOperator(torch.zeros(30, 30, dtype=torch.float64), symmetric=True)
+    found = extremes_of(zero, k=2, method="products")
+    assert found.status.trusted
+    assert np.isfinite(found.eigenvalues).all()

@@ -11,7 +11,7 @@ from tests.instruments.test_operators import cut, near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobian
-from theodolite.instruments.batch_norm_twice import batch_norm_twice
+from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 
 
 def bn_case(samples=8):

@@ -34,6 +34,18 @@ def test_left_as_found(case, mode):
     assert portrait(model) == before
 
 
+def test_left_as_found_when_opened_twice_at_once():
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)).double()
+    batch = torch.randn(8, 3).double(), torch.randn(8, 1).double()
+    buffers, before = list(model.buffers()), portrait(model)
+    operator = Hessian(model, batch, loss=HalfSquareLoss(), norm_mode="batch")
+    with operator.curves() as curves:
+        products(operator)
+        assert len(list(curves)) == 1
+    assert all(a is b for a, b in zip(model.buffers(), buffers, strict=True))
+    assert portrait(model) == before
+
+
 @pytest.mark.parametrize("mode", list(NormMode))
 @pytest.mark.parametrize("fail_at", [1, 2, 3, 4, 6, 9])
 def test_left_as_found_after_an_exception(mode, fail_at):
@@ -145,7 +157,7 @@ def test_randomness_is_refused_or_fixed(given):
     other = Hessian(model, batch, seed=1, **fixed).dense()
     assert np.abs(other - matrix).max() > 1e-3 * np.abs(matrix).max()
     # Each batch draws for itself, and the same whenever it is met.
-    parts = Hessian(model, cut(batch, 3), max_bytes=12_000, **fixed)
+    parts = Hessian(model, cut(batch, 3), graph_bytes=12_000, **fixed)
     near(parts.dense(), parts.dense().T)
     for settings, data in (
         ({"micro_batch": 2}, batch),

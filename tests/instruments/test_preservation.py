@@ -110,3 +110,27 @@ def test_hostile_code_is_undone():
         model.double()
         model.eval()
     assert without_versions(portrait(model)) == without_versions(before)
+
+
+def test_hooks_on_gradients_come_and_go_with_the_context():
+    layer = nn.Linear(2, 1)
+    own = layer.weight.register_hook(lambda grad: 2 * grad)
+    with preserve(layer):
+        own.remove()
+        layer.weight.register_hook(lambda grad: 3 * grad)
+        layer.bias.register_hook(lambda grad: 5 * grad)
+    layer(torch.ones(1, 2)).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0, 2.0]]
+    assert layer.bias.grad.tolist() == [1.0]
+
+
+def test_a_dictionary_of_hooks_that_was_replaced_comes_back():
+    layer = nn.Linear(2, 1)
+    calls = []
+    handle = layer.register_forward_hook(lambda *_: calls.append(1))
+    with preserve(layer):
+        layer._forward_hooks = type(layer._forward_hooks)()
+    layer(torch.ones(1, 2))
+    handle.remove()
+    layer(torch.ones(1, 2))
+    assert calls == [1]

@@ -12,8 +12,8 @@ from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import ConfigError, MeasurementError, NormMode, Status
 from theodolite.core import UnknownNameError as UnknownName
 from theodolite.instruments import BlockJacobian, singular_values
-from theodolite.instruments.bidiagonal import Bidiagonalisation, grid
-from theodolite.instruments.operator import MatrixOperator
+from theodolite.instruments.operators.operator import MatrixOperator
+from theodolite.instruments.solvers.bidiagonal import Bidiagonalisation, grid
 
 BY_NAME = {case.name: case for case in CASES}
 PLACES = [
@@ -137,6 +137,61 @@ def test_the_zero_atom_is_a_rank():
     assert reading.tolerance < reading.values.min() < reading.values.max()
 
 
+@pytest.mark.parametrize("method", ["auto", "dense", "blocks"])
+def test_a_block_that_starts_at_a_batch_norm(method):
+    net = nn.Sequential(nn.BatchNorm1d(2, affine=False)).double()
+    x = torch.tensor([[1.0, -2.0], [0.5, 0.3], [-1.2, 1.0]], dtype=torch.float64)
+    for block in ("0", ("0", "0"), ""):
+        reading = singular_values(net, x, block=block, norm_mode="batch", method=method)
+        assert reading.coupling_rank == 4
+        # A channel has one value of size 1, one of ε/variance, and a zero.
+        truth = oracle(net, x, block, "batch")
+        assert truth[1] > 0.1 > 1e-4 > truth[2] > truth[3] > 1e-6 > 1e-12 > truth[4]
+        assert reading.rank_low <= 4 <= reading.rank_high
+        if method != "blocks":
+            assert_allclose(reading.values, truth[:4], rtol=1e-9)
+            assert (reading.rank_low, reading.rank_high) == (4, 6)
+        else:
+            assert reading.status is Status.CONVERGED
+            assert (
+                reading.bound
+                >= np.abs(reading.cdf - cdf_of(truth, reading.points)).max()
+            )
+
+
+class Scaled(nn.Module):
+    """Units times constants: what a product rounds to is known."""
+
+    def __init__(self, factors, dtype):
+        super().__init__()
+        self.factors = nn.Parameter(torch.tensor(factors, dtype=dtype))
+
+    def forward(self, x):
+        return x * self.factors
+
+
+@pytest.mark.parametrize("method", ["dense", "blocks"])
+def test_a_rank_is_no_surer_than_its_values_are_resolved(method):
+    factors = [1.0, 0.5, 1e-9, 0.0]
+    settings = {"block": "0", "norm_mode": "eval", "method": method}
+    for dtype, ends in ((torch.float64, (6, 6)), (torch.float32, (4, 6))):
+        net = nn.Sequential(Scaled(factors, dtype))
+        reading = singular_values(net, torch.ones(2, 4, dtype=dtype), **settings)
+        # The last unit is off for certain, the third in float64 only.
+        assert (reading.rank_low, reading.rank_high) == ends
+        assert reading.rank_error == ends[1] - reading.rank
+        assert reading.status is Status.EXACT
+
+
+def test_a_rank_of_which_nothing_was_resolved_is_open():
+    wide = nn.Sequential(Scaled(np.linspace(0.5, 1, 300).tolist(), torch.bfloat16))
+    x = torch.ones(1, 300, dtype=torch.bfloat16)
+    reading = singular_values(wide, x, block="0", norm_mode="eval", method="dense")
+    assert (reading.rank_low, reading.rank_high) == (0, 300)
+    assert reading.status is Status.ROUNDING
+    assert reading.bound == 1
+
+
 def test_a_block_that_is_off_has_rank_zero():
     net = nn.Sequential(nn.ReLU())
     x = -torch.rand(4, 3)
@@ -179,7 +234,7 @@ def test_chance_alone_is_calibrated():
     values = torch.linspace(0.5, 2, 400, dtype=torch.float64)
     covered, points = 0, grid(2.0, 512)
     truth = cdf_of(values.numpy(), points)
-    from theodolite.instruments.bidiagonal import chance
+    from theodolite.instruments.solvers.bidiagonal import chance
 
     generator = np.random.default_rng(0)
     for _ in range(400):
@@ -249,8 +304,8 @@ def test_a_budget_too_small_is_a_status():
 
 def test_the_method_follows_the_size():
     conv = Residual(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8))
-    net = nn.Sequential(conv)
-    small, middle = torch.randn(2, 8, 4, 4), torch.randn(16, 8, 6, 6)
+    net = nn.Sequential(conv).double()
+    small, middle = torch.randn(2, 8, 4, 4).double(), torch.randn(16, 8, 6, 6).double()
     many = {"block": "0"}
     assert singular_values(net, small, norm_mode="batch", **many).method == "dense"
     found = singular_values(net, middle, norm_mode="batch", **many)
@@ -324,9 +379,15 @@ def test_misuse_is_said_in_one_sentence():
         singular_values(model, batch, **given, tol=0.0)
     with pytest.raises(ConfigError, match="max_steps"):
         singular_values(model, batch, **given, max_steps=0)
-    for method in ("dense", "blocks", "quadrature"):
-        with pytest.raises(MeasurementError, match="max_bytes"):
-            singular_values(model, batch, **given, method=method, max_bytes=100)
+    for method, limit in (
+        ("dense", "matrix_bytes"),
+        ("blocks", "matrix_bytes"),
+        ("quadrature", "basis_bytes"),
+    ):
+        few = {**given, "method": method}
+        with pytest.raises(MeasurementError, match=f"raise {limit}"):
+            singular_values(model, batch, **few, **{limit: 100})
+        singular_values(model, batch, **few, **{limit: 10**6})
     with pytest.raises(MeasurementError, match="NaN or infinity"):
         singular_values(nn.Sequential(Root()), torch.zeros(2, 3), **given)
 

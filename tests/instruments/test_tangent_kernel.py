@@ -209,7 +209,7 @@ def test_memory_changes_nothing_but_the_passes(name, mode):
     roomy = tangent_kernel(model, batch, norm_mode=mode)
     passes = []
     for extra in (60_000, 100_000):
-        tight = tangent_kernel(model, batch, norm_mode=mode, max_bytes=extra)
+        tight = tangent_kernel(model, batch, norm_mode=mode, matrix_bytes=extra)
         assert_allclose(tight.matrix, roomy.matrix, **TIGHT)
         assert tight.peak_bytes <= extra
         passes.append(tight.cost.passes)
@@ -301,7 +301,7 @@ def test_left_as_found_after_an_exception(mode):
 def test_misuse_is_said_in_one_sentence():
     model, batch, _ = BY_NAME["mlp"].make()
     with pytest.raises(MeasurementError, match="allowed are"):
-        tangent_kernel(model, batch, norm_mode="eval", max_bytes=1000)
+        tangent_kernel(model, batch, norm_mode="eval", matrix_bytes=1000)
     with pytest.raises(MeasurementError, match="no parameters"):
         tangent_kernel(nn.ReLU(), batch, norm_mode="eval")
     with pytest.raises(MeasurementError, match="samples along the first axis"):
@@ -336,7 +336,7 @@ net = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(),
 x = torch.randn(96, 3, 12, 12)
 tangent_kernel(net, x[:4], norm_mode="eval")
 before = peak()
-reading = tangent_kernel(net, x, norm_mode="eval", max_bytes=MAX)
+reading = tangent_kernel(net, x, norm_mode="eval", matrix_bytes=MAX)
 print(reading.peak_bytes, peak() - before)
 """
 

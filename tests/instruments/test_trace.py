@@ -16,7 +16,7 @@ DECAY = 3 * 0.9 ** np.arange(150)
 def test_models(case):
     model, batch, loss = case.make()
     exact = np.trace(hessian(model, batch, loss=loss, norm_mode="batch").matrix)
-    dense = trace(model, batch, loss=loss, norm_mode="batch")
+    dense = trace(model, batch, loss=loss, norm_mode="batch", method="dense")
     assert dense.trace == pytest.approx(exact, rel=1e-10)
     assert (dense.method, dense.status) == ("dense", Status.EXACT)
     found = trace(model, batch, loss=loss, norm_mode="batch", method="products")

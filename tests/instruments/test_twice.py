@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.autograd import gradgradcheck
 
-from theodolite.instruments.twice import differentiable_twice
+from theodolite.instruments.differentiate.twice import differentiable_twice
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build
 from theodolite.theory import column_major
@@ -35,7 +35,7 @@ def problems(draw, shortcut, *, linear=False):
             "post": draw(st.sampled_from(SMOOTH_AT_ZERO)),
             "bias": draw(st.booleans()) and n > 1,
         }
-    plan = Blueprint(width=width, depth=n * units, shortcut=n, **names)
+    plan = ShortcutBlueprint(width=width, depth=n * units, shortcut=n, **names)
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     samples = draw(st.integers(width, 12))
     return plan, rng.normal(size=(samples, width)), rng.normal(size=(samples, width))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.meeting.roads import assert_apart, assert_meet, at_zero, measured, problems
-from theodolite.core import Blueprint, ConfigError, condition_of, index_of
+from theodolite.core import ConfigError, ShortcutBlueprint, condition_of, index_of
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, set_weights
 from theodolite.theory import (
@@ -22,7 +22,6 @@ from theodolite.theory import (
     eigenvalues_at_zero,
     hessian_at_zero,
     moments,
-    parameter_count,
     relu_spectrum_near_zero,
     unit_blocks,
 )
@@ -34,7 +33,7 @@ def test_closed_form_meets_measurement(problem):
     plan, x, y = problem
     measurement = at_zero(plan, x, y)
     assert_meet(hessian_at_zero(plan, x, y), measurement)
-    assert parameter_count(plan) == len(measurement)
+    assert plan.parameters == len(measurement)
 
 
 @settings(max_examples=40)
@@ -87,7 +86,9 @@ def test_rejects_the_wrong_shortcut_length(problem, other):
 def test_printed_one_shortcut_blocks_are_not_general():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 9, 3))
-    plan = Blueprint(width=3, depth=2, shortcut=1, pre="exp", post="polynomial:2,1")
+    plan = ShortcutBlueprint(
+        width=3, depth=2, shortcut=1, pre="exp", post="polynomial:2,1"
+    )
     a, b = unit_blocks(plan, x, y)
     measurement = at_zero(plan, x, y)
     assert_meet(a, measurement[9:, :9])
@@ -138,7 +139,7 @@ def test_degenerate_data_have_a_spectrum_too(units):
     x, y = rng.normal(size=(2, 9, 3))
     flat = x * [1.0, 1.0, 0.0]
     for inputs, targets in ((x, x), (flat, y * [1.0, 1.0, 0.0]), (0 * x, 0 * x)):
-        plan = Blueprint(width=3, depth=units, shortcut=1)
+        plan = ShortcutBlueprint(width=3, depth=units, shortcut=1)
         exact = np.linalg.eigvalsh(hessian_at_zero(plan, inputs, targets))
         found = conditioning_at_zero(plan, inputs, targets, quantile=0.1)
         scale = max(np.abs(exact).max(), 1e-300)
@@ -150,18 +151,18 @@ def test_degenerate_data_have_a_spectrum_too(units):
 def test_reference_values(tiny):
     x, y = tiny
     batch = (torch.as_tensor(x), torch.as_tensor(y))
-    plain = build(Blueprint(width=2, depth=2, init="zero"), seed=0)
+    plain = build(ShortcutBlueprint(width=2, depth=2, init="zero"), seed=0)
     reading = hessian(plain, batch, loss=HalfSquareLoss(), norm_mode="eval")
     assert reading.loss == pytest.approx(0.875, abs=1e-15)
     single = [1.5074809355, 0.1105597177]
     for depth in (2, 4, 10):
-        plan = Blueprint(width=2, depth=depth)
+        plan = ShortcutBlueprint(width=2, depth=depth)
         found = eigenvalues_at_zero(plan, x, y)
         wanted = np.sort(np.repeat([*single, *(-s for s in single)], depth))
         np.testing.assert_allclose(found, wanted, atol=1e-10)
         cond = conditioning_at_zero(plan, x, y, quantile=0.0)
         assert cond.ratio == pytest.approx(13.6349926263, abs=1e-9)
-    one = Blueprint(width=2, depth=1, shortcut=1)
+    one = ShortcutBlueprint(width=2, depth=1, shortcut=1)
     np.testing.assert_allclose(
         eigenvalues_at_zero(one, x, y),
         [0.2572739825, 0.2572739825, 2.1593926842, 2.1593926842],
@@ -170,13 +171,13 @@ def test_reference_values(tiny):
     network = build(one.with_(init="zero"), seed=0)
     reading = hessian(network, batch, loss=HalfSquareLoss(), norm_mode="eval")
     assert np.linalg.norm(reading.gradient) == pytest.approx(1.5115297623, abs=1e-10)
-    assert not at_zero(Blueprint(width=2, depth=3, shortcut=3), x, y).any()
+    assert not at_zero(ShortcutBlueprint(width=2, depth=3, shortcut=3), x, y).any()
 
 
 def test_relu_at_exactly_zero_and_near_it():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 40, 4))
-    plan = Blueprint(width=4, depth=6, mid="relu", init="zero")
+    plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="zero")
     assert not at_zero(plan, x, y).any(), "torch takes relu'(0) = 0"
     network = build(plan, seed=0)
     weights = 1e-7 * rng.normal(size=(6, 4, 4))
@@ -198,10 +199,13 @@ def test_relu_at_exactly_zero_and_near_it():
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (Blueprint(width=2, depth=2, skip=False), "skip connections"),
-        (Blueprint(width=2, depth=2, mid="exp"), "not 0 at 0"),
-        (Blueprint(width=2, depth=1, shortcut=1, post="relu"), "second derivative"),
-        (Blueprint(width=3, depth=2), "width 2"),
+        (ShortcutBlueprint(width=2, depth=2, skip=False), "skip connections"),
+        (ShortcutBlueprint(width=2, depth=2, mid="exp"), "not 0 at 0"),
+        (
+            ShortcutBlueprint(width=2, depth=1, shortcut=1, post="relu"),
+            "second derivative",
+        ),
+        (ShortcutBlueprint(width=3, depth=2), "width 2"),
     ],
 )
 def test_what_the_closed_form_does_not_cover_is_refused(plan, words, tiny):

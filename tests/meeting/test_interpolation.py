@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build
 from theodolite.theory import interpolating_network
 
@@ -12,7 +12,9 @@ from theodolite.theory import interpolating_network
 def as_network(built):
     """Load weights and biases into the network that the blueprint describes."""
     d = built.first.shape[1]
-    plan = Blueprint(width=d, depth=2 * built.units, shortcut=2, mid="relu", bias=True)
+    plan = ShortcutBlueprint(
+        width=d, depth=2 * built.units, shortcut=2, mid="relu", bias=True
+    )
     network = build(plan, seed=0)
     with torch.no_grad():
         for r, unit in enumerate(network.units):

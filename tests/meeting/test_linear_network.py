@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.meeting.roads import assert_apart, assert_meet, measured, problems
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, get_weights
 from theodolite.theory import (
@@ -81,9 +81,11 @@ def test_optimal_loss_is_reached_by_least_squares():
 def test_nonlinear_networks_and_wrong_shapes_are_refused():
     data = moments(np.eye(2), np.eye(2))
     with pytest.raises(ConfigError, match=r"instruments\.hessian"):
-        linear_loss(Blueprint(width=2, depth=2, mid="relu"), np.zeros((2, 2, 2)), data)
+        linear_loss(
+            ShortcutBlueprint(width=2, depth=2, mid="relu"), np.zeros((2, 2, 2)), data
+        )
     with pytest.raises(ConfigError, match="shape"):
-        linear_loss(Blueprint(width=2, depth=2), np.zeros((4, 2, 2)), data)
+        linear_loss(ShortcutBlueprint(width=2, depth=2), np.zeros((4, 2, 2)), data)
     with pytest.raises(ConfigError, match="NaN"):
         moments(np.full((2, 2), np.nan), np.eye(2))
     with pytest.raises(ConfigError, match="equal shape"):

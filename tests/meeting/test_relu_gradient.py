@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from theodolite import instruments, networks
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.theory import relu_gradient
 
 
@@ -15,7 +15,7 @@ from theodolite.theory import relu_gradient
 def test_gradients_meet_and_open_gates_are_rejected(shortcut, skip):
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(2, 40, 5))
-    plan = Blueprint(
+    plan = ShortcutBlueprint(
         width=5, depth=6, shortcut=shortcut, skip=skip, mid="relu", init="xavier"
     )
     network = networks.build(plan, seed=2)

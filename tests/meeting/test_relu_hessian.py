@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.meeting.roads import assert_apart, assert_meet, measured
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.instruments import GaussNewton, HalfSquareLoss
 from theodolite.networks import build, get_weights, set_weights
 from theodolite.theory import (
@@ -35,7 +35,7 @@ def data(seed, width, samples=12):
     st.sampled_from([1e-3, 0.3, 1.0]),
 )  # fmt: skip
 def test_closed_form_meets_measurement(shortcut, units, names, skip, seed, scale):
-    plan = Blueprint(
+    plan = ShortcutBlueprint(
         width=3, depth=shortcut * units, shortcut=shortcut, skip=skip, init="xavier",
         **names,
     )  # fmt: skip
@@ -49,7 +49,7 @@ def test_closed_form_meets_measurement(shortcut, units, names, skip, seed, scale
 @settings(max_examples=20)
 @given(st.integers(0, 999))
 def test_rejects_its_rivals(seed):
-    plan = Blueprint(width=4, depth=6, mid="relu", init="xavier")
+    plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="xavier")
     network = build(plan, seed=seed)
     weights, (x, y) = get_weights(network), data(seed, 4)
     measurement = measured(network, x, y)
@@ -62,7 +62,7 @@ def test_rejects_its_rivals(seed):
 
 
 def test_gauss_newton_part_meets_the_operator():
-    plan = Blueprint(width=4, depth=6, mid="relu", init="xavier")
+    plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="xavier")
     network, (x, y) = build(plan, seed=0), data(0, 4)
     operator = GaussNewton(
         network, (torch.as_tensor(x), torch.as_tensor(y)), loss=HalfSquareLoss(),
@@ -74,7 +74,7 @@ def test_gauss_newton_part_meets_the_operator():
 
 
 def test_meets_after_training():
-    plan = Blueprint(width=4, depth=6, mid="relu", init="xavier")
+    plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="xavier")
     network, (x, y) = build(plan, seed=1), data(1, 4)
     inputs, targets = torch.as_tensor(x), torch.as_tensor(y)
     optim = torch.optim.SGD(network.parameters(), lr=0.02)

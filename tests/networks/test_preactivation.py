@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, PreactivationBlueprint
 from theodolite.networks import (
-    PreactivationBlueprint,
     PreactivationNetwork,
-    build_preactivation,
+    build,
     unit_convolutions,
 )
 
@@ -50,7 +49,7 @@ def by_hand(network, x):
 def test_forward_is_the_definition(shortcut, skip):
     plan = PreactivationBlueprint(depth=26, shortcut=shortcut, width=3, stages=2,
                                   channels=2, classes=5, skip=skip)  # fmt: skip
-    network = build_preactivation(plan, seed=1, dtype=torch.float64)
+    network = build(plan, seed=1, dtype=torch.float64)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             if "units" in name and "norms" in name:
@@ -82,7 +81,7 @@ def test_the_count_of_a_network_by_hand():
 
 def test_a_network_deeper_than_400_runs():
     plan = PreactivationBlueprint(depth=434, shortcut=2, width=4)
-    network = build_preactivation(plan, seed=0)
+    network = build(plan, seed=0)
     scores = network(torch.randn(2, 3, 16, 16))
     assert scores.shape == (2, 10)
     assert scores.isfinite().all()
@@ -91,9 +90,9 @@ def test_a_network_deeper_than_400_runs():
 def test_weights_come_from_the_seed_and_not_from_torch():
     plan = PreactivationBlueprint(depth=14, shortcut=1, width=8, stages=1)
     before = torch.get_rng_state()
-    first = build_preactivation(plan, seed=3)
-    twin = build_preactivation(plan.with_(shortcut=4), seed=3)
-    other = build_preactivation(plan, seed=4)
+    first = build(plan, seed=3)
+    twin = build(plan.with_(shortcut=4), seed=3)
+    other = build(plan, seed=4)
     assert torch.equal(before, torch.get_rng_state())
     for a, b in zip(unit_convolutions(first), unit_convolutions(twin), strict=True):
         assert torch.equal(a.weight, b.weight)
@@ -103,7 +102,7 @@ def test_weights_come_from_the_seed_and_not_from_torch():
 
 def test_initial_variance_is_by_fan_out():
     plan = PreactivationBlueprint(depth=26, shortcut=1, width=16, stages=2)
-    for layer in unit_convolutions(build_preactivation(plan, seed=0)):
+    for layer in unit_convolutions(build(plan, seed=0)):
         weight = layer.weight.detach().double().numpy()
         wanted = np.sqrt(2 / (9 * weight.shape[0]))
         error = wanted / np.sqrt(2 * weight.size)
@@ -127,5 +126,5 @@ def test_impossible_blueprints_are_refused(settings, match):
 def test_a_wrong_input_is_refused():
     plan = PreactivationBlueprint(depth=5, shortcut=1, width=4)
     with pytest.raises(ConfigError, match="wants \\(samples, 3, height, width\\)"):
-        build_preactivation(plan, seed=0)(torch.zeros(2, 8, 8, 3))
+        build(plan, seed=0)(torch.zeros(2, 8, 8, 3))
     assert PreactivationBlueprint(**plan.to_dict()) == plan

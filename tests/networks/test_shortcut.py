@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import build, draw_weights, get_weights, set_weights
 
 
@@ -29,8 +29,8 @@ def by_hand(plan, weights, x):
 @pytest.mark.parametrize("skip", [True, False])
 @pytest.mark.parametrize("shortcut", [1, 2, 3])
 def test_forward(shortcut, skip):
-    plan = Blueprint(width=3, depth=6, shortcut=shortcut, skip=skip, pre="tanh",
-                     mid="relu", post="tanh", init="xavier")  # fmt: skip
+    plan = ShortcutBlueprint(width=3, depth=6, shortcut=shortcut, skip=skip, pre="tanh",
+                             mid="relu", post="tanh", init="xavier")  # fmt: skip
     network = build(plan, seed=4)
     x = np.random.default_rng(0).normal(size=(5, 3))
     wanted = by_hand(plan, draw_weights(plan, seed=4), x)
@@ -38,8 +38,28 @@ def test_forward(shortcut, skip):
     np.testing.assert_array_equal(get_weights(network), draw_weights(plan, seed=4))
 
 
+PLACES = [(place, n) for n in (1, 2, 3, 4) for place in ("pre", "mid", "post")]
+
+
+@pytest.mark.parametrize(("place", "n"), [p for p in PLACES if p != ("mid", 1)])
+def test_each_activation_acts_where_it_is_placed_and_nowhere_else(place, n):
+    """Definition 2: before the first matrix, between matrices, after the last."""
+    plan = ShortcutBlueprint(width=4, depth=3 * n, shortcut=n, init="xavier")
+    network = build(plan.with_(**{place: "tanh"}), seed=1)
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    made = network(torch.as_tensor(x)).detach().numpy()
+    weights = get_weights(network)
+    assert weights.size == sum(p.numel() for p in network.parameters()) == 3 * n * 16
+    for other in ("pre", "mid", "post"):
+        wanted = by_hand(plan.with_(**{other: "tanh"}), weights, x)
+        gap = np.abs(made - wanted).max() / np.abs(made).max()
+        assert gap < 1e-13 if other == place else gap > 1e-3
+    plain = by_hand(plan.with_(skip=False, **{place: "tanh"}), weights, x)
+    assert np.abs(made - plain).max() > 1e-3
+
+
 def test_bias_sits_after_every_matrix_but_the_last():
-    network = build(Blueprint(width=2, depth=3, shortcut=3, bias=True), seed=0)
+    network = build(ShortcutBlueprint(width=2, depth=3, shortcut=3, bias=True), seed=0)
     names = [name for name, _ in network.named_parameters()]
     assert [name.split(".", 2)[2] for name in names] == [
         "layers.0.weight", "layers.0.bias", "layers.1.weight", "layers.1.bias",
@@ -49,7 +69,7 @@ def test_bias_sits_after_every_matrix_but_the_last():
 
 
 def test_initialisations():
-    plan = Blueprint(width=50, depth=8, init="xavier")
+    plan = ShortcutBlueprint(width=50, depth=8, init="xavier")
     xavier = draw_weights(plan, seed=0)
     assert xavier.var() == pytest.approx(1 / 50, rel=0.05)
     small = draw_weights(plan.with_(init="small"), seed=0)
@@ -65,26 +85,26 @@ def test_initialisations():
 
 def test_orthogonal_is_haar():
     """Without the sign fix the mean of the diagonal would be far from zero."""
-    plan = Blueprint(width=2, depth=4000, init="orthogonal")
+    plan = ShortcutBlueprint(width=2, depth=4000, init="orthogonal")
     drawn = draw_weights(plan, seed=0)
     diagonal = drawn[:, 0, 0]
     assert abs(diagonal.mean()) < 4 * diagonal.std() / np.sqrt(4000)
 
 
 def test_layers_draw_the_same_whatever_the_depth():
-    short = draw_weights(Blueprint(width=3, depth=2, init="xavier"), seed=5)
-    long = draw_weights(Blueprint(width=3, depth=6, init="xavier"), seed=5)
+    short = draw_weights(ShortcutBlueprint(width=3, depth=2, init="xavier"), seed=5)
+    long = draw_weights(ShortcutBlueprint(width=3, depth=6, init="xavier"), seed=5)
     np.testing.assert_array_equal(long[:2], short)
 
 
 def test_building_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
-    build(Blueprint(width=3, depth=2), seed=0)
+    build(ShortcutBlueprint(width=3, depth=2), seed=0)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_wrong_shapes_are_refused():
-    network = build(Blueprint(width=3, depth=2), seed=0)
+    network = build(ShortcutBlueprint(width=3, depth=2), seed=0)
     with pytest.raises(ConfigError, match=r"wants \(samples, 3\)"):
         network(torch.ones(2, 4, dtype=torch.float64))
     with pytest.raises(ConfigError, match="same blueprint"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.report.papers import STUDIES
+from theodolite.core import parse_summary
 from theodolite.figures import (
     band,
     curve,
@@ -16,7 +17,7 @@ from theodolite.figures import (
     save,
     series_style,
 )
-from theodolite.report import parse_summary
+from theodolite.report import JudgedRun
 from theodolite.runs import RunFolder, RunSpec
 
 NAMES = ["1-shortcut", "2-shortcut", "3-shortcut", "plain"]
@@ -85,7 +86,7 @@ def root(tmp_path_factory, drawn):
 
 
 @pytest.fixture(scope="session")
-def summaries(drawn):
+def runs(drawn):
     """The same, read straight from their text."""
     found = []
     for study in STUDIES:
@@ -103,5 +104,6 @@ def summaries(drawn):
             "seeds": [0, 1, 2, 3],
         }
         text = json.dumps(study)
-        found.append(parse_summary(text, source="summary.json", info=info, svg=svg))
+        summary = parse_summary(text, source="summary.json")
+        found.append(JudgedRun(summary=summary, info=info, svg=svg))
     return found

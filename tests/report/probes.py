@@ -56,6 +56,16 @@ IN_VIEW = """id => {
   return top >= 0 && top < innerHeight && location.hash === "#" + id;
 }"""
 
+# Parts of drawn verdicts that reach out of their frame, shading apart.
+OUT_OF_FRAME = """() => [...document.querySelectorAll("svg.gauge")].flatMap((svg) => {
+  const frame = svg.getBoundingClientRect();
+  return [...svg.querySelectorAll("text, circle")].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.left < frame.left - 4 || box.right > frame.right + 4
+      || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+  }).map((e) => e.textContent || e.outerHTML);
+})"""
+
 # Boxes that scroll sideways but that the keyboard cannot reach.
 UNREACHABLE = """() => [...document.querySelectorAll("main *")].filter((e) =>
   e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === "auto"

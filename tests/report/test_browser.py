@@ -12,6 +12,7 @@ from tests.report.probes import (
     CONTRAST,
     IN_VIEW,
     LOST,
+    OUT_OF_FRAME,
     STUCK,
     UNREACHABLE,
 )
@@ -32,6 +33,7 @@ ARGUMENTS = [
 COUNTS = {
     "all": len(CLAIMS),
     "erratum": sum(one["kind"] == "erratum" for one in CLAIMS),
+    "beyond": sum(one["kind"] == "beyond" for one in CLAIMS),
     **{
         verdict: sum(one["verdict"] == verdict for one in CLAIMS)
         for verdict in ("HOLDS", "FAILS", "UNDECIDED")
@@ -114,6 +116,18 @@ def test_figures_are_drawn(visit):
         assert box["height"] > 150
         # A glyph or marker whose reference is lost has no extent.
         assert each.evaluate(LOST) == 0
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_gauges_show_estimate_interval_and_region(visit, width):
+    page = visit(width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.locator("svg.gauge").count() > len(CLAIMS)
+    assert page.evaluate(OUT_OF_FRAME) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for gauge in page.locator("svg.gauge").all():
+        assert gauge.locator(".estimate").count() >= 1
+        assert gauge.locator(".end").first.bounding_box()["height"] > 10
 
 
 def test_formulas_sit_on_the_baseline_of_their_line(visit):

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.report.papers import CLAIMS, STUDIES
+from theodolite.core import Choice, SavedNumber, SavedStudy, alike
 from theodolite.report import render
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -51,8 +52,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def html(summaries):
-    return render(summaries)
+def html(runs):
+    return render(runs)
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +135,27 @@ def test_every_claim_has_its_article_and_its_mark(page):
         assert claim["verdict"] in marks[article["id"]]["aria-label"]
 
 
+def test_every_verdict_is_drawn(html, page):
+    drawn = [a["aria-label"] for a in page.all("svg") if a.get("class") == "gauge"]
+    # One a claim, and another for the correction that is judged.
+    assert len(drawn) == len(CLAIMS) + 1
+    for claim in CLAIMS:
+        ruling = claim["committed"] or claim["own"]
+        name = ruling["judged"].get("name") or "slope of the ratio"
+        assert any(name in label and claim["verdict"] in label for label in drawn)
+    (both,) = [label for label in drawn if "committed:" in label]
+    assert both == (
+        "this run: plain less residual 0.2 [−0.271, 0.671], UNDECIDED; committed: "
+        "plain less residual 0.231 [0.203, 0.259], HOLDS. Claimed region: > 0."
+    )
+    # What decides is drawn; all the numbers stand folded in a table.
+    assert html.count("<details>") == 1
+    assert "All 2 numbers, this run; 2 say HOLDS" in html
+    assert html.count("small-gauge") == 2 + html.split("</style>")[0].count(
+        "small-gauge"
+    )
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -147,6 +169,19 @@ def test_every_claim_has_its_article_and_its_mark(page):
         "0123abc",
         "24 s",
         "of 6 claims",
+        "2 of the 6 verdicts on claims hang on a margin or choice of ours",
+        "1 verdicts rest on committed runs",
+        "Erratum, confirmed",
+        "Erratum, not confirmed",
+        "Beyond the paper",
+        "as we state it",
+        "as the paper has it",
+        "what rounding allows",
+        "The region [-0.05, 0.05] is ours: a factor of 1.2 over all depths; the ",
+        "turns at a margin of 0.00526",
+        "the paper does not say",
+        "about 13 networks a point would decide it",
+        "this run alone says UNDECIDED",
         "of 2 found",
         "Printed</dt>",
         "Corrected</dt>",
@@ -175,15 +210,23 @@ def test_counts(html):
     assert re.search(r'figure">1</span><span class="word">Errata confirmed', html)
 
 
-def test_the_same_input_gives_the_same_page(summaries, html):
-    assert render(summaries) == html
-    assert render(reversed(summaries)) == html
+def test_the_same_input_gives_the_same_page(runs, html):
+    assert render(runs) == html
+    assert render(reversed(runs)) == html
 
 
-def test_the_run_judged_last_wins(summaries):
-    first = summaries[0]
-    older = replace(first, text="an older text", judged="2025-01-01T00:00:00Z")
-    newer = replace(first, text="a newer text", judged="2027-01-01T00:00:00Z")
+def changed(run, **changes):
+    """The run with another summary."""
+    return replace(run, summary=replace(run.summary, **changes))
+
+
+def test_the_run_judged_last_wins(runs):
+    first = runs[0]
+    study = first.summary.study
+    older, newer = (
+        changed(first, study=replace(study, summary=text), judged=f"{year}-01-01")
+        for text, year in (("an older text", 2025), ("a newer text", 2027))
+    )
     html = render([older, newer, first])
     assert "a newer text" in html
     assert "an older text" not in html
@@ -193,31 +236,40 @@ def test_the_run_judged_last_wins(summaries):
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> \"' {{ 7 * 7 }} $<b>$"
 
 
-def test_text_of_a_summary_cannot_inject(summaries):
-    claim = replace(
-        summaries[0].claims[0],
-        name=EVIL,
-        place=EVIL,
-        statement=EVIL,
+def test_text_of_a_summary_cannot_inject(runs):
+    summary = runs[0].summary
+    first = summary.claims[3]
+    leaf = replace(
+        first.ruling.judged, name=EVIL, region=alike(0.1, EVIL), turns_at=0.2
+    )
+    joined = replace(leaf, region=None, pieces=(leaf, leaf), decider=0)
+    ruling = replace(
+        first.ruling,
         because=EVIL,
-        rival=EVIL,
-        printed=EVIL,
-        corrected=EVIL,
-        numbers={EVIL: (1.0, None)},
+        corrected_because=EVIL,
+        judged=joined,
+        numbers={EVIL: SavedNumber(value=1.0, error=None)},
     )
-    texts = dict.fromkeys(
-        ("paper", "paper_title", "authors", "study", "title", "text", "scale"), EVIL
+    texts = ("claim", "place", "statement", "rival", "printed", "corrected", "on")
+    claim = replace(
+        first,
+        **dict.fromkeys(texts, EVIL),
+        own=ruling,
+        committed=ruling,
+        rests_on="committed",
+        choices=(Choice(what=EVIL, why=EVIL),),
     )
-    run = replace(
-        summaries[0],
-        **texts,
+    figure = replace(summary.figures[0], name=EVIL, caption=EVIL)
+    run = changed(
+        replace(runs[0], info={"config": {EVIL: EVIL}, "commit": EVIL, "device": EVIL}),
+        paper=replace(summary.paper, name=EVIL, title=EVIL, authors=EVIL),
+        study=SavedStudy(name=EVIL, title=EVIL, summary=EVIL, departures=(EVIL,)),
+        scale=EVIL,
         judged=EVIL,
         command=EVIL,
         claims=(claim, claim),
-        departures=(EVIL,),
-        comparison=(replace(summaries[0].comparison[0], label=EVIL),),
-        drawings=(replace(summaries[0].drawings[0], name=EVIL, caption=EVIL),),
-        info={"config": {EVIL: EVIL}, "commit": EVIL, "device": EVIL},
+        comparison=(replace(summary.comparison[0], label=EVIL),),
+        figures=(figure,),
     )
     html = render([run])
     page = Page(html)
@@ -231,15 +283,14 @@ def test_text_of_a_summary_cannot_inject(summaries):
     assert len(page.values("id")) == len(set(page.values("id")))
 
 
-def test_a_figure_that_is_missing_is_said_to_be(summaries):
-    (drawing,) = summaries[0].drawings
-    run = replace(summaries[0], drawings=(replace(drawing, svg=""),))
-    assert "This figure is not in the run folder" in render([run])
+def test_a_figure_that_is_missing_is_said_to_be(runs):
+    assert "This figure is not in the run folder" in render([replace(runs[0], svg={})])
 
 
-def test_an_empty_study_still_makes_a_page(summaries):
-    run = replace(
-        summaries[0], claims=(), comparison=(), drawings=(), departures=(), info={}
+def test_an_empty_study_still_makes_a_page(runs):
+    study = replace(runs[0].summary.study, departures=())
+    run = changed(
+        replace(runs[0], info={}), claims=(), comparison=(), figures=(), study=study
     )
     page = Page(render([run]))
     assert page.all("article") == []

@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from tests.report.conftest import write_run
 from tests.report.papers import INITIAL, STUDIES, TRAINING
 from theodolite.core import RunError, TheodoliteError
-from theodolite.report import latest_summaries, write_report
+from theodolite.report import judged_runs, write_report
 
 
 def test_importing_the_room_imports_nothing_heavy():
@@ -33,12 +34,13 @@ def test_writing_a_report_needs_no_torch(root, tmp_path):
 
 
 def test_every_study_is_collected(root):
-    found = latest_summaries(root)
-    assert {(one.paper, one.study) for one in found} == {
-        (one["paper"]["name"], one["study"]["name"]) for one in STUDIES
+    found = judged_runs(root)
+    assert {one.summary.full_name for one in found} == {
+        f"{one['paper']['name']}/{one['study']['name']}" for one in STUDIES
     }
-    assert [one.year for one in found] == sorted(one.year for one in found)
-    assert all(drawing.svg for one in found for drawing in one.drawings)
+    years = [one.summary.paper.year for one in found]
+    assert years == sorted(years)
+    assert all(one.drawing(f.files) for one in found for f in one.summary.figures)
     assert found[0].info["config"] == INITIAL["config"]
 
 
@@ -71,7 +73,8 @@ def test_no_finished_runs(tmp_path, drawn, made):
     with pytest.raises(TheodoliteError) as caught:
         write_report(tmp_path)
     assert str(caught.value) == (
-        f"no finished runs in {tmp_path}: run `theodolite run all` first"
+        f"no finished runs in {tmp_path}: run `theodolite run all --out {tmp_path}` "
+        "first"
     )
     assert not (tmp_path / "report.html").exists()
 
@@ -81,8 +84,8 @@ def test_the_run_judged_last_wins(tmp_path, drawn):
         write_run(
             tmp_path, {**TRAINING, "judged": f"{stamp}T00:00:00Z"}, drawn, w=width
         )
-    (found,) = latest_summaries(tmp_path)
-    assert found.judged.startswith("2026-05-01")
+    (found,) = judged_runs(tmp_path)
+    assert found.summary.judged.startswith("2026-05-01")
     assert found.info["config"]["w"] == 20
 
 
@@ -90,41 +93,131 @@ def without(key):
     return json.dumps({name: one for name, one in TRAINING.items() if name != key})
 
 
+def with_claim(**changes):
+    first = {**TRAINING["claims"][0], **changes}
+    return json.dumps({**TRAINING, "claims": [first]})
+
+
+OWN = TRAINING["claims"][0]["own"]
+LEAF = OWN["judged"]
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "field"),
     [
-        "",
-        "{",
-        "[]",
-        "null",
-        without("claims"),
-        without("paper"),
-        json.dumps({**TRAINING, "claims": [{"claim": "a"}]}),
-        json.dumps({**TRAINING, "judged": 3}),
-        json.dumps({**TRAINING, "claims": [{**TRAINING["claims"][0], "verdict": "X"}]}),
-        json.dumps({**TRAINING, "figures": [{"name": "a"}]}),
-        json.dumps({**TRAINING, "comparison": [{"label": "a", "predicted": "b"}]}),
+        ("", "is not JSON"),
+        ("{", "is not JSON"),
+        ("[]", "has it []"),
+        ("null", "has it None"),
+        (without("claims"), "lacks claims"),
+        (without("paper"), "lacks paper"),
+        (json.dumps({**TRAINING, "claims": [{"claim": "a"}]}), "lacks claims[0]."),
+        (json.dumps({**TRAINING, "judged": 3}), "has judged 3, wanted text"),
+        (with_claim(verdict="X"), "has claims[0].verdict 'X', wanted one of HOLDS"),
+        (with_claim(own=None), "has claims[0].own None"),
+        (with_claim(own={**OWN, "judged": {}}), "lacks claims[0].own.judged.name"),
+        (
+            with_claim(own={**OWN, "judged": {**LEAF, "region": {"low": 1}}}),
+            "lacks claims[0].own.judged.region.source",
+        ),
+        (
+            with_claim(own={**OWN, "judged": {**LEAF, "pieces": [LEAF]}}),
+            "has claims[0].own.judged.decider None",
+        ),
+        (
+            json.dumps({**TRAINING, "figures": [{"name": "a"}]}),
+            "lacks figures[0].files",
+        ),
+        (
+            json.dumps({**TRAINING, "comparison": [{"label": "a", "predicted": "b"}]}),
+            "lacks comparison[0].measured",
+        ),
+        # As summaries were before verdicts were numbers with intervals.
+        (
+            with_claim(rests_on="", own=None, because="so", numbers={}),
+            "has claims[0].rests_on ''",
+        ),
     ],
 )
-def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text):
+def test_a_corrupt_summary_is_named_in_one_sentence(tmp_path, drawn, text, field):
     folder = write_run(tmp_path, TRAINING, drawn)
     folder.write("summary.json", text)
     with pytest.raises(RunError) as caught:
         write_report(tmp_path)
     message = str(caught.value)
-    assert message.startswith(
-        f"{folder.path / 'summary.json'} is not a readable summary"
-    )
+    assert message.startswith(f"{folder.path / 'summary.json'} {field}")
+    assert f"`theodolite repair --out {tmp_path}`" in message
     assert "\n" not in message
 
 
-def test_a_corrupt_figure_is_an_error_of_its_run(tmp_path, drawn):
+def test_an_old_summary_stands_back_where_a_newer_one_is(tmp_path, drawn):
+    old = write_run(tmp_path, TRAINING, drawn, w=1)
+    old.write("summary.json", with_claim(own=None))
+    newer = {**TRAINING, "judged": "2027-01-01T00:00:00Z"}
+    write_run(tmp_path, newer, drawn, w=2)
+    (found,) = judged_runs(tmp_path)
+    assert found.summary.judged.startswith("2027")
+
+
+@pytest.mark.parametrize("harm", ["text", "file"])
+def test_a_corrupt_figure_is_named_and_left_out(tmp_path, drawn, harm):
+    write_run(tmp_path, INITIAL, drawn)
     folder = write_run(tmp_path, TRAINING, drawn)
-    folder.write("figures/spectrum.svg", "<svg")
-    with pytest.raises(
-        RunError, match=r"spectrum of .*/training_error is not .*run the study"
-    ):
-        write_report(tmp_path)
+    if harm == "text":
+        folder.write("figures/spectrum.svg", "<svg")
+    else:
+        (folder.path / "figures" / "spectrum.svg").write_bytes(b"<svg>\xff</svg>")
+    told = []
+    page = write_report(tmp_path, damaged=told.append).read_text()
+    (damage,) = told
+    assert (damage.folder, damage.name) == (folder.path, "figures/spectrum.svg")
+    assert page.count('class="drawing"') == 1
+
+
+def test_one_damaged_run_leaves_the_others(tmp_path, drawn):
+    write_run(tmp_path, INITIAL, drawn)
+    folder = write_run(tmp_path, TRAINING, drawn)
+    other = write_run(tmp_path, TRAINING, drawn, w=3)
+    (folder.path / "summary.json").write_text("{")
+    (other.path / "run.json").write_bytes(b"\xff")
+    told = []
+    page = write_report(tmp_path, damaged=told.append).read_text()
+    assert INITIAL["study"]["title"] in page
+    assert TRAINING["study"]["title"] not in page
+    assert {damage.name for damage in told} == {"summary.json", "run.json"}
+
+
+def test_what_a_killed_writer_left_is_swept(root, tmp_path):
+    target = tmp_path / "report.html"
+    code = (
+        "import os, sys; from pathlib import Path; "
+        "os.replace = lambda *paths: os._exit(9); "
+        "from theodolite.report import write_report; "
+        "write_report(sys.argv[1], sys.argv[2])"
+    )
+    arguments = [sys.executable, "-c", code, str(root), str(target)]
+    assert subprocess.run(arguments, check=False).returncode == 9
+    (left,) = tmp_path.iterdir()
+    assert left.name != "report.html"
+    write_report(root, target)
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_devices_pipes_and_links_are_written_through(root, tmp_path):
+    whole = write_report(root, tmp_path / "report.html").read_bytes()
+    pipe, link, file = (tmp_path / name for name in ("pipe", "link", "file"))
+    os.mkfifo(pipe)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    write_report(root, pipe)
+    reader.join(timeout=30)
+    assert received == [whole]
+    assert pipe.is_fifo()
+    link.symlink_to(file)
+    write_report(root, link)
+    assert link.is_symlink()
+    assert file.read_bytes() == whole
 
 
 def test_a_destination_that_cannot_be_written(root, tmp_path):

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from tests.runs.processes import until
 from tests.runs.work import CELLS, Logged, initialise, spec
 from theodolite.core import derive
 from theodolite.runs import RayCluster, RunFolder, execute
@@ -50,21 +51,33 @@ def begun(log):
         return []
 
 
-def circumstances(cell):
-    """Where and how this cell is computed."""
-    from threadpoolctl import threadpool_info
+def meet(place, count=2):
+    """Wait until that many processes are at work, however slowly they start."""
+    os.makedirs(place, exist_ok=True)
+    open(os.path.join(place, str(os.getpid())), "a").close()
+    until(lambda: len(os.listdir(place)) >= count, seconds=60)
 
-    time.sleep(0.05)
-    threads = max(library["num_threads"] for library in threadpool_info())
-    found = {
-        "prepared": len(prepared),
-        "omp": int(os.environ["OMP_NUM_THREADS"]),
-        "blas": threads,
-        "initialised": float("initialised" in sys.modules),
-        "pid": os.getpid(),
-    }
-    for name, value in found.items():
-        yield {"quantity": name, "value": value}
+
+class Circumstances:
+    """Where and how a cell is computed."""
+
+    def __init__(self, place):
+        self.place = str(place)
+
+    def __call__(self, cell):
+        from threadpoolctl import threadpool_info
+
+        meet(self.place)
+        threads = max(library["num_threads"] for library in threadpool_info())
+        seen = {
+            "prepared": len(prepared),
+            "omp": int(os.environ["OMP_NUM_THREADS"]),
+            "blas": threads,
+            "initialised": float("initialised" in sys.modules),
+            "pid": os.getpid(),
+        }
+        for name, value in seen.items():
+            yield {"quantity": name, "value": value}
 
 
 def visible(cell):
@@ -92,8 +105,8 @@ def version(cell):
 class Shared:
     """Work that packs an array and says where it got it from."""
 
-    def __init__(self, n):
-        self.n = n
+    def __init__(self, n, place):
+        self.n, self.place = n, str(place)
         self.received = None
 
     def pack(self):
@@ -104,6 +117,7 @@ class Shared:
         self.again = fetch("array")
 
     def __call__(self, cell):
+        meet(self.place)
         array = self.received
         same = array.ctypes.data == self.again.ctypes.data
         yield {"quantity": "sum", "value": float(array.sum())}

@@ -141,9 +141,10 @@ def test_a_file_where_a_folder_is_wanted(tmp_path):
     (folder.path / "figures").write_text("mine")
     with pytest.raises(RunError, match="cannot write to the run folder"):
         folder.write("figures/1.svg", "<svg/>")
-    (folder.path / "summary.json").mkdir()
-    with pytest.raises(RunError, match="cannot write to the run folder"):
-        folder.write("summary.json", "{}")
+    (folder.path / "summary.json" / "inner").mkdir(parents=True)
+    folder.write("summary.json", "{}")
+    assert folder.read("summary.json") == "{}"
+    assert (folder.path / "summary.json.damaged" / "inner").is_dir(), "nothing is lost"
     assert (folder.path / "figures").read_text() == "mine"
     assert not list(folder.path.rglob("*.part"))
 

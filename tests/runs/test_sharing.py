@@ -9,7 +9,7 @@ from tests.runs.processes import launch, python, until
 from tests.runs.work import CELLS, Logged, spec, started
 from theodolite.core import Cost
 from theodolite.runs import RunFolder, execute
-from theodolite.runs.cells import decode
+from theodolite.runs.folder.cells import decode
 
 WRITER = """
 import sys, time
@@ -116,7 +116,7 @@ def test_a_cell_dropped_by_other_hands_is_taken_up(tmp_path):
 LOCKER = """
 import sys, time
 from pathlib import Path
-from theodolite.runs.lock import try_lock
+from theodolite.runs.folder.lock import try_lock
 path, count = Path(sys.argv[1]), Path(sys.argv[2])
 n = 0
 while n < 200:

@@ -15,7 +15,7 @@ ENTRIES = catalogue()
 def test_the_first_paper_is_there():
     assert "li2016demystifying" in [paper.name for paper in papers()]
     names = [e.name for e in select("li2016demystifying")]
-    assert names[:3] == ["definitions", "small_weights", "weight_norms_cifar"]
+    assert names[:3] == ["small_weights", "weight_norms_cifar", "weight_norms"]
     assert len(names) == len(set(names)) == 15
     assert select("all") == ENTRIES
     assert find("initial_condition") == find("li2016demystifying/initial_condition")

@@ -4,49 +4,66 @@ import pytest
 
 from theodolite.studies import catalogue, plan_study, run_study
 
+# Errata, as printed.
+REFUTED = {
+    "small_weights/bracket-under-the-root",
+    "small_weights/units-not-shortcuts",
+    "small_weights/labels-repeat",
+    "weight_norms/linear-optimum-is-singular",
+    "vanishing_partials/lemma-3-whole-unit",
+    "around_zero/biases-flatten",
+    "around_zero/biases-couple-units",
+    "around_zero/relu-half-space-moments",
+    "around_zero/relu-has-no-curvature",
+    "around_zero/zero-is-a-saddle",
+    "initial_condition/one-shortcut-explodes",
+    "initial_condition/conventions-unstated",
+    "along_training/ratio-diverges",
+}
+# What we asked beyond the paper, and is not so.
 FAILURES = {
-    "training-ends-around-zero",
-    "biases-change-nothing",
-    "relu-by-polynomial",
-    "zero-is-a-minimum",
-    "relu-condition-invariant",
-    "one-shortcut-is-none",
-    "equivalent-with-activations",
-    "condition-numbers-meet",
-    "index-always-smaller",
-    "two-shortcut-loss-invariant",
-    "three-shortcut-stuck",
-    "two-shortcut-lowest-relu",
-    "two-shortcut-higher-rates-relu",
-    "errors-are-late-divergence",
+    "along_training/better-at-another-depth",
+    "final_losses_linear/two-shortcut-loss-invariant",
+    "phase_diagram/errors-are-late-divergence",
 }
 UNDECIDED = {
-    "better-at-every-loss",
-    "better-at-another-depth",
-    "most-foretold",
-    "two-shortcut-trains-widest",
-    "two-shortcut-lowest",
-    "orthogonal-worsens",
-    "one-shortcut-like-orthogonal",
-    "two-shortcut-gains-from-depth",
-    "other-shortcuts-degrade",
-    "two-shortcut-best-when-deep",
-    "only-two-gains-beyond-400",
+    "weight_norms/norms-fall-at-best-rates",
+    "along_training/better-at-every-loss",
+    "along_training/one-shortcut-like-orthogonal",
+    "along_training/index-always-smaller",
+    "final_losses_relu/two-shortcut-higher-rates-relu",
+    "shortcut_depth_cifar/only-two-gains-beyond-400",
+    "shortcut_depth_cifar/longer-than-four-worse",
+    "shortcut_depth_cifar/only-two-gains-below-400",
+    "shortcut_depth_cifar/two-shortcut-best-when-deep",
+    "phase_diagram/most-foretold",
+    "phase_diagram/two-shortcut-trains-widest",
 }
 
 
-def wanted(claim):
+def wanted(study, claim):
     """Return the verdict that the documents quote."""
-    if claim in UNDECIDED:
+    name = f"{study}/{claim}"
+    if name in UNDECIDED:
         return "UNDECIDED"
-    return "FAILS" if claim in FAILURES else "HOLDS"
+    return "FAILS" if name in REFUTED | FAILURES else "HOLDS"
+
+
+def test_every_verdict_that_is_quoted_is_of_a_claim():
+    kinds = {
+        f"{entry.name}/{claim.name}": str(claim.kind)
+        for entry in catalogue()
+        for claim in entry.study.claims
+    }
+    assert kinds.keys() >= REFUTED | FAILURES | UNDECIDED
+    assert {name for name, kind in kinds.items() if kind == "erratum"} == REFUTED
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda e: e.full_name)
 def test_verdicts_at_quick(entry, tmp_path):
     plan = plan_study(entry, scale="quick")
-    claims = run_study(plan, root=tmp_path).summary["claims"]
-    assert {c["claim"]: c["verdict"] for c in claims} == {
-        c.name: wanted(c.name) for c in entry.study.claims
+    claims = run_study(plan, root=tmp_path).summary.claims
+    assert {c.claim: c.verdict for c in claims} == {
+        c.name: wanted(entry.name, c.name) for c in entry.study.claims
     }

@@ -1,9 +1,11 @@
 """A study goes from cells to verdicts, figures and a summary, and resumes."""
 
 import json
+import re
 
 import pytest
 
+from tests.studies.worlds import rows_of
 from theodolite.core import ConfigError, RunError, UnknownNameError
 from theodolite.studies import (
     catalogue,
@@ -12,44 +14,45 @@ from theodolite.studies import (
     plan_study,
     redraw,
     run_study,
-    travelling,
+    work,
 )
 
 ENTRIES = catalogue()
 
 
+def judged(root, entry):
+    """The summary of a study at SMOKE, which runs when it is first asked for."""
+    rows_of(root, entry.name)
+    return last_summary(root, entry)
+
+
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_smoke_leaves_a_whole_summary(entry, smoke_root):
-    folder, summary = last_summary(smoke_root, entry)
-    assert [c["claim"] for c in summary["claims"]] == [
-        c.name for c in entry.study.claims
-    ]
-    for claim in summary["claims"]:
-        assert claim["verdict"] in ("HOLDS", "FAILS", "UNDECIDED")
-        assert claim["numbers"], claim["claim"]
-        assert claim["because"]
-    for figure in summary["figures"]:
-        for name in figure["files"]:
+    folder, summary = judged(smoke_root, entry)
+    assert [c.claim for c in summary.claims] == [c.name for c in entry.study.claims]
+    for claim in summary.claims:
+        assert claim.because
+        assert claim.ruling.judged.leaves or claim.ruling.judged.note, claim.claim
+    for figure in summary.figures:
+        for name in figure.files:
             assert (folder.path / name).stat().st_size > 1000
-    for row in summary["comparison"]:
-        assert {"label", "predicted", "measured", "error"} <= set(row)
-    assert summary["cost"]["cpu_s"] > 0
+    assert summary.cost.cpu_s > 0
     assert json.loads((folder.path / "run.json").read_text())["seeds"]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_a_second_run_computes_nothing_and_changes_nothing(entry, smoke_root):
-    before = last_summary(smoke_root, entry)[1]
+    before = judged(smoke_root, entry)[1]
     again = run_study(plan_study(entry, scale="smoke"), root=smoke_root, jobs=0)
     assert again.execution.n_computed == 0
     after = again.summary
     for name in ("claims", "comparison", "figures", "cost"):
-        assert after[name] == before[name]
+        assert getattr(after, name) == getattr(before, name)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
-    folder, _ = last_summary(smoke_root, entry)
+    folder, _ = judged(smoke_root, entry)
     before = {path: path.read_bytes() for path in folder.path.glob("figures/*")}
     for path in before:
         path.unlink()
@@ -59,7 +62,7 @@ def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
 
 def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
     entry = find("hessian_at_zero")
-    alone = last_summary(smoke_root, entry)[0]
+    alone = judged(smoke_root, entry)[0]
     plan = plan_study(entry, scale="smoke")
     pooled = run_study(plan, root=tmp_path, jobs=2).folder
     assert pooled.rows() == alone.rows()
@@ -68,11 +71,11 @@ def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
 def test_overrides_make_another_run(tmp_path):
     entry = find("hessian_at_zero")
     first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
-    plan = plan_study(entry, scale="smoke", n_seeds=2)
+    plan = plan_study(entry, scale="smoke", n_seeds=4)
     second = run_study(plan, root=tmp_path, jobs=0)
     assert first.folder.path != second.folder.path
-    assert second.summary["command"].endswith("--scale smoke --seeds 2")
-    assert len(second.folder.spec.seeds) == 2
+    assert second.summary.command.endswith("--scale smoke --seeds 4")
+    assert len(second.folder.spec.seeds) == 4
 
 
 def test_data_are_part_of_what_a_run_is():
@@ -99,30 +102,30 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
     entry = find("around_zero")
     plan = plan_study(entry, scale="smoke")
     first = run_study(plan, root=tmp_path, jobs=0)
-    whole = first.summary
-    assert last_summary(tmp_path, entry)[1] == whole
-    damaged = (
-        "{",
-        "[]",
-        '{"claims": []}',
-        json.dumps({**whole, "claims": [{}]}),
-        json.dumps({**whole, "paper": 1}),
-        json.dumps({**whole, "study": {"name": "around_zero"}}),
-    )
-    for text in damaged:
+    assert last_summary(tmp_path, entry)[1] == first.summary
+    whole = first.summary.to_dict()
+    damaged = {
+        "{": "is not JSON",
+        "[]": "has it []",
+        '{"claims": []}': "lacks paper",
+        json.dumps({**whole, "claims": [{}]}): "lacks claims[0].",
+        json.dumps({**whole, "paper": 1}): "has paper 1, wanted an object",
+        json.dumps({**whole, "study": {"name": "around_zero"}}): "lacks study.title",
+    }
+    for text, words in damaged.items():
         first.folder.write("summary.json", text)
-        with pytest.raises(RunError, match=r"summary\.json is damaged"):
+        with pytest.raises(RunError, match=re.escape(f"summary.json {words}")):
             last_summary(tmp_path, entry)
     first.folder.write("predicted.jsonl", '{"quantity": "relu_sl')
     again = run_study(plan, root=tmp_path, jobs=0)
     assert again.execution.n_computed == 0
-    assert again.summary["claims"] == first.summary["claims"]
+    assert again.summary.claims == first.summary.claims
 
 
 def test_the_last_run_is_the_one_judged_last(tmp_path):
     entry = find("around_zero")
     old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
-    plan = plan_study(entry, scale="smoke", n_seeds=2)
+    plan = plan_study(entry, scale="smoke", n_seeds=4)
     new = run_study(plan, root=tmp_path, jobs=0)
     (old.folder.path / "summary.json").touch()
     assert last_summary(tmp_path, entry)[0].path == new.folder.path
@@ -133,11 +136,11 @@ def test_every_part_of_the_data_counts_and_travels(monkeypatch):
     plan = plan_study(find("shortcut_depth_cifar"), scale="smoke")
     sums = plan.spec.config["data"]
     assert list(sums) == ["digits", "digits/test"]
-    work = travelling.StudyWork(plan.work.name, plan.work.config, sums)
-    parcels, arrived = work.pack(), []
-    monkeypatch.setattr(travelling, "_found_here", lambda part, checksum: False)
-    monkeypatch.setattr(travelling.data, "provide", arrived.append)
-    work.unpack(parcels.__getitem__)
+    carried = work.StudyWork(plan.work.name, plan.work.config, sums)
+    parcels, arrived = carried.pack(), []
+    monkeypatch.setattr(work, "_found_here", lambda part, checksum: False)
+    monkeypatch.setattr(work.data, "provide", arrived.append)
+    carried.unpack(parcels.__getitem__)
     assert [(one.name, one.split) for one in arrived] == [
         ("digits", "train"),
         ("digits", "test"),

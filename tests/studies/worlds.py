@@ -1,16 +1,32 @@
-"""Rows of a study as if nature were otherwise, and the verdicts on them."""
+"""Rows of a study as if nature were otherwise, and the rulings on them."""
 
-from theodolite.core import Rows, from_lines
-from theodolite.studies import find, last_summary
+import os
+from functools import cache
+
+import numpy as np
+import pytest
+
+from theodolite.core import Roads, Rows
+from theodolite.studies import evidence_of, find, plan_study, run_study
+
+
+@cache
+def _run(root, name):
+    entry = find(name)
+    plan = plan_study(entry, scale="smoke")
+    folder = run_study(plan, root=root, jobs=0).folder
+    return entry.study, evidence_of(entry, plan.config, folder).own
 
 
 def rows_of(root, name):
-    """Return a study with the predicted and measured rows of its last run."""
-    entry = find(name)
-    folder, _ = last_summary(root, entry)
-    predicted = from_lines(folder.read("predicted.jsonl"))
-    config = entry.study.config_from(folder.spec.config)
-    return entry.study, predicted, folder.rows(entry.study.cells(config))
+    """Return a study with the rows of both roads of its run at SMOKE."""
+    return _run(root, name)
+
+
+def claim_of(study, name):
+    """Return a claim of a study by its name."""
+    (found,) = [claim for claim in study.claims if claim.name == name]
+    return found
 
 
 def altered(rows, quantity, change, **labels):
@@ -30,6 +46,10 @@ def shift(amount):
     return lambda row: row["value"] + amount
 
 
+def scale(factor):
+    return lambda row: row["value"] * factor
+
+
 def const(value):
     return lambda row: value
 
@@ -45,36 +65,92 @@ def first(change):
     return once
 
 
-def check_verdicts(root, name, failures):
-    """Every claim of a study has the verdict that was expected."""
-    study, predicted, measured = rows_of(root, name)
-    found = {c.name: c.check(predicted, measured).outcome for c in study.claims}
-    wanted = {c: "FAILS" if c in failures else "HOLDS" for c in found}
-    assert found == wanted
+def in_world(roads, side, quantity, change, **labels):
+    """Return the two roads with rows of one of them changed."""
+    if side == "m":
+        return Roads(
+            roads.predicted, altered(roads.measured, quantity, change, **labels)
+        )
+    return Roads(altered(roads.predicted, quantity, change, **labels), roads.measured)
+
+
+def said(ruling):
+    """Return what a ruling says of what is printed and of what is right."""
+    corrected = None if ruling.corrected is None else str(ruling.corrected.outcome)
+    return str(ruling.outcome), corrected
+
+
+def check_verdicts(root, name, wanted):
+    """Every claim of a study has the verdict that was expected; HOLDS if not named."""
+    study, roads = rows_of(root, name)
+    found = {claim.name: said(claim.rule(roads)) for claim in study.claims}
+    assert wanted.keys() <= found.keys()
+    for claim in study.claims:
+        expected = wanted.get(claim.name, "HOLDS")
+        pair = expected if isinstance(expected, tuple) else (expected, None)
+        assert found[claim.name] == pair, claim.rule(roads).judged.because
 
 
 def check_errors(root, name):
     """Every row carries its error."""
-    _, predicted, measured = rows_of(root, name)
-    for row in [*predicted, *measured]:
+    _, roads = rows_of(root, name)
+    for row in [*roads.predicted, *roads.measured]:
         assert row.get("error") is not None, row
 
 
-def check_world(root, name, world):
-    """The verdict on a claim turns in a world."""
+def many(roads, copies=3):
+    """Return the roads as if there were several times as many networks."""
+    found = (
+        {**row, "trial": row["trial"] + 100 * copy} if "trial" in row else row
+        for copy in range(copies)
+        for row in roads.measured
+        if copy == 0 or "trial" in row
+    )
+    return Roads(roads.predicted, Rows(found))
+
+
+def check_world(root, name, world, copies=1):
+    """What is said of a claim turns in a world, of several times as many networks."""
     claim, side, quantity, labels, change = world
-    study, predicted, measured = rows_of(root, name)
-    (found,) = [c for c in study.claims if c.name == claim]
-    before = found.check(predicted, measured)
-    if side == "m":
-        measured = altered(measured, quantity, change, **labels)
-    else:
-        predicted = altered(predicted, quantity, change, **labels)
-    after = found.check(predicted, measured)
-    assert after.outcome != before.outcome
-    assert after.because != before.because
+    study, roads = rows_of(root, name)
+    roads = many(roads, copies)
+    found = claim_of(study, claim)
+    before = found.rule(roads)
+    after = found.rule(in_world(roads, side, quantity, change, **labels))
+    assert said(after) != said(before)
 
 
 def check_all_turn(name, worlds):
     """No claim of a study is left without a world in which its verdict turns."""
     assert {claim.name for claim in find(name).study.claims} == {w[0] for w in worlds}
+
+
+def check_reproduced(name, cell):
+    """A cell of the committed run is found there, and comes out the same again."""
+    study = find(name).study
+    committed = study.committed
+    assert committed is not None
+    paper, labels = study.presets["paper"], committed.labels
+    assert cell in study.cells(paper)
+    kept = {
+        tuple(row.get(label) for label in labels): row["value"]
+        for row in committed.run.of_cell(paper, cell)
+        if row.get("value") is not None
+    }
+    new = {
+        tuple(row.get(label) for label in labels): row
+        for row in study.of_cell(paper, cell)
+    }
+    assert kept
+    assert kept.keys() <= new.keys()
+    for key, value in kept.items():
+        error = 10 * (new[key].get("error") or 0)
+        np.testing.assert_allclose(
+            new[key]["value"], value, rtol=1e-5, atol=error, err_msg=str(key)
+        )
+
+
+WITH_MNIST = pytest.mark.skipif(
+    not os.path.isdir(os.path.join(os.environ.get("THEODOLITE_DATA", ""), "mnist")),
+    reason="THEODOLITE_DATA names no folder with mnist in it",
+)

@@ -6,7 +6,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.theory import (
     interpolating_network,
     minimum_distance,
@@ -18,7 +18,7 @@ from theodolite.theory import (
     weight_norm_bound,
 )
 
-PLAN = Blueprint(width=3, depth=2, mid="relu")
+PLAN = ShortcutBlueprint(width=3, depth=2, mid="relu")
 GOOD = {"weights": np.ones((2, 3, 3)), "x": np.ones((4, 3)), "y": np.zeros((4, 3))}
 EYE = np.eye(3)
 NAN, INF = float("nan"), float("inf")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.theory import (
     linear_hessian,
     moments,
@@ -35,14 +35,14 @@ def assert_close(found, wanted):
 @pytest.mark.parametrize("shortcut", [1, 2, 3])
 @pytest.mark.parametrize("skip", [True, False])
 def test_without_relu_it_is_the_linear_hessian(shortcut, skip):
-    plan = Blueprint(width=3, depth=2 * shortcut, shortcut=shortcut, skip=skip)
+    plan = ShortcutBlueprint(width=3, depth=2 * shortcut, shortcut=shortcut, skip=skip)
     weights, x, y = problem(0, plan)
     wanted = linear_hessian(plan, weights, moments(x, y))
     assert_close(relu_hessian(plan, weights, x, y), wanted)
 
 
 def test_with_all_gates_open_it_is_the_linear_hessian():
-    plan = Blueprint(width=3, depth=4, mid="relu")
+    plan = ShortcutBlueprint(width=3, depth=4, mid="relu")
     weights, x, y = problem(0, plan)
     weights, x = np.abs(weights), np.abs(x)
     wanted = linear_hessian(plan.with_(mid="identity"), weights, moments(x, y))
@@ -52,7 +52,7 @@ def test_with_all_gates_open_it_is_the_linear_hessian():
 
 
 def test_second_differences_of_the_loss():
-    plan = Blueprint(width=2, depth=4, mid="relu")
+    plan = ShortcutBlueprint(width=2, depth=4, mid="relu")
     weights, x, y = problem(3, plan, samples=4)
     parts = relu_hessian_parts(plan, weights, x, y)
     step = 1e-5
@@ -73,7 +73,7 @@ def test_second_differences_of_the_loss():
 
 
 def test_parts():
-    plan = Blueprint(width=3, depth=6, mid="relu")
+    plan = ShortcutBlueprint(width=3, depth=6, mid="relu")
     weights, x, y = problem(1, plan)
     parts = relu_hessian_parts(plan, weights, x, y)
     assert_close(parts.whole, relu_hessian(plan, weights, x, y))
@@ -86,7 +86,7 @@ def test_parts():
 
 
 def test_where_the_network_fits_only_gauss_newton_is_left():
-    plan = Blueprint(width=3, depth=4, mid="relu")
+    plan = ShortcutBlueprint(width=3, depth=4, mid="relu")
     weights, x, _ = problem(2, plan)
     fitted = x
     for first, second in weights.reshape(-1, 2, 3, 3):
@@ -96,7 +96,7 @@ def test_where_the_network_fits_only_gauss_newton_is_left():
 
 
 def test_chunks_change_nothing(monkeypatch):
-    plan = Blueprint(width=3, depth=4, mid="relu")
+    plan = ShortcutBlueprint(width=3, depth=4, mid="relu")
     weights, x, y = problem(4, plan, samples=23)
     whole = relu_hessian(plan, weights, x, y)
     module = __import__("sys").modules[relu_hessian.__module__]
@@ -105,7 +105,7 @@ def test_chunks_change_nothing(monkeypatch):
 
 
 def test_small_weights_have_the_spectrum_of_half_space_moments():
-    plan = Blueprint(width=3, depth=4, mid="relu")
+    plan = ShortcutBlueprint(width=3, depth=4, mid="relu")
     weights, x, y = problem(5, plan, samples=30)
     gaps = []
     for small in (1e-2, 1e-3):
@@ -125,7 +125,7 @@ def test_small_weights_have_the_spectrum_of_half_space_moments():
     ],
 )
 def test_what_frozen_gates_do_not_cover_is_refused(changes, words):
-    plan = Blueprint(width=3, depth=4)
+    plan = ShortcutBlueprint(width=3, depth=4)
     weights, x, y = problem(0, plan)
     with pytest.raises(ConfigError, match=words):
         relu_hessian(plan.with_(**changes), weights, x, y)

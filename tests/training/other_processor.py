@@ -6,15 +6,15 @@ Prints the bytes of the registers that the kernels are written for.
 import numpy as np
 
 from tests.training.test_engines import WIDTH, compare, samples
-from theodolite.core import Blueprint
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
-from theodolite.training.vector_kernel import REGISTER
+from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.kernels.vector import REGISTER
+from theodolite.training.engines.moments import MomentsEngine
 
 if __name__ == "__main__":
     rates = np.full(30, 0.01)
     for make, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu")):
         for dtype in ("float64", "float32"):
-            plan = Blueprint(width=WIDTH, depth=6, mid=mid, init="xavier")
+            plan = ShortcutBlueprint(width=WIDTH, depth=6, mid=mid, init="xavier")
             compare(make, True, plan, *samples(), rates, dtype=dtype, momentum=0.5)
     print(REGISTER)

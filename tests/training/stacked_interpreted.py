@@ -2,26 +2,28 @@
 
 import numpy as np
 
-from tests.training.stacked_truth import descend, make, rates_of, settings_of
-from theodolite.core import Blueprint
-from theodolite.training import stacked_triton
-from theodolite.training.stacked_engine import StackedEngine
+from tests.training.stacked_truth import make, rates_of, settings_of, train_alone
+from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.stacked import triton as stacked_triton
+from theodolite.training.engines.stacked.engine import StackedEngine
 
 CASES = {
-    "relu": (Blueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),
+    "relu": (ShortcutBlueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),
     "plain": (
-        Blueprint(width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"),
+        ShortcutBlueprint(
+            width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"
+        ),
         "tf32x3",
     ),
-    "linear": (Blueprint(width=3, depth=2, shortcut=1, init="xavier"), "split"),
+    "linear": (ShortcutBlueprint(width=3, depth=2, shortcut=1, init="xavier"), "split"),
 }
 
 
 def compare(blueprint, precision):
-    """Train two cells, of which one stops, on a tile that is not full."""
-    data, weights = make(blueprint, samples=20, cells=2)
-    rates, settings = rates_of(blueprint, 2, cells=2), settings_of(2)
-    losses, _ = descend(blueprint, data, weights, rates, settings, 1, "float32")
+    """Train two points, of which one stops, on a tile that is not full."""
+    data, weights = make(blueprint, samples=20, points=2)
+    rates, settings = rates_of(blueprint, 2, points=2), settings_of(2)
+    losses, _ = train_alone(blueprint, data, weights, rates, settings, 1, "float32")
     settings["floor"][1] = 0.5 * (losses[0] + losses[1])
     engine = StackedEngine(
         blueprint, *data, dtype="float32", device="cpu", method="triton"
@@ -29,7 +31,7 @@ def compare(blueprint, precision):
     engine._passes.tile = stacked_triton.Tile(16, precision=precision)
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
     done = engine.advance(placed, velocity, rates, **settings)
-    wanted, after = descend(blueprint, data, weights, rates, settings, 0, "float32")
+    wanted, after = train_alone(blueprint, data, weights, rates, settings, 0, "float32")
     np.testing.assert_allclose(done.losses[0], wanted, rtol=1e-5)
     np.testing.assert_allclose(engine.fetch(placed, 0), after, atol=1e-6)
     np.testing.assert_array_equal(done.taken, [2, 1])

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from theodolite.training.probes import Probe
-from theodolite.training.schedules import AtLosses, AtSteps, Every
+from theodolite.training.probes.probes import Probe
+from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
 
 def data(samples=12, inputs=3, outputs=2, dtype=torch.float64):

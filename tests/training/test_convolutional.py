@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from theodolite.core import ConfigError, DataError, derive
-from theodolite.networks import PreactivationBlueprint, build_preactivation
+from theodolite.core import ConfigError, DataError, PreactivationBlueprint, derive
+from theodolite.networks import build
 from theodolite.training import Images, ProbeWarning, Recipe, train_many
 
 RECIPE = Recipe(epochs=3, batch_size=8, rate=0.05, milestones=(0.4, 0.7))
@@ -33,7 +33,7 @@ def network(seed, shortcut=2, dtype=torch.float64):
     plan = PreactivationBlueprint(
         depth=14, shortcut=shortcut, width=3, stages=1, channels=1, classes=4
     )
-    return build_preactivation(plan, seed=seed, dtype=dtype)
+    return build(plan, seed=seed, dtype=dtype)
 
 
 def roll(images, generator):

@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 import time
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import build, draw_weights, get_weights
-from theodolite.training.fused_engine import FusedEngine
-from theodolite.training.moments_engine import MomentsEngine
+from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.moments import MomentsEngine
 
 WIDTH = 5
 ENGINES = [
@@ -56,13 +57,13 @@ def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, deca
 
 
 def advance(engine, plan, rates, *, seeds=(0,), **rule):
-    """Run cells of some seeds; return what was done and the placed weights."""
+    """Run points of some seeds; return what was done and the placed weights."""
     weights = engine.place(np.stack([draw_weights(plan, seed=s) for s in seeds]))
     velocity = engine.place(np.zeros_like(weights))
-    cells = len(seeds)
-    rates = np.broadcast_to(rates, (cells, np.shape(rates)[-1]))
+    points = len(seeds)
+    rates = np.broadcast_to(rates, (points, np.shape(rates)[-1]))
     full = {"momentum": 0.0, "weight_decay": 0.0, "floor": -np.inf, "ceiling": np.inf}
-    each = {k: np.broadcast_to(v, cells) for k, v in (full | rule).items()}
+    each = {k: np.broadcast_to(v, points) for k, v in (full | rule).items()}
     return engine.advance(weights, velocity, rates, **each), weights
 
 
@@ -104,7 +105,7 @@ PLANS = [
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
 def test_every_loss_is_that_of_the_plain_loop(make, compiled, dtype, settings):
     mid = "relu" if make is FusedEngine else "identity"
-    plan = Blueprint(width=WIDTH, mid=mid, **settings)
+    plan = ShortcutBlueprint(width=WIDTH, mid=mid, **settings)
     x, y = samples()
     rates = 0.05 / (1 + np.arange(40) / 20)
     compare(make, compiled, plan, x, y, rates, dtype=dtype)
@@ -117,7 +118,7 @@ def test_a_thousand_steps_stay_with_the_plain_loop(make, compiled, dtype):
     mid = "relu" if make is FusedEngine else "identity"
     # Gently for ReLU: a kink passed a step earlier parts float32 runs for good.
     rate = 0.01 if make is FusedEngine else 0.05
-    plan = Blueprint(width=WIDTH, depth=8, mid=mid, init="xavier", shortcut=2)
+    plan = ShortcutBlueprint(width=WIDTH, depth=8, mid=mid, init="xavier", shortcut=2)
     if make is MomentsEngine:
         plan = plan.with_(init="small")
     compare(make, compiled, plan, *samples(), np.full(1000, rate), dtype=dtype)
@@ -126,7 +127,7 @@ def test_a_thousand_steps_stay_with_the_plain_loop(make, compiled, dtype):
 @pytest.mark.parametrize("compiled", [True, False])
 def test_a_tiny_loss_keeps_its_digits(compiled):
     # Targets that a linear map reaches: tr Σ_YY is 1e20 times the last loss.
-    plan = Blueprint(width=WIDTH, depth=2, shortcut=1)
+    plan = ShortcutBlueprint(width=WIDTH, depth=2, shortcut=1)
     x, _ = samples()
     y = x @ (np.eye(WIDTH) + 0.3 * np.ones((WIDTH, WIDTH)))
     engine = MomentsEngine(plan, x, y, compiled=compiled)
@@ -141,7 +142,7 @@ def test_a_tiny_loss_keeps_its_digits(compiled):
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
 @pytest.mark.parametrize(("count", "rank"), [(300, 2), (3, None)])
 def test_singular_moments_train_like_any(make, compiled, count, rank):
-    plan = Blueprint(width=WIDTH, depth=6)
+    plan = ShortcutBlueprint(width=WIDTH, depth=6)
     x, y = samples(count, rank=rank)
     assert np.linalg.matrix_rank(x) < WIDTH
     compare(make, compiled, plan, x, y, np.full(100, 0.02))
@@ -151,13 +152,13 @@ def test_singular_moments_train_like_any(make, compiled, count, rank):
 def test_widths_beyond_one_vector(make, compiled):
     width = 19
     mid = "relu" if make is FusedEngine else "identity"
-    plan = Blueprint(width=width, depth=4, mid=mid)
+    plan = ShortcutBlueprint(width=width, depth=4, mid=mid)
     compare(make, compiled, plan, *samples(700, width), np.full(30, 0.02))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_moments_and_tiles_agree_on_linear_networks(dtype):
-    plan = Blueprint(width=WIDTH, depth=6, init="xavier")
+    plan = ShortcutBlueprint(width=WIDTH, depth=6, init="xavier")
     x, y = samples(2000)
     runs = [
         advance(make(plan, x, y, dtype=dtype), plan, np.full(50, 0.02))[0].losses
@@ -167,8 +168,8 @@ def test_moments_and_tiles_agree_on_linear_networks(dtype):
 
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_a_diverging_cell_leaves_the_others_alone(make, compiled):
-    plan = Blueprint(width=WIDTH, depth=4, init="xavier")
+def test_a_diverging_point_leaves_the_others_alone(make, compiled):
+    plan = ShortcutBlueprint(width=WIDTH, depth=4, init="xavier")
     engine = make(plan, *samples(), compiled=compiled)
     rates = np.repeat([[0.02], [50.0], [0.05]], 80, axis=1)
     seeds = (3, 4, 5)
@@ -179,15 +180,15 @@ def test_a_diverging_cell_leaves_the_others_alone(make, compiled):
     assert_allclose(engine.losses(weights)[1], done.stopped[1], rtol=1e-9)
     assert np.isnan(done.losses[1, done.taken[1] :]).all()
     assert (done.losses[1, : done.taken[1]] <= 1e6).all()
-    for cell in (0, 2):
-        alone, own = advance(engine, plan, rates[cell], seeds=seeds[cell : cell + 1])
-        assert_array_equal(alone.losses[0], done.losses[cell])
-        assert_array_equal(own[0], weights[cell])
+    for point in (0, 2):
+        alone, own = advance(engine, plan, rates[point], seeds=seeds[point : point + 1])
+        assert_array_equal(alone.losses[0], done.losses[point])
+        assert_array_equal(own[0], weights[point])
 
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
-def test_nan_stops_a_cell_under_any_ceiling(make, compiled):
-    plan = Blueprint(width=WIDTH, depth=4, init="xavier")
+def test_nan_stops_a_point_under_any_ceiling(make, compiled):
+    plan = ShortcutBlueprint(width=WIDTH, depth=4, init="xavier")
     engine = make(plan, *samples(), compiled=compiled)
     with np.errstate(all="ignore"):
         done, _ = advance(engine, plan, np.full(300, 1e3))
@@ -197,7 +198,7 @@ def test_nan_stops_a_cell_under_any_ceiling(make, compiled):
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
 def test_floor_stops_before_the_update(make, compiled):
-    plan = Blueprint(width=WIDTH, depth=4)
+    plan = ShortcutBlueprint(width=WIDTH, depth=4)
     engine = make(plan, *samples(), compiled=compiled)
     whole, _ = advance(engine, plan, np.full(40, 0.05))
     floor = whole.losses[0, 25]
@@ -212,7 +213,7 @@ def test_floor_stops_before_the_update(make, compiled):
 
 @pytest.mark.parametrize(("make", "compiled"), ENGINES)
 def test_two_calls_are_one(make, compiled):
-    plan = Blueprint(width=WIDTH, depth=4)
+    plan = ShortcutBlueprint(width=WIDTH, depth=4)
     engine = make(plan, *samples(), compiled=compiled)
     start = np.stack([draw_weights(plan, seed=s) for s in range(3)])
     rule = {
@@ -230,22 +231,22 @@ def test_two_calls_are_one(make, compiled):
         ends.append((w, v))
     assert_array_equal(ends[0], ends[1])
     assert_array_equal(engine.keep(ends[0][0], np.array([2, 0])), ends[0][0][[2, 0]])
-    for cell in range(3):
+    for point in range(3):
         _, final = plain_loop(
             plan,
             *samples(),
-            rates[cell],
-            seed=cell,
-            momentum=rule["momentum"][cell],
-            decay=rule["weight_decay"][cell],
+            rates[point],
+            seed=point,
+            momentum=rule["momentum"][point],
+            decay=rule["weight_decay"][point],
         )
-        assert_allclose(ends[0][0][cell], final, rtol=1e-9, atol=1e-12)
+        assert_allclose(ends[0][0][point], final, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("make", "compiled"), FUSED)
 def test_relu_is_flat_at_zero(make, compiled):
     # All inputs of the ReLU are 0: torch says that nothing passes back.
-    plan = Blueprint(width=WIDTH, depth=2, mid="relu")
+    plan = ShortcutBlueprint(width=WIDTH, depth=2, mid="relu")
     engine = make(plan, *samples(), compiled=compiled)
     start = np.zeros((1, 2, WIDTH, WIDTH))
     start[0, 1] = 1.0
@@ -258,7 +259,7 @@ def test_relu_is_flat_at_zero(make, compiled):
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_cost_of_moments_does_not_depend_on_samples(compiled):
-    plan = Blueprint(width=WIDTH, depth=8)
+    plan = ShortcutBlueprint(width=WIDTH, depth=8)
     x, y = samples(100)
     few = MomentsEngine(plan, x, y, compiled=compiled)
     many = MomentsEngine(
@@ -277,7 +278,7 @@ def test_cost_of_moments_does_not_depend_on_samples(compiled):
 
 @pytest.mark.parametrize("make", [MomentsEngine, FusedEngine])
 def test_misuse_is_told_in_a_sentence(make):
-    plan, (x, y) = Blueprint(width=WIDTH, depth=2), samples(20)
+    plan, (x, y) = ShortcutBlueprint(width=WIDTH, depth=2), samples(20)
     bad = x.copy()
     bad[3, 1] = np.nan
     for change in ({"mid": "tanh"}, {"pre": "relu"}, {"bias": True}):
@@ -296,7 +297,7 @@ def test_misuse_is_told_in_a_sentence(make):
     engine = make(plan, x, y, compiled=False)
     with pytest.raises(ConfigError, match="through place"):
         engine.losses(np.zeros((1, 3, WIDTH, WIDTH)))
-    with pytest.raises(ConfigError, match="one number a cell"):
+    with pytest.raises(ConfigError, match="one number a point"):
         advance_with_short_floor(engine)
 
 
@@ -304,6 +305,25 @@ def advance_with_short_floor(engine):
     weights = engine.place(np.zeros((2, 2, WIDTH, WIDTH)))
     each = {k: np.zeros(2) for k in ("momentum", "weight_decay", "ceiling")}
     engine.advance(weights, 0 * weights, np.ones((2, 1)), floor=np.zeros(1), **each)
+
+
+@pytest.mark.parametrize(
+    ("make", "kernel"),
+    [(MomentsEngine, "advance_moments"), (FusedEngine, "advance_fused")],
+)
+def test_arrays_that_cannot_be_written_to_compile_nothing_anew(make, kernel):
+    kernels = import_module(f"theodolite.training.engines.kernels.{make.kind}")
+    plan = ShortcutBlueprint(width=WIDTH, depth=2)
+    engine = make(plan, *samples(20), compiled=True)
+    given = {name: np.zeros(1) for name in ("momentum", "weight_decay")}
+    given |= {"floor": np.full(1, -np.inf), "ceiling": np.full(1, np.inf)}
+    weights, rates = engine.place(np.zeros((1, 2, WIDTH, WIDTH))), np.ones((1, 2))
+    engine.advance(weights, 0 * weights, rates, **given)
+    compiled = len(getattr(kernels, kernel).signatures)
+    for array in (rates, *given.values()):
+        array.flags.writeable = False
+    engine.advance(weights, 0 * weights, rates, **given)
+    assert len(getattr(kernels, kernel).signatures) == compiled
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions")
@@ -327,7 +347,7 @@ def test_processors_with_narrower_registers(tmp_path, name, features, register):
 
 
 def test_numba_is_asked_for_or_done_without(monkeypatch):
-    plan, (x, y) = Blueprint(width=WIDTH, depth=2), samples(20)
+    plan, (x, y) = ShortcutBlueprint(width=WIDTH, depth=2), samples(20)
     assert MomentsEngine(plan, x, y).name == "moments (numba)"
     monkeypatch.setitem(sys.modules, "numba", None)
     assert MomentsEngine(plan, x, y).name == "moments (torch)"

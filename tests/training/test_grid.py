@@ -1,4 +1,4 @@
-"""Grids: every strategy equals the plain loop, diverged cells are retired alone."""
+"""Grids: every strategy equals the plain loop, diverged points are retired alone."""
 
 import os
 import signal
@@ -15,10 +15,11 @@ from torch.testing import assert_close
 
 from theodolite import networks
 from theodolite.core import (
-    Blueprint,
     ConfigError,
     DataError,
+    PreactivationBlueprint,
     RunError,
+    ShortcutBlueprint,
     UnknownNameError,
 )
 from theodolite.runs import InProcess
@@ -34,8 +35,10 @@ from theodolite.training import (
     train,
     train_grid,
 )
+from theodolite.training.grid import pieces
 
-LINEAR = Blueprint(width=4, depth=6)
+LINEAR = ShortcutBlueprint(width=4, depth=6)
+IMAGES = PreactivationBlueprint(width=4, depth=8)
 RELU = LINEAR.with_(mid="relu")
 TANH = LINEAR.with_(mid="tanh")
 
@@ -85,7 +88,7 @@ def plainly(plan, data, *, seed, lr, steps, dtype=torch.float64, probes=(), **mo
 def test_every_strategy_is_the_plain_loop(data, plan, strategy, starts, dtype):
     axes = {"seed": [0, 3], "lr": [0.02, 0.1], "init": ["small", "xavier"]}
     grid = train_grid(
-        plan, data, axes, steps=150, record=Every(1), strategy=strategy, dtype=dtype
+        plan, data, axes, steps=60, record=Every(1), strategy=strategy, dtype=dtype
     )
     assert all(method.startswith(starts) for method in grid.methods)
     rtol = 1e-9 if dtype == "float64" else 1e-5
@@ -97,7 +100,7 @@ def test_every_strategy_is_the_plain_loop(data, plan, strategy, starts, dtype):
                     data,
                     seed=seed,
                     lr=lr,
-                    steps=150,
+                    steps=60,
                     dtype=getattr(torch, dtype),
                 )
                 steps, losses = grid.losses(seed=seed, lr=lr, init=init)
@@ -127,9 +130,9 @@ def test_momentum_decay_and_drops_are_those_of_the_plain_loop(data):
                 assert_close(losses, run.loss, rtol=1e-9, atol=0)
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 @pytest.mark.parametrize("plan", [LINEAR, RELU, TANH])
-def test_a_diverged_cell_is_retired_with_its_step_and_harms_nobody(data, plan):
+def test_a_diverged_point_is_retired_with_its_step_and_harms_nobody(data, plan):
     rates = [0.05, 1e3, 0.1]
     grid = train_grid(plan, data, {"seed": [0, 1], "lr": rates}, steps=80)
     alone = train_grid(plan, data, {"seed": [0, 1], "lr": [0.05, 0.1]}, steps=80)
@@ -144,8 +147,8 @@ def test_a_diverged_cell_is_retired_with_its_step_and_harms_nobody(data, plan):
     assert statuses == {0.05: "finished", 1e3: "diverged", 0.1: "finished"}
 
 
-def test_a_rate_that_loses_every_cell_is_said_in_a_sentence(data):
-    with pytest.warns(GridWarning, match=r"all 2 cells with lr=1000 diverged .*lower"):
+def test_a_rate_that_loses_every_point_is_said_in_a_sentence(data):
+    with pytest.warns(GridWarning, match=r"all 2 points with lr=1000 diverged .*lower"):
         grid = train_grid(LINEAR, data, {"seed": [0, 1], "lr": [0.1, 1e3]}, steps=50)
     assert len(grid.notes) == 1
     assert np.isfinite(grid.final_loss[:, 0]).all()
@@ -188,22 +191,22 @@ def test_a_level_is_measured_at_the_first_loss_at_or_below_it(data):
     assert {row["step"] for row in grid.probed("level/norm")} == {first}
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 def test_a_probe_that_raises_is_retired_and_the_others_go_on(data):
     probes = [Probe("bad", fails, Every(10)), Probe("good", norms, Every(10))]
     with pytest.warns(ProbeWarning, match="not today") as caught:
         grid = train_grid(LINEAR, data, {"lr": [0.1]}, steps=30, probes=probes)
     said = [w for w in caught if issubclass(w.category, ProbeWarning)]
     assert len(said) == 1
-    assert any("'bad' raised in 1 cells" in note for note in grid.notes)
+    assert any("'bad' raised in 1 points" in note for note in grid.notes)
     assert len(grid.probed("good/norm")) == 4
     assert np.isfinite(grid.final_loss).all()
 
 
-def test_a_probe_that_fails_in_many_cells_is_said_once(data):
+def test_a_probe_that_fails_in_many_points_is_said_once(data):
     axes = {"seed": range(10), "lr": [0.05, 0.1]}
     for plan in (LINEAR, TANH):
-        with pytest.warns(ProbeWarning, match="'bad' raised in 20 cells") as caught:
+        with pytest.warns(ProbeWarning, match="'bad' raised in 20 points") as caught:
             grid = train_grid(
                 plan, data, axes, steps=3, probes=[Probe("bad", fails)], jobs=0
             )
@@ -280,7 +283,7 @@ def test_a_grid_is_not_resumed_with_another_probe(data, tmp_path, make):
 IDENTITY = """
 import numpy as np
 from functools import partial
-from theodolite.training.identity import identity
+from theodolite.training.grid.identity import identity
 class Thing:
     __slots__ = ()
 class Holder:
@@ -325,7 +328,7 @@ def spoils(snapshot):
     return 1.0
 
 
-@pytest.mark.filterwarnings("ignore::theodolite.training.grid.GridWarning")
+@pytest.mark.filterwarnings("ignore::theodolite.training.grid.grid.GridWarning")
 @pytest.mark.parametrize("plan", [LINEAR, RELU, TANH])
 def test_rows_that_cannot_be_saved_retire_their_probe_only(data, plan):
     probes = [Probe("bad", opaque, Every(10)), Probe("good", piecewise, Every(10))]
@@ -360,7 +363,7 @@ def test_warnings_made_errors_lose_no_results(data, caplog):
         grid = train_grid(LINEAR, data, {"lr": [0.1, 1e3]}, steps=50)
         train_grid(LINEAR, huge, {"lr": [1e-306]}, steps=5)  # its ceiling overflows
     assert np.isfinite(grid.final_loss[0])
-    assert "cells with lr=1000 diverged" in caplog.text
+    assert "points with lr=1000 diverged" in caplog.text
 
 
 def test_an_endless_bound_retires_at_infinity_only(data):
@@ -379,22 +382,18 @@ def test_an_endless_bound_retires_at_infinity_only(data):
 
 
 def test_without_a_folder_a_failed_piece_is_one_sentence(data, monkeypatch):
-    from theodolite.training import chunks
-
     def fail(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(chunks, "_stacked", fail)
+    monkeypatch.setattr(pieces, "_stacked", fail)
     with pytest.raises(RunError, match=r"1 of 1 pieces .*no room.*pass a folder"):
         train_grid(LINEAR, data, {"lr": [0.1]}, steps=5)
 
 
 def test_a_grid_cut_into_other_pieces_is_not_resumed(data, tmp_path, monkeypatch):
-    from theodolite.training import chunks
-
     axes = {"seed": [0, 1, 2], "lr": [0.1]}
     train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
-    monkeypatch.setattr(chunks, "_LARGEST", 2)
+    monkeypatch.setattr(pieces, "_LARGEST", 2)
     with pytest.raises(RunError, match="pieces"):
         train_grid(LINEAR, data, axes, steps=5, folder=tmp_path)
 
@@ -444,25 +443,27 @@ def test_a_pool_gives_the_values_of_one_process(data):
 GRID = """
 import sys
 import numpy as np
-from theodolite.core import Blueprint
+from theodolite.core import ShortcutBlueprint
 from theodolite.training import train_grid
+from theodolite.training.grid import pieces
+pieces._SECONDS = 0.5
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(100, 6)), rng.normal(size=(100, 6))
-grid = train_grid(Blueprint(width=6, depth=4, mid="tanh"), (x, y),
-                  {"seed": range(12), "lr": [0.01]}, steps=800,
+grid = train_grid(ShortcutBlueprint(width=6, depth=4, mid="tanh"), (x, y),
+                  {"seed": range(9), "lr": [0.01]}, steps=400,
                   folder=sys.argv[1], jobs=0)
 np.save(sys.argv[2], grid.final_loss)
 """
 
 
-def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path):
+def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path, monkeypatch):
     folder, result = tmp_path / "grid", tmp_path / "found.npy"
     command = [sys.executable, "-c", GRID, str(folder), str(result)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     first = subprocess.Popen(command, env=environment)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and first.poll() is None:
-        if list(folder.glob("runs/*/*/*/cells/*.jsonl")):  # of two
+        if list(folder.glob("runs/*/*/*/cells/*.jsonl")):  # of three
             break
         time.sleep(0.01)
     first.send_signal(signal.SIGKILL)
@@ -473,12 +474,11 @@ def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path):
     subprocess.run(command, env=environment, check=True)
     for path, when in saved.items():
         assert path.stat().st_mtime_ns == when
-    subprocess.run(
-        [*command[:3], str(tmp_path / "fresh"), str(tmp_path / "fresh.npy")],
-        env=environment,
-        check=True,
-    )
-    np.testing.assert_array_equal(np.load(result), np.load(tmp_path / "fresh.npy"))
+    monkeypatch.setattr(pieces, "_SECONDS", 0.5)
+    x, y = np.random.default_rng(0).normal(size=(2, 100, 6))
+    plan, axes = ShortcutBlueprint(width=6, depth=4, mid="tanh"), {"seed": range(9)}
+    fresh = train_grid(plan, (x, y), {**axes, "lr": [0.01]}, steps=400, jobs=0)
+    np.testing.assert_array_equal(np.load(result), fresh.final_loss)
 
 
 def test_a_folder_keeps_one_grid(data, tmp_path):
@@ -520,7 +520,8 @@ def test_a_folder_keeps_one_grid(data, tmp_path):
         ({"strategy": "magic"}, UnknownNameError, "moments"),
         ({"plan": TANH, "strategy": "moments"}, ConfigError, "try 'auto'"),
         ({"plan": {}}, ConfigError, "no network"),
-        ({"plan": None}, ConfigError, "is None: pass a Blueprint"),
+        ({"plan": None}, ConfigError, "is None: pass a ShortcutBlueprint"),
+        ({"plan": IMAGES}, ConfigError, "is Preact.*: pass a ShortcutBlueprint"),
         ({"plan": {"a": 3}}, ConfigError, "network 'a' is 3"),
         ({"plan": {1: LINEAR}}, ConfigError, "network 1"),
         ({"divergence": "high"}, ConfigError, "divergence is 'high'"),
@@ -556,8 +557,10 @@ def test_bad_input_is_a_sentence_and_leaves_the_folder_alone(
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-def test_memory_does_not_grow_with_the_cells(data):
+def test_memory_does_not_grow_with_the_points(data, monkeypatch):
     import tracemalloc
+
+    monkeypatch.setattr(pieces, "_LARGEST", 256)
 
     def peak(n_seeds):
         tracemalloc.start()
@@ -571,6 +574,6 @@ def test_memory_does_not_grow_with_the_cells(data):
         return high
 
     peak(10)
-    few, many = peak(2400), peak(7200)
-    # From one full piece to several: what grows is a row a cell, not its trajectory.
-    assert many - few < 4800 * 400 * 8 / 2
+    few, many = peak(300), peak(900)
+    # From one full piece to several: what grows is a row a point, not its trajectory.
+    assert many - few < 600 * 400 * 8 / 2

@@ -22,11 +22,11 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.training.descent import Descent
-from theodolite.training.lightning_callback import lightning_callback
-from theodolite.training.loop import train
-from theodolite.training.probes import Probe, ProbeWarning
-from theodolite.training.schedules import Every
+from theodolite.training.loop.descent import Descent
+from theodolite.training.loop.loop import train
+from theodolite.training.probes.callbacks.lightning import lightning_callback
+from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.probes.schedules import Every
 
 lightning = pytest.importorskip(
     "lightning.pytorch", reason="pip install 'theodolite[lightning]'"

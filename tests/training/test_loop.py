@@ -20,10 +20,10 @@ from tests.training.subjects import (
     weight_norm,
 )
 from theodolite.core import ConfigError, DataError, MeasurementError, Status, stream
-from theodolite.training.descent import Descent
-from theodolite.training.loop import train
-from theodolite.training.probes import Board, Probe, ProbeWarning, Snapshot
-from theodolite.training.schedules import AtLosses, AtSteps, Every
+from theodolite.training.loop.descent import Descent
+from theodolite.training.loop.loop import train
+from theodolite.training.probes.probes import Board, Probe, ProbeWarning, Snapshot
+from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
 
 def nameless(value):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from theodolite.core import Blueprint, ConfigError, Rows
+from theodolite.core import ConfigError, Rows, ShortcutBlueprint
 from theodolite.training import best_rates, search_rates, train_grid
 
 
@@ -73,7 +73,7 @@ def test_a_quadratic_has_its_known_best_rate():
     rng = np.random.default_rng(0)
     x = np.linalg.qr(rng.normal(size=(20, 3)))[0] * math.sqrt(20)
     y = rng.normal(size=(20, 3))
-    plan = Blueprint(width=3, depth=1, shortcut=1, init="zero")
+    plan = ShortcutBlueprint(width=3, depth=1, shortcut=1, init="zero")
     found = search_rates(plan, (x, y), {"lr": [0.1, 0.35, 1.3, 1.9]}, steps=4, rounds=4)
     (best,) = found.best
     assert best.lr == pytest.approx(1.0, rel=0.05)
@@ -86,8 +86,8 @@ def test_a_quadratic_has_its_known_best_rate():
 def test_a_search_of_named_networks_refines_each():
     x = np.eye(3)
     plans = {
-        "two": Blueprint(width=3, depth=4),
-        "one": Blueprint(width=3, depth=4, shortcut=1),
+        "two": ShortcutBlueprint(width=3, depth=4),
+        "one": ShortcutBlueprint(width=3, depth=4, shortcut=1),
     }
     found = search_rates(
         plans,
@@ -103,11 +103,11 @@ def test_a_search_of_named_networks_refines_each():
 def test_bad_input_is_a_sentence():
     with pytest.raises(ConfigError, match="at least 3"):
         search_rates(
-            Blueprint(width=2, depth=2), (np.eye(2),) * 2, {"lr": [1]}, steps=2
+            ShortcutBlueprint(width=2, depth=2), (np.eye(2),) * 2, {"lr": [1]}, steps=2
         )
     with pytest.raises(ConfigError, match="folder"):
         search_rates(
-            Blueprint(width=2, depth=2),
+            ShortcutBlueprint(width=2, depth=2),
             (np.eye(2),) * 2,
             {"lr": [1, 2, 3]},
             steps=2,
@@ -130,7 +130,7 @@ def test_more_bad_input_is_a_sentence(change, words):
     given = {"axes": {"lr": [0.1, 1.0, 2.0]}, "rounds": 1, **change}
     with pytest.raises(ConfigError, match=words):
         search_rates(
-            Blueprint(width=2, depth=2),
+            ShortcutBlueprint(width=2, depth=2),
             (np.eye(2),) * 2,
             given["axes"],
             steps=2,
@@ -139,7 +139,7 @@ def test_more_bad_input_is_a_sentence(change, words):
 
 
 def test_axes_that_can_be_read_once_are_kept():
-    plan, data = Blueprint(width=2, depth=2), (np.eye(2), np.eye(2)[::-1])
+    plan, data = ShortcutBlueprint(width=2, depth=2), (np.eye(2), np.eye(2)[::-1])
     axes = {"seed": [0, 1], "lr": [0.1, 0.5, 2.0]}
     once = {name: iter(values) for name, values in axes.items()}
     found = search_rates(plan, data, once, steps=20, rounds=1)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from theodolite.core import ConfigError
-from theodolite.training.schedules import AtLosses, AtSteps, Every, LogSpaced, When
+from theodolite.training.probes.schedules import (
+    AtLosses,
+    AtSteps,
+    Every,
+    LogSpaced,
+    When,
+)
 
 
 def due(when, stop):

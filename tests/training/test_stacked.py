@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.stacked_truth import CASES, descend, make, rates_of, settings_of
-from theodolite.core import Blueprint, ConfigError, UnknownNameError
-from theodolite.training.stacked_engine import StackedEngine
-from theodolite.training.stacked_updates import full_precision
+from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
+from theodolite.core import ConfigError, ShortcutBlueprint, UnknownNameError
+from theodolite.training.engines.stacked.engine import StackedEngine
+from theodolite.training.engines.stacked.updates import full_precision
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
-RELU = Blueprint(width=5, depth=4, mid="relu", init="xavier")
+RELU = ShortcutBlueprint(width=5, depth=4, mid="relu", init="xavier")
 
 
 def engine(blueprint, data, dtype="float64", **changes):
@@ -36,12 +36,14 @@ def test_trajectories_are_those_of_the_plain_loop(blueprint, dtype):
     rates, settings = rates_of(blueprint, 60), settings_of(3)
     stacked = engine(blueprint, data, dtype)
     done, placed = advance(stacked, weights, rates, settings)
-    for cell in range(3):
-        losses, after = descend(blueprint, data, weights, rates, settings, cell, dtype)
-        np.testing.assert_allclose(done.losses[cell], losses, rtol=TOLERANCE[dtype])
+    for point in range(3):
+        losses, after = train_alone(
+            blueprint, data, weights, rates, settings, point, dtype
+        )
+        np.testing.assert_allclose(done.losses[point], losses, rtol=TOLERANCE[dtype])
         scale = np.abs(after).max()
         np.testing.assert_allclose(
-            stacked.fetch(placed, cell), after, atol=TOLERANCE[dtype] * scale
+            stacked.fetch(placed, point), after, atol=TOLERANCE[dtype] * scale
         )
     assert done.losses[0, -1] < done.losses[0, 0]
     np.testing.assert_array_equal(done.taken, 60)
@@ -63,7 +65,7 @@ def test_a_call_after_another_goes_on_where_the_first_stopped():
     np.testing.assert_array_equal(placed, at_once)
 
 
-def test_cells_stop_at_their_limits_and_leave_the_others_alone():
+def test_points_stop_at_their_limits_and_leave_the_others_alone():
     data, weights = make(RELU)
     rates, settings = rates_of(RELU, 60), settings_of(3)
     free, _ = advance(engine(RELU, data), weights, rates, settings)
@@ -84,7 +86,7 @@ def test_cells_stop_at_their_limits_and_leave_the_others_alone():
     np.testing.assert_array_equal(stacked.losses(placed)[[0, 2]], done.stopped[[0, 2]])
 
 
-def test_a_cell_that_overflows_stops_and_does_not_spread():
+def test_a_point_that_overflows_stops_and_does_not_spread():
     data, weights = make(RELU)
     rates, settings = rates_of(RELU, 80), settings_of(3)
     free, _ = advance(engine(RELU, data), weights, rates, settings)
@@ -109,18 +111,18 @@ def test_little_memory_changes_nothing(memory):
     )
 
 
-def test_memory_is_flat_in_the_number_of_cells():
+def test_memory_is_flat_in_the_number_of_points():
     data, weights = make(RELU)
     stacked = engine(RELU, data, memory=100_000)
     sizes = []
-    for cells in (3, 30, 300):
-        stacked.losses(stacked.place(weights[np.arange(cells) % 3]))
+    for points in (3, 30, 300):
+        stacked.losses(stacked.place(weights[np.arange(points) % 3]))
         space = stacked._updates.workspace
         sizes.append(space.acts.numel() * space.acts.element_size())
     assert max(sizes) <= 100_000
 
 
-def test_cells_that_are_kept_go_on_alone():
+def test_points_that_are_kept_go_on_alone():
     data, weights = make(RELU)
     stacked = engine(RELU, data)
     placed = stacked.place(weights)
@@ -132,7 +134,7 @@ def test_cells_that_are_kept_go_on_alone():
 
 
 def test_moments_keep_their_digits_where_the_loss_is_small():
-    blueprint = Blueprint(width=4, depth=4, init="xavier")
+    blueprint = ShortcutBlueprint(width=4, depth=4, init="xavier")
     (x, _), weights = make(blueprint)
     data = x, x @ (np.eye(4) + 0.1)
     rates, settings = np.full((1, 300), 0.3), settings_of(1)
@@ -140,7 +142,9 @@ def test_moments_keep_their_digits_where_the_loss_is_small():
     stacked = engine(blueprint, data, "float32")
     assert stacked.name == "stacked moments (torch)"
     done, _ = advance(stacked, 0.1 * weights[:1], rates, settings)
-    losses, _ = descend(blueprint, data, 0.1 * weights, rates, settings, 0, "float64")
+    losses, _ = train_alone(
+        blueprint, data, 0.1 * weights, rates, settings, 0, "float64"
+    )
     assert losses[-1] < 1e-4 * losses[0]
     np.testing.assert_allclose(done.losses[0], losses, rtol=1e-3)
 

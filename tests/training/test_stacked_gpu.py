@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.stacked_truth import CASES, descend, make, rates_of, settings_of
-from theodolite.core import Blueprint
-from theodolite.training.stacked_engine import StackedEngine
+from tests.training.stacked_truth import CASES, make, rates_of, settings_of, train_alone
+from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.stacked.engine import StackedEngine
 
 pytestmark = [
     pytest.mark.gpu,
@@ -19,7 +19,7 @@ WAYS = {
     "torch, float32": ("torch", "float32", 1e-5),
     "triton, float32": ("triton", "float32", 1e-5),
 }
-RELU = Blueprint(width=10, depth=8, mid="relu", init="xavier")
+RELU = ShortcutBlueprint(width=10, depth=8, mid="relu", init="xavier")
 
 
 def need(method):
@@ -41,12 +41,14 @@ def test_trajectories_are_those_of_the_plain_loop(blueprint, way):
     rates, settings = rates_of(blueprint, 60), settings_of(3)
     engine = StackedEngine(blueprint, *data, dtype=dtype, method=method)
     done, placed = advance(engine, weights, rates, settings)
-    for cell in range(3):
-        losses, after = descend(blueprint, data, weights, rates, settings, cell, dtype)
-        np.testing.assert_allclose(done.losses[cell], losses, rtol=tolerance)
+    for point in range(3):
+        losses, after = train_alone(
+            blueprint, data, weights, rates, settings, point, dtype
+        )
+        np.testing.assert_allclose(done.losses[point], losses, rtol=tolerance)
         scale = np.abs(after).max()
         np.testing.assert_allclose(
-            engine.fetch(placed, cell), after, atol=tolerance * scale
+            engine.fetch(placed, point), after, atol=tolerance * scale
         )
     np.testing.assert_array_equal(done.taken, 60)
     assert f"({method})" in engine.name
@@ -57,7 +59,7 @@ def test_trajectories_are_those_of_the_plain_loop(blueprint, way):
 
 @pytest.mark.parametrize("width", [10, 16, 24, 32])
 def test_fused_kernel_over_many_tiles(width):
-    """Several tiles a program, several programs a cell, the last tile not full."""
+    """Several tiles a program, several programs a point, the last tile not full."""
     need("triton")
     blueprint = RELU.with_(width=width)
     data, weights = make(blueprint, samples=20_011)
@@ -73,7 +75,7 @@ def test_fused_kernel_over_many_tiles(width):
 
 def test_every_layout_gives_the_same():
     need("triton")
-    from theodolite.training.stacked_triton import TILES
+    from theodolite.training.engines.stacked.triton import TILES
 
     data, weights = make(RELU, samples=5_003)
     rates, settings = 0.2 * rates_of(RELU, 10), settings_of(3)
@@ -89,7 +91,7 @@ def test_every_layout_gives_the_same():
 
 
 @pytest.mark.parametrize("method", ["torch", "triton"])
-def test_cells_stop_and_leave_the_others_alone(method):
+def test_points_stop_and_leave_the_others_alone(method):
     need(method)
     data, weights = make(RELU)
     rates, settings = rates_of(RELU, 120), settings_of(3)

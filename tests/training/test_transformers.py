@@ -21,11 +21,11 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.descent import Descent
-from theodolite.training.loop import train
-from theodolite.training.probes import Probe, ProbeWarning
-from theodolite.training.schedules import AtLosses, AtSteps, Every
-from theodolite.training.transformers_callback import transformers_callback
+from theodolite.training.loop.descent import Descent
+from theodolite.training.loop.loop import train
+from theodolite.training.probes.callbacks.transformers import transformers_callback
+from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
 transformers = pytest.importorskip(
     "transformers", reason="pip install 'theodolite[transformers]'"

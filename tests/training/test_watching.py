@@ -19,12 +19,12 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.descent import Descent
-from theodolite.training.loop import train
-from theodolite.training.probes import Probe, ProbeWarning
-from theodolite.training.scalars import scalars
-from theodolite.training.schedules import AtLosses, AtSteps, Every
-from theodolite.training.watching import Watcher
+from theodolite.training.loop.descent import Descent
+from theodolite.training.loop.loop import train
+from theodolite.training.probes.callbacks.scalars import scalars
+from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
+from theodolite.training.probes.watching import Watcher
 
 
 def own_loop(model, watcher=None, steps=6, look=True, **given):

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from theodolite.core.cost import Cost
 from theodolite.core.errors import TheodoliteError
 from theodolite.core.rows import Rows, plain
+from theodolite.core.saved_reading import load, save
+from theodolite.core.screen import lines_of, shown
 from theodolite.core.status import NormMode, Status
 
 if TYPE_CHECKING:
@@ -82,6 +85,32 @@ class Reading:
         """Return every field as plain JSON values."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         return plain({**found, "cost": self.cost.to_dict()})
+
+    def __str__(self) -> str:
+        """Return what fits on a screen; ``repr`` and ``to_dict`` hold everything."""
+        return shown(self.summary_lines())
+
+    def summary_lines(self) -> list[str]:
+        """Return what ``print`` shows, line by line."""
+        return lines_of(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the reading to a file of arrays with a JSON header."""
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the reading of a file that :meth:`save` wrote, if it is of this kind.
+
+        Nothing of the file is executed; what is not known is refused.
+        """
+        return load(path, cls)
+
+    def check(self) -> None:
+        """Refuse values whose shapes do not fit their dims, or errors their values."""
+        self._checked(self.coordinates())
+        for name in self.error_of:
+            self._error(name, np.shape(getattr(self, name)))
 
     def to_pandas(self, **labels: Any) -> "pandas.DataFrame":
         """Return the rows as a data frame (extra ``theodolite[tables]``)."""

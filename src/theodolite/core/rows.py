@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.errors import TheodoliteError
+from theodolite.core.errors import ConfigError, TheodoliteError
 
 Row = Mapping[str, Any]
 
@@ -187,6 +187,24 @@ def to_lines(rows: Iterable[Row]) -> str:
 
 
 def from_lines(text: str) -> Rows:
-    """Read rows that :func:`to_lines` wrote."""
+    """Read rows that :func:`to_lines` wrote.
+
+    Raises:
+        ConfigError: A line is not a row.
+    """
     # Not splitlines: JSON leaves U+0085, U+2028 and U+2029 in strings as they are.
-    return Rows(json.loads(line) for line in text.split("\n") if line.strip())
+    lines = enumerate(text.split("\n"), start=1)
+    return Rows(_row(line, number) for number, line in lines if line.strip())
+
+
+def _row(line: str, number: int) -> Row:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        raise ConfigError(
+            f"line {number} is {line[:40]!r}, which is no row: wanted a JSON object a "
+            "line, as to_lines writes them"
+        )
+    return row

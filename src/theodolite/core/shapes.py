@@ -11,13 +11,11 @@ import numpy as np
 if TYPE_CHECKING:
     Samples = np.ndarray
     Square = np.ndarray
-    Vector = np.ndarray
 else:
     try:
         from jaxtyping import Float
 
         Samples = Float[np.ndarray, "samples width"]
         Square = Float[np.ndarray, "width width"]
-        Vector = Float[np.ndarray, " length"]
     except ImportError:
-        Samples = Square = Vector = np.ndarray
+        Samples = Square = np.ndarray

@@ -15,7 +15,7 @@ Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 
 
 @dataclass(frozen=True)
-class Condition:
+class PercentileCondition:
     r"""A percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
     Where an eigenvalue is NaN or infinite, all numbers are NaN and not resolved.
@@ -24,9 +24,12 @@ class Condition:
         ratio: The condition number; infinite where the percentile is 0.
         largest: $|\lambda|_{\max}$.
         small: $|\lambda|_{(q)}$.
-        error: Bound on the rounding error of ``ratio``, to first order.
-        resolved: False where ``small`` is below the rounding of its matrix, so
-            that ``ratio`` is only a lower bound on what exact arithmetic gives.
+        error: Bound on the rounding error of ``ratio``; infinite where ``small`` is
+            not told from zero.
+        resolved: False where ``small`` is below the rounding of its matrix: ``ratio``
+            may then be above the exact one as well as below it.
+        least: What the exact ratio is at least, $(|\lambda|_{\max} - e)/
+            (|\lambda|_{(q)} + e)$ with $e$ the error of the eigenvalues.
     """
 
     ratio: float
@@ -34,6 +37,7 @@ class Condition:
     small: float
     error: float
     resolved: bool
+    least: float
 
 
 def condition_of(
@@ -42,7 +46,7 @@ def condition_of(
     quantile: float = 0.1,
     interpolation: Interpolation = "linear",
     rounding: float | None = None,
-) -> Condition:
+) -> PercentileCondition:
     r"""Return the percentile condition number of a spectrum.
 
     ``interpolation`` is NumPy's: where the percentile falls on the boundary between
@@ -70,15 +74,17 @@ def condition_of(
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding {rounding} is not from 0 up: try None")
     if not np.isfinite(size).all():
-        return Condition(*[float("nan")] * 4, resolved=False)
+        lost = float("nan")
+        return PercentileCondition(lost, lost, lost, lost, resolved=False, least=lost)
     largest = float(size[-1])
     small = float(np.quantile(size, quantile, method=interpolation))
     if rounding is None:
         rounding = float(np.finfo(np.float64).eps) * size.size * largest
     resolved = small > rounding
     ratio = largest / small if small > 0 else float("inf")
-    error = ratio * rounding * (1 / small + 1 / largest) if resolved else float("inf")
-    return Condition(ratio, largest, small, error, resolved)
+    error = (largest + rounding) / (small - rounding) - ratio if resolved else np.inf
+    least = max(largest - rounding, 0.0) / (small + rounding) if largest else 0.0
+    return PercentileCondition(ratio, largest, small, float(error), resolved, least)
 
 
 def index_of(eigenvalues: np.ndarray, *, rounding: float = 0.0) -> float:

@@ -29,7 +29,7 @@ _ADVICE = {
     Status.EXACT: "computed without iteration; the error is rounding",
     Status.CONVERGED: "the residual is below the tolerance",
     Status.FINISHED: "all steps of the training were made; the error is rounding",
-    Status.ROUNDING: "below the rounding error of its matrix: read it as a bound",
+    Status.ROUNDING: "below the rounding of its matrix: trust the interval alone",
     Status.MAX_MATVECS: "stopped by the budget: raise max_matvecs or loosen tol",
     Status.NONFINITE: "NaN or infinity met: check the data, the loss and the dtype",
     Status.DIVERGED: "the loss passed its ceiling: lower the learning rate",

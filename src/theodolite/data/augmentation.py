@@ -3,11 +3,11 @@
 import torch
 from torch.nn.functional import pad
 
-from theodolite.core import ConfigError, DataError
+from theodolite.core import ConfigError, DataError, Numbers, as_real
 
 
 def augment(
-    images: torch.Tensor,
+    images: torch.Tensor | Numbers,
     *,
     generator: torch.Generator,
     padding: int = 4,
@@ -20,7 +20,8 @@ def augment(
     standardised ones.
 
     Args:
-        images: (N, C, H, W), any dtype and device; left as it is.
+        images: (N, C, H, W), a tensor of any dtype and device, or what makes an array
+            of real numbers; left as it is.
         generator: Source of all randomness.
         padding: Zeros on every side, hence the largest shift.
         flip: Whether to mirror left and right with probability one half.
@@ -31,6 +32,8 @@ def augment(
     References:
         He et al. (2016), Deep Residual Learning for Image Recognition, section 4.2.
     """
+    if not isinstance(images, torch.Tensor):
+        images = _tensor(images)
     if images.ndim != 4:
         raise DataError(
             f"images have shape {tuple(images.shape)}: pass a batch (N, C, H, W)"
@@ -55,3 +58,11 @@ def augment(
         rows[:, None, :, None],
         columns[:, None, None, :],
     ]
+
+
+def _tensor(images: Numbers) -> torch.Tensor:
+    """Return an array or nested lists as a tensor of the same numbers."""
+    array = as_real("images", images, error=DataError)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype("float64")  # torch has no longer floats
+    return torch.tensor(array.astype(array.dtype.newbyteorder("=")))

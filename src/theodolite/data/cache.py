@@ -1,34 +1,47 @@
 """Decode once, then map: arrays kept as ``.npy`` files that processes share.
 
-An entry is three files: inputs, labels and a small record with their digests,
-written last. Its name holds a hash of the sources' paths, sizes and times, so a
-changed source never meets a stale entry. Each file is written beside its place and
-moved there in one step; two processes that decode at once write the same bytes.
+An entry is three files: inputs, labels and a small record with their digests, shapes
+and types, and a digest of its own, written last. Its name holds a hash of the sources'
+paths, sizes and times, so a changed source never meets a stale entry. Each file is
+written beside its place and moved there in one step; two processes that decode at once
+write the same bytes. A damaged entry is made anew.
 """
 
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from theodolite.core import DataError
 from theodolite.data.checksums import Decoded, sha256
+from theodolite.data.files import in_words, is_regular, shown, size_of
 
 VARIABLE = "THEODOLITE_CACHE"
-_FORMAT = 1
+_FORMAT = 2
+# A record is a few hundred bytes.
+_MOST_RECORD = 2**16
 _PARTS = ("inputs.npy", "labels.npy", "json")
 _CHECKED: set[tuple[str, int, int]] = set()
 
 
 def cache_folder() -> Path:
     """Return THEODOLITE_CACHE, else ``theodolite`` in the user's cache folder."""
-    if chosen := os.environ.get(VARIABLE):
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "theodolite"
+    chosen, base = os.environ.get(VARIABLE), os.environ.get("XDG_CACHE_HOME")
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        return (Path(base) if base else Path("~/.cache").expanduser()) / "theodolite"
+    except RuntimeError:  # no such user, or a user without a home
+        raise DataError(
+            f"the cache folder {shown(chosen or '~/.cache')} has no home to start "
+            f"from: set {VARIABLE} to a folder"
+        ) from None
 
 
 def remembered(
@@ -52,7 +65,7 @@ def remembered(
         return built
     try:
         _keep(stem, built)
-    except OSError:
+    except (OSError, DataError):
         return built
     return _fetch(stem) or built
 
@@ -61,16 +74,34 @@ def clear_cache() -> int:
     """Delete every entry of the cache and return the bytes freed."""
     freed = 0
     for path in _files(cache_folder(), (*_PARTS, "tmp")):
-        size = path.stat().st_size
-        path.unlink(missing_ok=True)
-        freed += size
+        try:
+            facts = path.lstat()
+            if stat.S_ISDIR(facts.st_mode):  # none of ours
+                continue
+            path.unlink(missing_ok=True)
+        except FileNotFoundError:  # another process was faster
+            continue
+        except OSError as error:
+            raise DataError(
+                f"{shown(path)} cannot be deleted ({in_words(error)}): check who may "
+                "write to the cache, or delete it by hand"
+            ) from error
+        freed += facts.st_size
     return freed
 
 
 def _stem(label: str, sources: Sequence[Path]) -> str:
     """Name an entry: label, hash of the paths, hash of sizes and times."""
-    paths = [str(source.resolve()) for source in sources]
-    marks = [(s.st_size, s.st_mtime_ns) for s in (source.stat() for source in sources)]
+    sizes = [size_of(source) for source in sources]
+    try:
+        paths = [str(source.resolve()) for source in sources]
+        times = [source.stat().st_mtime_ns for source in sources]
+    except (OSError, RuntimeError) as error:
+        raise DataError(
+            f"{shown(sources[0])} or what goes with it went away while it was read "
+            f"({in_words(error)}): put it back and try again"
+        ) from error
+    marks = list(zip(sizes, times, strict=True))
     return f"{label}-{_hash(paths)}-{_hash([_FORMAT, marks])}"
 
 
@@ -80,24 +111,43 @@ def _hash(value: object) -> str:
 
 def _fetch(stem: str) -> Decoded | None:
     """Open an entry as memory maps; None where it is absent or damaged."""
-    inputs, labels, record = (cache_folder() / f"{stem}.{part}" for part in _PARTS)
     try:
-        facts = json.loads(record.read_text())
-        found = Decoded(
-            inputs=_open(inputs, facts["inputs_sha256"]),
-            labels=_open(labels, facts["labels_sha256"]),
+        folder = cache_folder()
+        inputs, labels, record = (folder / f"{stem}.{part}" for part in _PARTS)
+        if not all(is_regular(path) for path in (inputs, labels, record)):
+            return None
+        facts = _recorded(record)
+        return Decoded(
+            inputs=_open(inputs, facts["inputs"], facts["inputs_sha256"]),
+            labels=_open(labels, facts["labels"], facts["labels_sha256"]),
             inputs_sha256=facts["inputs_sha256"],
             labels_sha256=facts["labels_sha256"],
             files_match=facts["files_match"],
         )
-    except (OSError, ValueError, EOFError, KeyError, TypeError):
+    except Exception:  # a damaged file raises almost anything, and is made anew
         return None
-    return found
 
 
-def _open(path: Path, digest: str) -> np.ndarray:
+def _recorded(path: Path) -> dict[str, Any]:
+    """Read a record; refuse one that is not as it was written."""
+    if size_of(path) > _MOST_RECORD:
+        raise ValueError(f"{path} is no record")
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    if facts.pop("record") != _hash(facts):
+        raise ValueError(f"{path} was changed")
+    return facts
+
+
+def _kind(array: np.ndarray) -> list[Any]:
+    """What a digest of the bytes does not tell: shape, type and order."""
+    return [list(array.shape), array.dtype.str, bool(array.flags.c_contiguous)]
+
+
+def _open(path: Path, kind: list[Any], digest: str) -> np.ndarray:
     """Map a file and compare its digest, once a process."""
     array = np.lib.format.open_memmap(path, mode="r")
+    if _kind(array) != kind:
+        raise ValueError(f"{path} is of another shape or type")
     facts = path.stat()
     seen = (f"{path}:{digest}", facts.st_size, facts.st_mtime_ns)
     if seen not in _CHECKED:
@@ -110,15 +160,18 @@ def _open(path: Path, digest: str) -> np.ndarray:
 def _keep(stem: str, built: Decoded) -> None:
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {
+    facts: dict[str, Any] = {
+        "inputs": _kind(np.ascontiguousarray(built.inputs)),
+        "labels": _kind(np.ascontiguousarray(built.labels)),
         "inputs_sha256": built.inputs_sha256,
         "labels_sha256": built.labels_sha256,
         "files_match": built.files_match,
     }
+    facts["record"] = _hash(facts)
     inputs, labels, record = (folder / f"{stem}.{part}" for part in _PARTS)
     _write(inputs, lambda path: _save(path, built.inputs))
     _write(labels, lambda path: _save(path, built.labels))
-    _write(record, lambda path: path.write_text(json.dumps(facts)))
+    _write(record, lambda path: path.write_text(json.dumps(facts), "utf-8"))
     _drop_stale(folder, stem)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from theodolite.core import DataError
+from theodolite.data.files import attempt, shown
 
 # SHA-256 of images (N, H, W[, C]) and labels, uint8 in C order, decoded from files
 # that match the checksums below.
@@ -76,6 +77,10 @@ SHAPES = {
     ("cifar100", "train"): (50_000, 32, 32, 3),
     ("cifar100", "test"): (10_000, 32, 32, 3),
 }
+
+
+class OtherDataError(DataError):
+    """The files hold another published dataset than the one asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,10 +148,16 @@ def judge(
         files: What it was read from: images first, then labels where apart.
         how_to: How to get the right files, for the message.
     """
+    for (other, part), (digest, _) in ARRAYS.items():
+        if digest == found.inputs_sha256 and other != name:
+            raise OtherDataError(
+                f"{shown(files[0])} holds the images of {other} {part}, not of {name}: "
+                f"load {other!r}, or {how_to}"
+            )
     shape = SHAPES[name, split]
     if found.inputs.shape != shape:
         raise DataError(
-            f"{files[0]}: {name} {split} has shape {shape}, these files hold "
+            f"{shown(files[0])}: {name} {split} has shape {shape}, these files hold "
             f"{found.inputs.shape}; {how_to}, or pass verify=False to use them as "
             "they are"
         )
@@ -159,12 +170,6 @@ def judge(
             f"{_culprit(name, split, found, files)}; {how_to}, or pass verify=False "
             "to use it as it is"
         )
-    for (other, part), (digest, _) in ARRAYS.items():
-        if digest == found.inputs_sha256 and other != name:
-            raise DataError(
-                f"{files[0]} holds the images of {other} {part}, not of {name}: "
-                f"load {other!r}, or {how_to}"
-            )
     return bool(match)
 
 
@@ -180,10 +185,13 @@ def _culprit(name: str, split: str, found: Decoded, files: Sequence[Path]) -> st
             continue
         md5 = _md5(file)
         if file.name in known and md5 != known[file.name]:
-            return f"{file} has md5 {md5}, published is {known[file.name]}"
+            return f"{shown(file)} has md5 {md5}, published is {known[file.name]}"
         if right:
-            return f"{file} decodes to sha256 {digest}, the published data to {right}"
-    return f"{files[0]} differs from the published file"
+            return (
+                f"{shown(file)} decodes to sha256 {digest}, the published data to "
+                f"{right}"
+            )
+    return f"{shown(files[0])} differs from the published file"
 
 
 def _cifar10_culprit(split: str, found: Decoded, files: Sequence[Path]) -> str:
@@ -196,10 +204,10 @@ def _cifar10_culprit(split: str, found: Decoded, files: Sequence[Path]) -> str:
         sha1 = cifar_record_sha1(found.inputs[part], found.labels[part])
         if sha1 != CIFAR10_BATCHES[batch]:
             return (
-                f"{files[place]} and its labels make a {batch}.bin of sha1 {sha1}, "
-                f"published is {CIFAR10_BATCHES[batch]}"
+                f"{shown(files[place])} and its labels make a {batch}.bin of sha1 "
+                f"{sha1}, published is {CIFAR10_BATCHES[batch]}"
             )
-    return f"{files[0]} differs from the published file"
+    return f"{shown(files[0])} differs from the published file"
 
 
 def cifar_record_sha1(images: np.ndarray, labels: np.ndarray) -> str:
@@ -210,7 +218,10 @@ def cifar_record_sha1(images: np.ndarray, labels: np.ndarray) -> str:
 
 
 def _md5(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(
-            stream, lambda: hashlib.md5(usedforsecurity=False)
-        ).hexdigest()
+    def digest(file: Path) -> str:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(
+                stream, lambda: hashlib.md5(usedforsecurity=False)
+            ).hexdigest()
+
+    return attempt(file, digest)

@@ -4,8 +4,8 @@ Images come out as (N, 32, 32, 3) uint8 in the order of the original batches, la
 as uint8: (N,) for CIFAR-10, the columns coarse and fine for CIFAR-100.
 """
 
-import lzma
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import DataError
+from theodolite.data.files import attempt, read_whole, read_xz, shown, size_of
 from theodolite.data.folders import Found
 from theodolite.data.plain_pickle import read_plain_pickle
 
 _PIXELS = 3 * 32 * 32
+# Images in the largest file of each set: a fifth of CIFAR-10, all of CIFAR-100.
+_MOST_IMAGES = {1: 10_000, 2: 50_000}
+_NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0}
 _LABEL_KEYS = {1: ("labels",), 2: ("coarse_labels", "fine_labels")}
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -45,14 +49,19 @@ def read_pickle(path: Path, n_labels: int) -> Arrays:
     keys = _LABEL_KEYS[n_labels]
     if absent := [key for key in ("data", *keys) if key not in batch]:
         raise DataError(
-            f"{path} has the entries {', '.join(sorted(batch)) or 'none'} and lacks "
+            f"{shown(path)} has the entries {_listed(batch)} and lacks "
             f"{', '.join(absent)}: check which dataset it belongs to"
         )
     pixels = batch["data"]
     if not isinstance(pixels, np.ndarray) or pixels.shape[1:] != (_PIXELS,):
         raise DataError(
-            f"{path} holds data of shape {getattr(pixels, 'shape', None)}, wanted "
-            f"(N, {_PIXELS}): unpack the archive again"
+            f"{shown(path)} holds data of shape {getattr(pixels, 'shape', None)}, "
+            f"wanted (N, {_PIXELS}): unpack the archive again"
+        )
+    if pixels.size and not 0 <= pixels.min() <= pixels.max() <= 255:
+        raise DataError(
+            f"{shown(path)} has pixels from {pixels.min()} to {pixels.max()}, wanted 0 "
+            "to 255: it is damaged; unpack the archive again"
         )
     columns = [_byte_labels(path, batch[key], len(pixels)) for key in keys]
     return _images(pixels), _columns(columns)
@@ -61,12 +70,12 @@ def read_pickle(path: Path, n_labels: int) -> Arrays:
 def read_binary(path: Path, n_labels: int) -> Arrays:
     """Read a batch of records: label bytes, then planes R, G, B."""
     size = n_labels + _PIXELS
-    content = _content(path, Path.read_bytes)
+    content = read_whole(path, _MOST_IMAGES[n_labels] * size, "a CIFAR batch")
     if not content or len(content) % size:
         raise DataError(
-            f"{path} has {len(content):,} bytes, not a whole number of records of "
-            f"{size:,} bytes: it is cut off or another dataset's; unpack the archive "
-            "again"
+            f"{shown(path)} has {len(content):,} bytes, not a whole number of records "
+            f"of {size:,} bytes: it is cut off or another dataset's; unpack the "
+            "archive again"
         )
     records = np.frombuffer(content, np.uint8).reshape(-1, size)
     columns = [records[:, place] for place in range(n_labels)]
@@ -79,11 +88,11 @@ def read_delta(path: Path) -> np.ndarray:
     The file holds planes R-G, G, B-G (mod 256), each differenced along rows and
     columns, so two cumulative sums and two additions undo it.
     """
-    content = _content(path, lambda file: lzma.decompress(file.read_bytes()))
+    content = read_xz(path, _MOST_IMAGES[1] * _PIXELS, "a CIFAR batch")
     if not content or len(content) % _PIXELS:
         raise DataError(
-            f"{path} decodes to {len(content):,} bytes, not a whole number of images "
-            f"of {_PIXELS:,} bytes: it is cut off or damaged; copy it again"
+            f"{shown(path)} decodes to {len(content):,} bytes, not a whole number of "
+            f"images of {_PIXELS:,} bytes: it is cut off or damaged; copy it again"
         )
     planes = np.frombuffer(content, np.uint8).reshape(3, -1, 32, 32)
     planes = planes.cumsum(2, dtype=np.uint8).cumsum(3, dtype=np.uint8)
@@ -96,39 +105,51 @@ def _read_delta(files: Sequence[Path], labels: Path) -> Arrays:
     # lzma works outside the interpreter lock, so threads decode side by side.
     with ThreadPoolExecutor() as pool:
         images = np.concatenate(list(pool.map(read_delta, files)))
-    content = _content(labels, _read_npy)
+    content = attempt(labels, _read_npy)
     return images, _byte_labels(labels, content, len(images))
 
 
 def _read_npy(path: Path) -> np.ndarray:
+    size = size_of(path)
     with path.open("rb") as stream:
+        version = np.lib.format.read_magic(stream)
+        read = _NPY_HEADERS.get(version, np.lib.format.read_array_header_2_0)
+        shape, _, dtype = read(stream)
+        held = size - stream.tell()
+        # Before any memory is taken for what a header declares.
+        if not dtype.hasobject and math.prod(shape) * dtype.itemsize != held:
+            raise ValueError(f"shape {shape} of {dtype} is not {held:,} bytes")
+        stream.seek(0)
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _content(path: Path, read: Callable[[Path], Any]) -> Any:
-    try:
-        return read(path)
-    except (OSError, EOFError, ValueError, MemoryError, lzma.LZMAError) as error:
-        raise DataError(
-            f"{path} cannot be read ({error}): it is cut off or damaged; copy it or "
-            "unpack its archive again"
-        ) from error
-
-
 def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
-    values = np.asarray(labels)
+    if isinstance(labels, list) and not all(type(label) is int for label in labels):
+        raise DataError(
+            f"{shown(path)} has labels that are not whole numbers: one an image is "
+            "wanted; copy it or unpack its archive again"
+        )
+    try:
+        values = np.asarray(labels)
+    except (OverflowError, ValueError):
+        values = np.asarray(None)
     if values.shape != (wanted,) or values.dtype.kind not in "iu":
         raise DataError(
-            f"{path} has labels of shape {values.shape} and type {values.dtype} for "
-            f"{wanted} images: one whole number an image is wanted; copy it or unpack "
-            "its archive again"
+            f"{shown(path)} has labels of shape {values.shape} and type {values.dtype} "
+            f"for {wanted} images: one whole number an image is wanted; copy it or "
+            "unpack its archive again"
         )
     if values.min(initial=0) < 0 or values.max(initial=0) > 255:
         raise DataError(
-            f"{path} has labels from {values.min()} to {values.max()}, wanted classes "
-            "from 0 up: it is damaged; copy it or unpack its archive again"
+            f"{shown(path)} has labels from {values.min()} to {values.max()}, wanted "
+            "classes from 0 up: it is damaged; copy it or unpack its archive again"
         )
     return values.astype(np.uint8)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return some names of unknown number and length, fit for a sentence."""
+    return ", ".join(shown(name[:20]) for name in sorted(names)[:5]) or "none"
 
 
 def _images(pixels: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import DataError
+from theodolite.core import DataError, as_real
 from theodolite.data.targets import one_hot
 
 
@@ -23,7 +23,7 @@ class Dataset:
     Attributes:
         name: Registered name, such as ``"mnist"``.
         split: ``"train"`` or ``"test"``.
-        inputs: uint8 images (N, H, W) or (N, H, W, C), or float64 arrays (N, …).
+        inputs: uint8 images (N, H, W) or (N, H, W, C), or real arrays (N, …).
         labels: Class of each input, int64, from 0 to ``n_classes - 1``.
         class_names: Name of each class.
         origin: Where the data come from, in one sentence.
@@ -39,15 +39,19 @@ class Dataset:
     verified: bool = False
 
     def __post_init__(self) -> None:
-        labels = np.asarray(self.labels)
+        title = f"{self.name} {self.split}"
+        labels = as_real(f"{title} labels", self.labels, error=DataError)
+        inputs = as_real(f"{title} inputs", self.inputs, error=DataError)
+        if isinstance(self.inputs, np.memmap):  # stays one, to say so
+            inputs = self.inputs
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise DataError(
                 f"{self.name} {self.split}: labels have shape {labels.shape} and type "
                 f"{labels.dtype}; pass one whole number a sample"
             )
-        if self.inputs.ndim < 2 or len(self.inputs) != len(labels):
+        if inputs.ndim < 2 or len(inputs) != len(labels):
             raise DataError(
-                f"{self.name} {self.split}: inputs of shape {self.inputs.shape} do not "
+                f"{self.name} {self.split}: inputs of shape {inputs.shape} do not "
                 f"go with {len(labels)} labels; pass one input a label, at least 2-D"
             )
         if len(labels) == 0:
@@ -58,7 +62,7 @@ class Dataset:
                 f"{self.name} {self.split}: labels run from {low} to {high}, wanted 0 "
                 f"to {self.n_classes - 1}; check the labels or name more classes"
             )
-        object.__setattr__(self, "inputs", _read_only(self.inputs))
+        object.__setattr__(self, "inputs", _read_only(inputs))
         object.__setattr__(self, "labels", _read_only(labels.astype(np.int64)))
 
     def __len__(self) -> int:
@@ -119,7 +123,9 @@ class Dataset:
 
         A part of a verified set counts as verified.
         """
-        chosen: Any = indices if isinstance(indices, slice) else np.asarray(indices)
+        chosen: Any = indices
+        if not isinstance(indices, slice):
+            chosen = as_real("indices", indices, error=DataError)
         try:
             inputs, labels = self.inputs[chosen], self.labels[chosen]
         except IndexError as error:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from theodolite.core import DataError
+from theodolite.data.files import is_folder, is_regular, shown
 
 VARIABLE = "THEODOLITE_DATA"
 
@@ -45,12 +46,15 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None, wanted: str) -
             f"{name} is read from a folder and none was named: pass --data DIR "
             f"(folder=DIR in Python) or set {VARIABLE}, where DIR holds {wanted}"
         )
-    path = Path(given).expanduser()
-    if not path.is_dir():
-        source = VARIABLE if folder is None else "the data folder"
+    source = VARIABLE if folder is None else "the data folder"
+    try:
+        path = Path(given).expanduser()
+    except (TypeError, RuntimeError):
+        path = None
+    if path is None or not is_folder(path):
         raise DataError(
-            f"{source} is {str(given)!r}, which is no folder: name one that holds "
-            f"{wanted}"
+            f"{source} is {str(given)[:200]!r}, which is no folder: name one that "
+            f"holds {wanted}"
         )
     return path
 
@@ -78,7 +82,11 @@ def locate(
     for place in places:
         for layout in layouts:
             at = folder / place
-            files = [_first(at, names) for names in layout.files]
+            try:
+                files = [_first(at, names) for names in layout.files]
+            except DataError as error:
+                partial = partial or error
+                continue
             have = tuple(file for file in files if file is not None)
             if len(have) == len(files):
                 return Found(layout.format, have)
@@ -89,13 +97,13 @@ def locate(
                     if file is None
                 )
                 partial = DataError(
-                    f"{title} is incomplete: {at.resolve() / gone} is missing while "
-                    f"{have[0].name} is there; {how_to}"
+                    f"{title} is incomplete: {shown(at.absolute() / gone)} is missing "
+                    f"while {have[0].name} is there; {how_to}"
                 )
     raise partial or DataError(
-        f"{title} was not found in {folder}: wanted there {wanted}; {how_to}"
+        f"{title} was not found in {shown(folder)}: wanted there {wanted}; {how_to}"
     )
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    return next((folder / name for name in names if is_regular(folder / name)), None)

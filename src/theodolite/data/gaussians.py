@@ -4,6 +4,7 @@ import numpy as np
 
 from theodolite.core import ConfigError, stream
 from theodolite.data.dataset import Dataset
+from theodolite.data.files import check_memory
 
 ORIGIN = "A mixture of isotropic Gaussians, drawn from a seed."
 
@@ -41,8 +42,11 @@ def load_gaussians(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
     for name, value in (("separation", separation), ("spread", spread)):
-        if not (np.isfinite(value) and value >= 0):
+        number = isinstance(value, int | float | np.integer | np.floating)
+        if isinstance(value, bool) or not number or not 0 <= value < np.inf:
             raise ConfigError(f"{name} is {value!r}: pass a number from 0 up")
+    check_memory(f"{n_samples:,} samples of {width:,} numbers", 8 * n_samples * width)
+    check_memory(f"{n_classes:,} means of {width:,} numbers", 8 * n_classes * width)
     means = stream(seed, "gaussians", "means").standard_normal((n_classes, width))
     means *= separation / np.linalg.norm(means, axis=1, keepdims=True)
     draw = stream(seed, "gaussians", split)

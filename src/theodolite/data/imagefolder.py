@@ -1,6 +1,10 @@
 """A folder of images with one folder a class."""
 
+import math
+import unicodedata
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,14 @@ from theodolite.core import ConfigError, DataError
 from theodolite.data.cache import remembered
 from theodolite.data.checksums import Decoded, decoded
 from theodolite.data.dataset import Dataset
+from theodolite.data.files import (
+    check_memory,
+    entries,
+    in_words,
+    is_folder,
+    is_regular,
+    shown,
+)
 from theodolite.data.folders import data_folder
 
 ORIGIN = "Images of the user's own, one folder a class."
@@ -20,6 +32,12 @@ HOW_TO = (
 )
 SPLITS = ("train", "val", "test")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp"}
+# The formats promised: Pillow is asked for no other, since some of its readers start
+# programs (PostScript) or are seldom looked at.
+_FORMATS = ("PNG", "JPEG", "PPM", "BMP")
+# Pillow's own limit, kept also where a program has lifted that: 1 GiB of 24-bit
+# pixels at 4 bytes each, a quarter of it.
+_MOST_PIXELS = 2**30 // 4 // 3
 _GREY = {"1", "L"}
 _COLOUR = {"P", "RGB", "RGBA", "LA", "CMYK", "YCbCr"}
 
@@ -64,50 +82,63 @@ def load_imagefolder(
 def find_classes(split: str, folder: str | Path | None) -> dict[str, list[Path]]:
     """Return the image files of each class, refusing empty ones."""
     root = data_folder("imagefolder", folder, WANTED)
-    if (root / split).is_dir():
+    if is_folder(root / split):
         root = root / split
-    elif split != "train" or any((root / other).is_dir() for other in SPLITS):
+    elif split != "train" or any(is_folder(root / other) for other in SPLITS):
         raise DataError(
-            f"imagefolder {split} was not found: {root / split} is no folder; {HOW_TO}"
+            f"imagefolder {split} was not found: {shown(root / split)} is no folder; "
+            f"{HOW_TO}"
         )
     found = {
-        path.name: _images_in(path)
-        for path in sorted(root.iterdir())
-        if path.is_dir() and not path.name.startswith(".")
+        _class_name(path): _images_in(path)
+        for path in entries(root)
+        # A broken link is refused here: it may have been a class.
+        if not path.name.startswith(".") and not is_regular(path) and is_folder(path)
     }
     empty = [name for name, files in found.items() if not files]
     if not found or empty:
-        what = f"{root / empty[0]} holds no images" if empty else f"{root} is empty"
+        what = f"{shown(root)} is empty"
+        if empty:
+            what = f"{shown(root / empty[0])} holds no images"
         raise DataError(f"imagefolder {split}: {what}; {HOW_TO}")
     return found
 
 
 def _images_in(folder: Path) -> list[Path]:
-    return sorted(
+    return [
         path
-        for path in folder.iterdir()
+        for path in entries(folder)
         if path.suffix.lower() in _SUFFIXES
         and not path.name.startswith(".")
-        and path.is_file()
-    )
+        and is_regular(path)
+    ]
+
+
+def _class_name(folder: Path) -> str:
+    """Return the name of a class, which others will print and save."""
+    if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in folder.name):
+        raise DataError(
+            f"{shown(folder)} names a class with letters that are no text: rename the "
+            "folder"
+        )
+    return folder.name
 
 
 def _read_all(files: list[Path], target: tuple[int, int] | None) -> np.ndarray:
-    with warnings.catch_warnings():
-        # An image of absurd size is refused; Pillow's other remarks do not matter.
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", _pillow().DecompressionBombWarning)
+    with _strictly():
         facts = [_look(file) for file in files]
         shape = target or facts[0][0]
         for file, (own, _) in zip(files, facts, strict=True):
             if target is None and own != shape:
                 raise DataError(
-                    f"{file} is {own[0]}×{own[1]} and {files[0]} is {shape[0]}×"
-                    f"{shape[1]} (height × width): images need one size; pass size="
-                    f"{min(shape)} to resize all"
+                    f"{shown(file)} is {own[0]}×{own[1]} and {shown(files[0])} is "
+                    f"{shape[0]}×{shape[1]} (height × width): images need one size; "
+                    f"pass size={min(shape)} to resize all"
                 )
         mode = "L" if all(mode in _GREY for _, mode in facts) else "RGB"
         tail = () if mode == "L" else (3,)
+        what = f"{len(files):,} images of {shape[0]}×{shape[1]} pixels"
+        check_memory(what, len(files) * math.prod(shape) * math.prod(tail))
         images = np.empty((len(files), *shape, *tail), dtype=np.uint8)
         for place, file in enumerate(files):
             images[place] = _pixels(file, mode, shape)
@@ -119,8 +150,13 @@ def _look(file: Path) -> tuple[tuple[int, int], str]:
     with _open(file) as image:
         if image.mode not in _GREY | _COLOUR:
             raise DataError(
-                f"{file} has pixels of mode {image.mode}, wanted 8-bit grey or colour: "
-                "convert it, for instance to an RGB PNG"
+                f"{shown(file)} has pixels of mode {image.mode}, wanted 8-bit grey or "
+                "colour: convert it, for instance to an RGB PNG"
+            )
+        if image.height * image.width > _MOST_PIXELS:
+            raise DataError(
+                f"{shown(file)} declares {image.height}×{image.width} pixels, at most "
+                f"{_MOST_PIXELS:,} are read: cut or shrink the image"
             )
         return (image.height, image.width), image.mode
 
@@ -136,6 +172,24 @@ def _pixels(file: Path, mode: str, shape: tuple[int, int]) -> np.ndarray:
         return np.asarray(image)
 
 
+@contextmanager
+def _strictly() -> Iterator[None]:
+    """Have Pillow refuse absurd sizes and images that are cut off."""
+    _pillow()
+    from PIL import Image, ImageFile
+
+    lenient = ImageFile.LOAD_TRUNCATED_IMAGES
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
+    try:
+        with warnings.catch_warnings():
+            # Pillow's other remarks do not matter.
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            yield
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = lenient
+
+
 def _pillow() -> Any:
     try:
         from PIL import Image
@@ -149,7 +203,7 @@ def _pillow() -> Any:
 
 def _open(file: Path) -> Any:
     try:
-        return _pillow().open(file)
+        return _pillow().open(file, formats=_FORMATS)
     except DataError:
         raise
     except Exception as error:  # decoders raise almost anything
@@ -158,15 +212,17 @@ def _open(file: Path) -> Any:
 
 def _bad(file: Path, error: Exception) -> DataError:
     return DataError(
-        f"{file} cannot be read as an image ({type(error).__name__}: "
-        f"{str(error)[:80]}): replace the file or remove it"
+        f"{shown(file)} cannot be read as an image ({type(error).__name__}: "
+        f"{in_words(error)}): {', '.join(_FORMATS)} are read; replace the file or "
+        "remove it"
     )
 
 
 def _size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
-    pair = (size, size) if isinstance(size, int) else tuple(size)
+    whole = isinstance(size, int | float | str)
+    pair = (size, size) if whole or not np.iterable(size) else tuple(size)
     if len(pair) != 2 or any(
         isinstance(side, bool) or not isinstance(side, int) or side < 1 for side in pair
     ):

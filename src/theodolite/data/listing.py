@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from theodolite.core import DataError
-from theodolite.data.loading import SOURCES, Folder, Source, load
+from theodolite.data.checksums import OtherDataError
+from theodolite.data.loading import SOURCES, Folder, Source, as_path, load
 
 Checked = Literal["verified", "nothing published", "not checked", "wrong"]
 
@@ -17,7 +18,7 @@ class Listing:
 
     Attributes:
         name: What :func:`load` is called with.
-        found: Whether at least one split can be loaded.
+        found: Whether files of at least one split are there, and not another dataset's.
         place: ``"embedded"``, ``"generated"``, a folder, or ``"not found"``.
         format: How it is stored, empty if not found.
         splits: Splits that were found.
@@ -55,7 +56,7 @@ def available(folder: Folder = None, *, verify: bool = False) -> list[Listing]:
         >>> [item.name for item in available() if item.place == "embedded"]
         ['digits', 'mnist5k']
     """
-    path = None if folder is None else Path(folder)
+    path = as_path(folder)
     return [_list(source, path, verify) for source in SOURCES.values()]
 
 
@@ -63,13 +64,15 @@ def _list(source: Source, folder: Path | None, verify: bool) -> Listing:
     place, form, splits, advice = _find(source, folder)
     sizes = {split: source.sizes[split] for split in splits if split in source.sizes}
     checked: Checked = "not checked"
+    theirs = False
     # What comes with the package is small enough to be checked every time.
     if splits and (verify or source.kind == "embedded"):
         checked, sizes, problem = _check(source, splits, folder)
-        advice = problem or advice
+        theirs = isinstance(problem, OtherDataError)
+        advice = str(problem or advice)
     return Listing(
         name=source.name,
-        found=bool(splits),
+        found=bool(splits) and not theirs,
         place=place,
         format=form,
         splits=splits,
@@ -101,14 +104,14 @@ def _find(source: Source, folder: Path | None) -> tuple[str, str, tuple[str, ...
 
 def _check(
     source: Source, splits: tuple[str, ...], folder: Path | None
-) -> tuple[Checked, dict[str, int], str]:
+) -> tuple[Checked, dict[str, int], DataError | None]:
     sizes: dict[str, int] = {}
     verified = True
     for split in splits:
         try:
             dataset = load(source.name, split, folder=folder)
         except DataError as error:
-            return "wrong", sizes, str(error)
+            return "wrong", sizes, error
         sizes[split] = len(dataset)
         verified = verified and dataset.verified
-    return ("verified" if verified else "nothing published"), sizes, ""
+    return ("verified" if verified else "nothing published"), sizes, None

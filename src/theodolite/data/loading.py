@@ -89,8 +89,18 @@ def load(
     here = provided(name, split)
     if here is not None and folder is None and not options:
         return here
-    path = None if folder is None else Path(folder)
-    return source.read(split, path, verify, options)
+    return source.read(split, as_path(folder), verify, options)
+
+
+def as_path(folder: Folder) -> Path | None:
+    """Return a folder that a user named as a path."""
+    try:
+        return None if folder is None else Path(folder)
+    except TypeError:
+        raise DataError(
+            f"folder is {str(folder)[:80]!r}, a {type(folder).__name__}: pass the path "
+            "of a folder as text"
+        ) from None
 
 
 def needs_folder(name: str) -> bool:

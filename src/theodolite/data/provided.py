@@ -7,6 +7,7 @@ import numpy as np
 
 from theodolite.core import DataError
 from theodolite.data.dataset import Dataset
+from theodolite.data.files import in_words
 
 _PROVIDED: dict[tuple[str, str], Dataset] = {}
 
@@ -56,9 +57,15 @@ def unpacked(parcel: Mapping[str, Any], checksum: str | None = None) -> Dataset:
         >>> unpacked(packed(load("digits"))).checksum == load("digits").checksum
         True
     """
-    contents = dict(parcel)
-    wanted = contents.pop("checksum")
-    dataset = Dataset(**contents)
+    try:
+        contents = dict(parcel)
+        wanted = str(contents.pop("checksum"))
+        dataset = Dataset(**contents)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a parcel that is no dataset ({in_words(error)}): pass what packed() "
+            "returned"
+        ) from None
     for digest in {wanted, checksum or wanted}:
         if dataset.checksum != digest:
             raise DataError(

@@ -11,6 +11,7 @@ from theodolite.data import checksums, class_names
 from theodolite.data.cache import remembered
 from theodolite.data.cifar import read_cifar10, read_cifar100
 from theodolite.data.dataset import Dataset
+from theodolite.data.files import shown
 from theodolite.data.folders import Found, Layout, data_folder, locate
 from theodolite.data.idx import read_idx
 
@@ -90,9 +91,9 @@ class Published:
         for column, names in zip(columns.T, self.kinds.values(), strict=True):
             if len(column) and (top := int(column.max())) >= len(names):
                 raise DataError(
-                    f"{found.files[-1]} holds the label {top}, {self.name} has classes "
-                    f"0 to {len(names) - 1}: it is damaged or another dataset's; "
-                    f"{self.how_to}"
+                    f"{shown(found.files[-1])} holds the label {top}, {self.name} has "
+                    f"classes 0 to {len(names) - 1}: it is damaged or another "
+                    f"dataset's; {self.how_to}"
                 )
         match = checksums.files_match(self.name, found.files)
         return checksums.decoded(images, labels, match)
@@ -102,8 +103,9 @@ def _read_idx_pair(found: Found) -> tuple[np.ndarray, np.ndarray]:
     images, labels = read_idx(found.files[0], 3), read_idx(found.files[1], 1)
     if len(images) != len(labels):
         raise DataError(
-            f"{found.files[1]} has {len(labels):,} labels for the {len(images):,} "
-            f"images of {found.files[0].name}: take both files from one distribution"
+            f"{shown(found.files[1])} has {len(labels):,} labels for the "
+            f"{len(images):,} images of {shown(found.files[0].name)}: take both "
+            "files from one distribution"
         )
     return images, np.array(labels)
 

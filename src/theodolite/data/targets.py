@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from theodolite.core import DataError
+from theodolite.core import DataError, Numbers, as_real, as_whole
 
 
-def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
+def one_hot(labels: Numbers, n_classes: int) -> np.ndarray:
     """Return float64 targets (N, n_classes) with one 1 in each row.
 
     Example:
@@ -13,7 +13,8 @@ def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
         array([[0., 1., 0.],
                [1., 0., 0.]])
     """
-    labels = np.asarray(labels)
+    labels = as_real("labels", labels, error=DataError)
+    n_classes = as_whole("n_classes", n_classes, 1)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise DataError(
             f"labels have shape {labels.shape} and type {labels.dtype}: pass one whole "

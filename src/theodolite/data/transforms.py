@@ -1,14 +1,26 @@
 """Transformations that the papers apply to data; pure functions of arrays."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
-from theodolite.core import DataError, unknown_name
+from theodolite.core import (
+    ConfigError,
+    DataError,
+    Numbers,
+    as_numbers,
+    as_real,
+    hold_numbers,
+    unknown_name,
+)
 from theodolite.data.dataset import Dataset
 
+# Numbers that are taken into float64 at a time.
+_CHUNK = 2**20
 
-def unit_norm(x: np.ndarray) -> np.ndarray:
+
+def unit_norm(x: Numbers) -> np.ndarray:
     """Scale rows to Euclidean norm 1; inputs of any shape are flattened to rows.
 
     Example:
@@ -40,10 +52,17 @@ class ChannelStatistics:
     mean: np.ndarray
     std: np.ndarray
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, mean=("channels",))
+        hold_numbers(self, std=self.mean.shape)
+
     def apply(
-        self, images: np.ndarray, dtype: type[np.floating] = np.float32
+        self, images: Numbers, dtype: type[np.floating] = np.float32
     ) -> np.ndarray:
-        """Subtract the mean and divide by the deviation, channel by channel."""
+        """Subtract the mean and divide by the deviation, channel by channel.
+
+        The arithmetic is float64, some images at a time, whatever the result's type.
+        """
         images = _channels_last(images)
         if images.shape[-1] != len(self.mean) and len(self.mean) > 1:
             raise DataError(
@@ -51,14 +70,18 @@ class ChannelStatistics:
                 "channels of these statistics: pass images of the same kind"
             )
         scale = 255.0 if images.dtype == np.uint8 else 1.0
-        out = images.astype(dtype)
-        out -= (scale * self.mean).astype(dtype)
-        out /= (scale * self.std).astype(dtype)
+        out = np.empty(images.shape, _floating(dtype))
+        step = max(1, _CHUNK // max(1, images[0].size))
+        for start in range(0, len(images), step):
+            part = as_numbers(
+                "images", images[start : start + step], ..., error=DataError
+            )
+            out[start : start + step] = (part - scale * self.mean) / (scale * self.std)
         return out
 
 
 def standardise_channels(
-    images: np.ndarray, dtype: type[np.floating] = np.float32
+    images: Numbers, dtype: type[np.floating] = np.float32
 ) -> tuple[np.ndarray, ChannelStatistics]:
     """Bring every channel to mean 0 and deviation 1, over all images and pixels.
 
@@ -86,8 +109,14 @@ def standardise_channels(
         mean = share @ levels
         std = np.sqrt((share * (levels - mean[:, None]) ** 2).sum(axis=1))
     else:
-        mean = columns.mean(axis=0, dtype=np.float64)
-        std = columns.std(axis=0, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # seen just below
+            mean = columns.mean(axis=0, dtype=np.float64)
+            std = columns.std(axis=0, dtype=np.float64)
+    if not np.isfinite(std).all():
+        raise DataError(
+            "images hold NaN, infinity or numbers whose squares overflow: clean or "
+            "scale them first"
+        )
     if flat := [place for place, value in enumerate(std) if not value > 0]:
         raise DataError(
             f"channel {flat[0]} has the same value in every pixel and cannot be "
@@ -129,15 +158,27 @@ def _class_number(dataset: Dataset, given: int | str) -> int:
         if given not in dataset.class_names:
             raise unknown_name(f"class of {dataset.name}", given, dataset.class_names)
         return dataset.class_names.index(given)
-    if not 0 <= given < dataset.n_classes:
+    whole = isinstance(given, Integral) and not isinstance(given, bool)
+    if not whole or not 0 <= given < dataset.n_classes:
         raise DataError(
-            f"{dataset.name} has no class {given}: pass 0 to {dataset.n_classes - 1}, "
-            "or a class name"
+            f"{dataset.name} has no class {given!r}: pass 0 to "
+            f"{dataset.n_classes - 1}, or a class name"
         )
     return int(given)
 
 
-def _channels_last(images: np.ndarray) -> np.ndarray:
+def _floating(dtype: type[np.floating]) -> np.dtype:
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found.kind != "f":
+        raise ConfigError(f"dtype is {dtype!r}: pass a float type, such as np.float32")
+    return found
+
+
+def _channels_last(images: Numbers) -> np.ndarray:
+    images = as_real("images", images, error=DataError)
     if images.ndim not in (3, 4) or images.size == 0:
         raise DataError(
             f"images have shape {images.shape}: pass (N, H, W) or (N, H, W, C)"
@@ -145,11 +186,8 @@ def _channels_last(images: np.ndarray) -> np.ndarray:
     return images
 
 
-def _rows(x: np.ndarray) -> np.ndarray:
-    x = np.asarray(x)
+def _rows(x: Numbers) -> np.ndarray:
+    x = as_numbers("x", x, ..., error=DataError)
     if x.ndim < 2 or x.size == 0:
         raise DataError(f"samples have shape {x.shape}: pass at least one row (N, d)")
-    rows = x.reshape(len(x), -1).astype(np.float64)
-    if not np.isfinite(rows).all():
-        raise DataError("samples hold NaN or infinity: clean or drop them first")
-    return rows
+    return x.reshape(len(x), -1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, DataError
+from theodolite.core import ConfigError, DataError, Numbers, as_numbers, hold_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,12 @@ class Whitening:
     components: np.ndarray
     eigenvalues: np.ndarray
 
-    def apply(self, x: np.ndarray) -> np.ndarray:
+    def __post_init__(self) -> None:
+        hold_numbers(self, mean=("d",))
+        hold_numbers(self, components=(len(self.mean), "k"))
+        hold_numbers(self, eigenvalues=self.components.shape[1:])
+
+    def apply(self, x: Numbers) -> np.ndarray:
         """Return whitened rows (N, k), of the data fitted or of others."""
         rows = _matrix(x)
         if rows.shape[1] != len(self.mean):
@@ -33,7 +38,7 @@ class Whitening:
         return (rows - self.mean) @ self.components / np.sqrt(self.eigenvalues)
 
 
-def whiten(x: np.ndarray, k: int = 10) -> Whitening:
+def whiten(x: Numbers, k: int = 10) -> Whitening:
     r"""Fit the whitening to the ``k`` leading principal components.
 
     The covariance is $\frac{1}{m}\sum (x-\bar x)(x-\bar x)^\top$, so the whitened
@@ -78,12 +83,10 @@ def whiten(x: np.ndarray, k: int = 10) -> Whitening:
     return Whitening(mean, vectors * np.sign(peak), values[:k].copy())
 
 
-def _matrix(x: np.ndarray) -> np.ndarray:
-    rows = np.asarray(x, dtype=np.float64)
+def _matrix(x: Numbers) -> np.ndarray:
+    rows = as_numbers("x", x, ..., error=DataError)
     if rows.ndim != 2 or rows.size == 0:
         raise DataError(
             f"samples have shape {rows.shape}: pass rows (N, d), such as dataset.flat()"
         )
-    if not np.isfinite(rows).all():
-        raise DataError("samples hold NaN or infinity: clean or drop them first")
     return rows

@@ -7,11 +7,11 @@ generator is left alone.
 
 import numpy as np
 
-from theodolite.core import Blueprint, stream
+from theodolite.core import ShortcutBlueprint, require_kind, stream
 
 
-def draw_weights(blueprint: Blueprint, *, seed: int) -> np.ndarray:
-    r"""Draw all matrices, shape (depth, width, width).
+def draw_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
+    r"""Draw all matrices of an n-shortcut network, shape (depth, width, width).
 
     ``xavier``: independent normal entries of variance $1/d$ (fan-in and fan-out are
     $d$). ``small``: the same times ``init_scale``. ``orthogonal``: Haar measure, by QR
@@ -22,11 +22,17 @@ def draw_weights(blueprint: Blueprint, *, seed: int) -> np.ndarray:
         ResNet, section 4.1, for the factor 0.01.
 
     Example:
-        >>> plan = Blueprint(width=3, depth=2, init="orthogonal")
+        >>> plan = ShortcutBlueprint(width=3, depth=2, init="orthogonal")
         >>> w = draw_weights(plan, seed=0)[0]
         >>> bool(np.allclose(w @ w.T, np.eye(3)))
         True
     """
+    require_kind(
+        blueprint,
+        ShortcutBlueprint,
+        task="draw_weights",
+        otherwise="draw this network's by networks.build",
+    )
     d, rng = blueprint.width, stream(seed)
     shape = (blueprint.depth, d, d)
     if blueprint.init == "zero":

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import skip_init
 
-from theodolite.core import ConfigError, stream
-from theodolite.networks.conv_blueprint import PreactivationBlueprint
+from theodolite.core import ConfigError, PreactivationBlueprint, stream
 
 
 class PreactivationUnit(nn.Module):
@@ -83,7 +82,7 @@ def build_preactivation(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> PreactivationNetwork:
-    r"""Make the network that a blueprint describes.
+    r"""Make a pre-activation network.
 
     Convolutions are normal with variance $2/(9\,c_{out})$, in the order applied; the
     classifier is uniform within $1/\sqrt{c}$, its bias zero; normalisations start at

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks.activations import torch_activation
 from theodolite.networks.initialisation import draw_weights
 
@@ -16,7 +16,7 @@ class ShortcutUnit(nn.Module):
     Without ``skip`` the identity is left out.
     """
 
-    def __init__(self, blueprint: Blueprint, *, dtype: torch.dtype) -> None:
+    def __init__(self, blueprint: ShortcutBlueprint, *, dtype: torch.dtype) -> None:
         super().__init__()
         width, last = blueprint.width, blueprint.shortcut - 1
         self.layers = nn.ModuleList(
@@ -51,7 +51,7 @@ class ShortcutNetwork(nn.Module):
     """
 
     def __init__(
-        self, blueprint: Blueprint, *, dtype: torch.dtype = torch.float64
+        self, blueprint: ShortcutBlueprint, *, dtype: torch.dtype = torch.float64
     ) -> None:
         super().__init__()
         self.blueprint = blueprint
@@ -72,17 +72,18 @@ class ShortcutNetwork(nn.Module):
         return x
 
 
-def build(
-    blueprint: Blueprint,
+def build_shortcut(
+    blueprint: ShortcutBlueprint,
     *,
     seed: int,
     dtype: torch.dtype = torch.float64,
     device: torch.device | str = "cpu",
 ) -> ShortcutNetwork:
-    """Make the network that a blueprint describes; biases start at zero.
+    """Make an n-shortcut network; biases start at zero.
 
     Example:
-        >>> network = build(Blueprint(width=4, depth=6, shortcut=3), seed=0)
+        >>> plan = ShortcutBlueprint(width=4, depth=6, shortcut=3)
+        >>> network = build_shortcut(plan, seed=0)
         >>> network(torch.ones(2, 4, dtype=torch.float64)).shape
         torch.Size([2, 4])
     """

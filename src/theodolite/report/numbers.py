@@ -67,6 +67,21 @@ def format_seconds(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def power_of_ten(value: float) -> str:
+    """Write a power of ten, of either sign, or zero, in the fewest letters.
+
+    Example:
+        >>> power_of_ten(1e-5), power_of_ten(-100.0), power_of_ten(0)
+        ('10⁻⁵', '−100', '0')
+    """
+    if value == 0:
+        return "0"
+    sign, exponent = MINUS if value < 0 else "", round(math.log10(abs(value)))
+    if -3 <= exponent <= 3:
+        return sign + _trim(f"{Decimal(1).scaleb(exponent):f}")
+    return f"{sign}10{str(exponent).translate(_RAISED)}"
+
+
 def _alone(value: float, digits: int) -> str:
     if value == 0:
         return "0"

@@ -13,34 +13,36 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theodolite import __version__
-from theodolite.core import Kind, Outcome
-from theodolite.report.collect import latest
+from theodolite.core import Kind, Outcome, SavedFigure, tally
+from theodolite.report.collect import JudgedRun, latest
 from theodolite.report.drawings import inline_svg
 from theodolite.report.numbers import format_number, format_seconds
 from theodolite.report.prose import to_html, to_plain
 from theodolite.report.story import arrange, balance, capital, sentence, story
-from theodolite.report.summary import Judged, Summary
+from theodolite.report.verdicts import panels
 
 _MINUTE = "%Y-%m-%d %H:%M UTC"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
 
-def render(summaries: Iterable[Summary]) -> str:
+def render(runs: Iterable[JudgedRun]) -> str:
     """Return the report on these runs as one HTML page that loads nothing.
 
-    Of several runs of a study the one judged last is shown. The same summaries give
-    the same page: its date is that of the last verdict.
+    Of several runs of a study the one judged last is shown. The same runs give the
+    same page: its date is that of the last verdict.
     """
-    shown = latest(summaries)
+    shown = latest(runs)
     script = _environment().get_template("script.js").render()
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             papers=_papers(shown),
-            counts=_counts(shown),
+            counts=tally(claim for run in shown for claim in run.summary.claims),
+            n_papers=len({run.summary.paper.name for run in shown}),
+            n_studies=len(shown),
             outcomes=list(Outcome),
-            date=max((one.judged for one in shown), default=""),
+            date=max((run.summary.judged for run in shown), default=""),
             version=__version__,
             style=Markup(_environment().get_template("style.css").render()),
             script=Markup(script),
@@ -77,19 +79,17 @@ def _hash(script: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _papers(summaries: list[Summary]) -> list[dict[str, Any]]:
+def _papers(shown: list[JudgedRun]) -> list[dict[str, Any]]:
     names = _Names()
     papers = []
-    for _, group in groupby(summaries, key=lambda one: (one.year, one.paper)):
+    for _, group in groupby(shown, key=lambda one: one.summary.paper.name):
         runs = arrange(group)
         studies = [_study(one, names) for one in runs]
+        paper = runs[0].summary.paper
         papers.append(
             {
-                "id": names.new(runs[0].paper),
-                "name": runs[0].paper,
-                "title": runs[0].paper_title,
-                "authors": runs[0].authors,
-                "year": runs[0].year,
+                "id": names.new(paper.name),
+                "paper": paper,
                 "studies": studies,
                 "balance": balance(studies),
                 "story": story(studies),
@@ -98,32 +98,38 @@ def _papers(summaries: list[Summary]) -> list[dict[str, Any]]:
     return papers
 
 
-def _study(run: Summary, names: "_Names") -> dict[str, Any]:
-    name = names.new(run.paper, run.study)
-    claims = [{"id": names.new(name, one.name), "claim": one} for one in run.claims]
-    drawings = []
-    for one in run.drawings:
-        place = names.new(name, "figure", one.name)
-        label = f"{run.title}: {to_plain(one.caption) or one.name}"
-        source = f"figure {one.name} of {run.paper}/{run.study}"
-        svg = (
-            inline_svg(one.svg, prefix=place, label=label, source=source)
-            if one.svg
-            else None
-        )
-        drawings.append({"id": place, "caption": one.caption, "svg": svg})
+def _study(run: JudgedRun, names: "_Names") -> dict[str, Any]:
+    summary = run.summary
+    name = names.new(summary.paper.name, summary.study.name)
+    claims = [
+        {"id": names.new(name, one.claim), "claim": one, "panels": panels(one)}
+        for one in summary.claims
+    ]
     return {
         "id": name,
-        "run": run,
-        "paragraphs": [part for part in run.text.split("\n\n") if part.strip()],
+        "run": summary,
+        "paragraphs": [p for p in summary.study.summary.split("\n\n") if p.strip()],
         "claims": claims,
-        "marks": [one for one in claims if one["claim"].kind is Kind.CLAIM],
-        "errata": [one for one in claims if one["claim"].kind is Kind.ERRATUM],
-        "drawings": drawings,
+        "marks": [e for e in claims if e["claim"].kind is Kind.CLAIM],
+        "errata": [e for e in claims if e["claim"].kind is Kind.ERRATUM],
+        "beyond": [e for e in claims if e["claim"].kind is Kind.BEYOND],
+        "drawings": [_drawing(run, one, name, names) for one in summary.figures],
         "config": _config(run.info),
-        "cost": run.cost,
+        "cost": summary.cost,
         "origin": _origin(run.info),
     }
+
+
+def _drawing(
+    run: JudgedRun, figure: SavedFigure, study: str, names: "_Names"
+) -> dict[str, Any]:
+    place = names.new(study, "figure", figure.name)
+    caption = to_plain(figure.caption) or figure.name
+    label = f"{run.summary.study.title}: {caption}"
+    source = f"figure {figure.name} of {run.summary.full_name}"
+    text = run.drawing(figure.files)
+    svg = inline_svg(text, prefix=place, label=label, source=source) if text else None
+    return {"id": place, "caption": figure.caption, "svg": svg}
 
 
 def _config(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,23 +156,6 @@ def _origin(info: Mapping[str, Any]) -> dict[str, Any]:
         found["Commit"] = f"{str(found['Commit'])[:12]}{changed}"
     found["Started"] = minute(str(found["Started"] or ""))
     return {word: one for word, one in found.items() if one not in (None, "", [], {})}
-
-
-def _counts(summaries: list[Summary]) -> dict[str, Any]:
-    def count(kind: Kind, outcome: Outcome | None = None) -> int:
-        return sum(
-            one.kind is kind and outcome in (None, one.verdict) for one in everything
-        )
-
-    everything: list[Judged] = [one for run in summaries for one in run.claims]
-    return {
-        "claims": count(Kind.CLAIM),
-        "outcomes": {outcome: count(Kind.CLAIM, outcome) for outcome in Outcome},
-        "errata": count(Kind.ERRATUM),
-        "confirmed": count(Kind.ERRATUM, Outcome.HOLDS),
-        "papers": len({run.paper for run in summaries}),
-        "studies": len(summaries),
-    }
 
 
 def setting(value: Any) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import Kind, Outcome
-from theodolite.report.summary import Judged, Summary
+from theodolite.core import Kind, Outcome, SavedNumber, SavedVerdict, Summary, tally
+from theodolite.report.collect import JudgedRun
 
 _FIRST = 2
 
@@ -16,15 +16,21 @@ class Told:
     """A verdict as the story tells it: which claim, where it stands, key numbers."""
 
     id: str
-    claim: Judged
-    numbers: Mapping[str, tuple[float | None, float | None]]
+    claim: SavedVerdict
+    numbers: Mapping[str, SavedNumber]
 
 
-def arrange(runs: Iterable[Summary]) -> list[Summary]:
+def arrange(runs: Iterable[JudgedRun]) -> list[JudgedRun]:
     """Put the runs of one paper in the paper's own order."""
     runs = list(runs)
-    order = {name: place for place, name in enumerate(_newest(runs).studies)}
-    return sorted(runs, key=lambda run: (order.get(run.study, len(order)), run.study))
+    studies = _newest([run.summary for run in runs]).paper.studies
+    order = {name: place for place, name in enumerate(studies)}
+
+    def place(run: JudgedRun) -> tuple[int, str]:
+        name = run.summary.study.name
+        return order.get(name, len(order)), name
+
+    return sorted(runs, key=place)
 
 
 def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -36,22 +42,22 @@ def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     runs: list[Summary] = [study["run"] for study in studies]
     told = [_told(entry, ()) for study in studies for entry in study["claims"]]
     claims = [one for one in told if one.claim.kind is Kind.CLAIM]
-    done = {run.study for run in runs}
+    done = {run.study.name for run in runs}
     committed = Counter(
-        study["run"].title
+        study["run"].study.title
         for study in studies
         for entry in study["claims"]
-        if entry["claim"].rests_on
+        if entry["claim"].rests_on == "committed"
     )
     return {
-        "total": len(claims),
+        "tally": tally(one.claim for one in told),
         "by": {o: [c for c in claims if c.claim.verdict is o] for o in Outcome},
-        "holding": [(study["run"].title, _holding(study)) for study in studies],
+        "holding": [(study["run"].study.title, _holding(study)) for study in studies],
         "errata": [one for one in told if one.claim.kind is Kind.ERRATUM],
+        "beyond": [one for one in told if one.claim.kind is Kind.BEYOND],
         "committed": committed,
-        "alone": Counter(_alone(one.claim) for one in told if one.claim.alone),
         "scales": Counter(run.scale for run in runs),
-        "missing": [name for name in _newest(runs).studies if name not in done],
+        "missing": [name for name in _newest(runs).paper.studies if name not in done],
     }
 
 
@@ -61,12 +67,12 @@ def story(studies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     Claims without a verdict are listed as not run, by study.
     """
     known = {
-        f"{study['run'].study}/{entry['claim'].name}": entry
+        f"{study['run'].study.name}/{entry['claim'].name}": entry
         for study in studies
         for entry in study["claims"]
     }
     chapters = []
-    for chapter in _newest([study["run"] for study in studies]).story:
+    for chapter in _newest([study["run"] for study in studies]).paper.story:
         found = [one for one in chapter.findings if one.claim in known]
         lost = [one.claim for one in chapter.findings if one.claim not in known]
         chapters.append(
@@ -103,18 +109,11 @@ def sentence(text: str) -> str:
 
 
 def _told(entry: Mapping[str, Any], wanted: Sequence[str]) -> Told:
-    claim: Judged = entry["claim"]
+    claim: SavedVerdict = entry["claim"]
     names = [name for name in claim.numbers if name.startswith(tuple(wanted))]
     chosen = names if wanted else list(claim.numbers)[:_FIRST]
     numbers = {name: claim.numbers[name] for name in chosen}
     return Told(entry["id"], claim, numbers)
-
-
-def _alone(claim: Judged) -> str:
-    """Return how the run's own rows stand to a verdict that rests on others."""
-    if claim.alone is claim.verdict:
-        return "same"
-    return "open" if claim.alone is Outcome.UNDECIDED else "other"
 
 
 def _holding(study: Mapping[str, Any]) -> list[Mapping[str, Any]]:

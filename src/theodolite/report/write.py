@@ -1,50 +1,48 @@
 """The report as a file: whole or not at all."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from theodolite.core import RunError
-from theodolite.report.collect import latest_summaries
+from theodolite.report.collect import Told, judged_runs
 from theodolite.report.page import render
+from theodolite.runs import replace_file
 
 
-def write_report(root: Path | str, destination: Path | str | None = None) -> Path:
+def write_report(
+    root: Path | str,
+    destination: Path | str | None = None,
+    *,
+    damaged: Told = lambda damage: None,
+) -> Path:
     """Write one self-contained HTML file on the latest run of every study.
 
     Args:
         root: Folder that holds ``runs/``.
         destination: File to write, ``report.html`` in ``root`` by default.
+        damaged: Told of every file of a run that is left out because it is damaged.
 
     Returns:
         The file written.
 
     Raises:
-        TheodoliteError: Where no run is finished, or one cannot be read.
+        TheodoliteError: Where no run is finished, or none can be read.
     """
     target = Path(root) / "report.html" if destination is None else Path(destination)
-    page = render(latest_summaries(root))
+    return write_text(target, render(judged_runs(root, damaged=damaged)))
+
+
+def write_text(target: Path, text: str) -> Path:
+    """Write a file whole or not at all, and return it.
+
+    Raises:
+        RunError: Where it cannot be written.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, page)
-    except OSError as wrong:
+        replace_file(target, text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as wrong:
+        reason = getattr(wrong, "strerror", None) or wrong
         raise RunError(
-            f"cannot write {target} ({wrong.strerror}): pass another destination"
+            f"cannot write {target} ({reason}): pass another destination"
         ) from wrong
     return target
-
-
-def _replace(target: Path, text: str) -> None:
-    """Write beside the target, then rename over it."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        # A temporary file is private to its owner; a report is for reading.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

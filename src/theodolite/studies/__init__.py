@@ -9,15 +9,11 @@ from theodolite.studies.catalogue import (
     select,
 )
 from theodolite.studies.chosen_cells import ChosenCells
-from theodolite.studies.running import (
-    Finished,
-    Plan,
-    last_summary,
-    plan_study,
-    prepare_worker,
-    redraw,
-    run_study,
-)
+from theodolite.studies.committed import CommittedRun, pack
+from theodolite.studies.judging import evidence, evidence_of, redraw
+from theodolite.studies.planning import Plan, plan_study, prepare_worker
+from theodolite.studies.repair import Repaired, repair_runs
+from theodolite.studies.running import Finished, last_summary, run_study
 from theodolite.studies.story import Chapter, Finding
 from theodolite.studies.study import SCALES, Committed, Drawing, Study, StudyConfig
 
@@ -26,21 +22,27 @@ __all__ = [
     "Chapter",
     "ChosenCells",
     "Committed",
+    "CommittedRun",
     "Drawing",
     "Entry",
     "Finding",
     "Finished",
     "Paper",
     "Plan",
+    "Repaired",
     "Study",
     "StudyConfig",
     "catalogue",
+    "evidence",
+    "evidence_of",
     "find",
     "last_summary",
+    "pack",
     "papers",
     "plan_study",
     "prepare_worker",
     "redraw",
+    "repair_runs",
     "run_study",
     "select",
 ]

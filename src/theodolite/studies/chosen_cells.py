@@ -113,7 +113,7 @@ def beside(
     kept: dict[tuple[Any, ...], Any] = {}
     for cell in cells:
         names = (*cell, *committed.labels)
-        for row in committed.rows(config, cell):
+        for row in committed.run.of_cell(config, cell):
             kept[_key({**row, **cell}, names)] = row.get("value")
     names_of = [(*cell, *committed.labels) for cell in cells]
     return Rows(_with_committed(row, names_of, kept) for row in rows)

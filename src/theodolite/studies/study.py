@@ -4,12 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import Claim, ConfigError, Row, Rows, plain, unknown_name
+from theodolite.core import Claim, ConfigError, Roads, Row, Rows, plain, unknown_name
+from theodolite.studies.committed import CommittedRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SCALES = ("smoke", "quick", "paper")
+# Ten thousand times what any preset asks for; all cells are listed beforehand.
+_MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,15 +23,19 @@ class StudyConfig:
         n_seeds: Networks or datasets a point, trials ``seed`` to ``seed+n_seeds-1``.
         seed: First seed.
         device: Where networks live.
+        committed: Whether the rows of a committed long run are judged and drawn too.
     """
 
     n_seeds: int = 1
     seed: int = 0
     device: str = "cpu"
+    committed: bool = False
 
     def __post_init__(self) -> None:
-        if self.n_seeds < 1:
-            raise ConfigError(f"n_seeds is {self.n_seeds}: pass a number from 1 up")
+        if not 1 <= self.n_seeds <= _MOST_SEEDS:
+            raise ConfigError(
+                f"n_seeds is {self.n_seeds}: pass a number from 1 to {_MOST_SEEDS:,}"
+            )
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -44,25 +51,32 @@ class StudyConfig:
 class Drawing:
     """A figure of a study with the caption under it.
 
-    ``draw`` takes predicted and measured rows and computes nothing.
+    Attributes:
+        name: Name of its files.
+        caption: What it shows; the runner adds which run is drawn.
+        table: Computes the rows that are drawn: means, spreads, bands.
+        draw: Draws them, and computes nothing.
     """
 
     name: str
     caption: str
-    draw: Callable[[Rows, Rows], "Figure"]
+    table: Callable[[Roads], Rows]
+    draw: Callable[[Rows], "Figure"]
 
 
 @dataclass(frozen=True)
 class Committed:
-    """Rows of long runs that travel with the package, to set beside new ones.
+    """A long run whose rows travel with the package, to be judged beside new ones.
 
     Attributes:
-        rows: Those of a config and cell; none where that config made none.
+        run: The run.
         labels: Columns that tell the rows of one cell apart.
+        on: Its data, where they differ from those of runs below the paper scale.
     """
 
-    rows: Callable[[Any, Mapping[str, Any]], Rows]
+    run: CommittedRun
     labels: tuple[str, ...]
+    on: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +89,9 @@ class Study:
         presets: Config by scale.
         cells: Independent pieces of work of a config, as flat labels.
         predict: Theory only.
-        measure: Networks and instruments, one cell at a time.
+        measure: Networks and instruments, one cell at a time; no theory.
+        meet: What needs both roads, one cell at a time, such as closed forms at
+            measured weights; its rows join the measured ones.
         compare: Predicted beside measured numbers: rows with ``label``,
             ``predicted``, ``measured`` and ``error``.
         drawings: Figures made from saved rows.
@@ -84,7 +100,7 @@ class Study:
         splits: Parts of the datasets that it reads.
         departures: Where the study departs from the paper, and why.
         revision: Raised when a change of code changes saved values.
-        committed: Rows of long runs that a recomputed cell is set beside.
+        committed: A long run at the paper scale that comes with the package.
     """
 
     title: str
@@ -93,14 +109,20 @@ class Study:
     cells: Callable[[Any], list[dict[str, Any]]]
     predict: Callable[[Any], Rows]
     measure: Callable[[Any, Mapping[str, Any]], Rows]
-    compare: Callable[[Rows, Rows], list[Row]]
+    compare: Callable[[Roads], list[Row]]
     claims: tuple[Claim, ...]
+    meet: Callable[[Any, Mapping[str, Any]], Rows] | None = None
     drawings: tuple[Drawing, ...] = ()
     datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
     splits: tuple[str, ...] = ("train",)
     departures: tuple[str, ...] = field(default=())
     revision: int = 1
     committed: Committed | None = None
+
+    def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
+        """Return all rows of a cell: measured, and where both roads meet."""
+        rows = self.measure(config, cell)
+        return rows if self.meet is None else rows + self.meet(config, cell)
 
     def config(self, scale: str, **overrides: Any) -> Any:
         """Return the preset of a scale with the overrides that are not None."""

@@ -18,7 +18,7 @@ from theodolite.theory.linear_network import (
     linear_hessian,
     linear_loss,
 )
-from theodolite.theory.moments import Moments, equivalent_samples, moments
+from theodolite.theory.moments import Moments, moments
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
 from theodolite.theory.relu_gradient import relu_gradient
@@ -31,7 +31,6 @@ from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
     eigenvalues_at_zero,
-    parameter_count,
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
@@ -53,7 +52,6 @@ __all__ = [
     "conditioning_at_zero",
     "data_matrix",
     "eigenvalues_at_zero",
-    "equivalent_samples",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
@@ -62,7 +60,6 @@ __all__ = [
     "linear_loss",
     "minimum_distance",
     "moments",
-    "parameter_count",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

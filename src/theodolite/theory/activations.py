@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import parse_activation
+from theodolite.core import as_numbers, parse_activation
 
+# Real numbers of any type go in, float64 comes out; typed as what a function does.
 Map = Callable[[np.ndarray], np.ndarray]
 
 
@@ -23,6 +24,8 @@ class Activation:
         at_zero: $\sigma(0)$.
         slope_at_zero: $\sigma'(0)$.
         curvature_at_zero: $\sigma''(0)$; None where it does not exist.
+
+    Both functions take real numbers of any type and shape, and give float64.
     """
 
     value: Map
@@ -30,6 +33,10 @@ class Activation:
     at_zero: float
     slope_at_zero: float
     curvature_at_zero: float | None
+
+    def __post_init__(self) -> None:
+        for name in ("value", "slope"):
+            object.__setattr__(self, name, _gated(getattr(self, name)))
 
 
 def activation(spec: str) -> Activation:
@@ -58,6 +65,12 @@ def _polynomial(coefficients: tuple[float, ...]) -> Activation:
     curve = np.polynomial.Polynomial([0.0, *coefficients])
     slope = curve.deriv()
     return Activation(curve, slope, 0.0, float(slope(0.0)), float(slope.deriv()(0.0)))
+
+
+def _gated(curve: Map) -> Map:
+    """Let a function compute in float64, whatever its argument came as."""
+    # Infinity and NaN pass: a network may have overflowed on the way here.
+    return lambda z: curve(as_numbers("z", z, ..., finite=False))
 
 
 def _sigmoid(z: np.ndarray) -> np.ndarray:

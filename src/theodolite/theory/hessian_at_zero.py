@@ -13,12 +13,18 @@ following the matrix that it is added to.
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import (
+    ConfigError,
+    Numbers,
+    Samples,
+    ShortcutBlueprint,
+    require_kind,
+)
 from theodolite.theory.activations import activation
-from theodolite.theory.moments import check_samples
+from theodolite.theory.moments import paired_samples
 
 
-def hessian_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
+def hessian_at_zero(blueprint: ShortcutBlueprint, x: Numbers, y: Numbers) -> np.ndarray:
     r"""Dense Hessian of the loss at zero weights, in closed form.
 
     $n = 2$: each unit has the blocks $A = c\,(I \otimes M)K$ and $A^\top$ off its
@@ -26,9 +32,10 @@ def hessian_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
     diagonal, $A$ below and $A^\top$ above. $n \ge 3$: zero. A bias $b$ inside a unit
     couples to its last matrix alone, through $c\,E[x - y]$.
 
-    Assumes: skip connections, half mean square loss, $\sigma_{mid}(0) =
-    \sigma_{post}(0) = 0$. ReLU at mid or post counts with slope ½ at zero, which is
-    a convention: see ``relu_spectrum_near_zero`` for what small weights really see.
+    Assumes: a ``ShortcutBlueprint`` with skip connections, half mean square loss,
+    $\sigma_{mid}(0) = \sigma_{post}(0) = 0$. ReLU at mid or post counts with slope ½ at
+    zero, which is a convention: see ``relu_spectrum_near_zero`` for what small weights
+    really see.
 
     Args:
         blueprint: Architecture; its initialisation plays no part.
@@ -45,24 +52,25 @@ def hessian_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
     Example:
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-        >>> h = hessian_at_zero(Blueprint(width=2, depth=4), x, y)
+        >>> h = hessian_at_zero(ShortcutBlueprint(width=2, depth=4), x, y)
         >>> np.linalg.eigvalsh(h).max().round(10)
         np.float64(1.5074809355)
     """
-    check_blueprint(blueprint, x, y)
+    x, y = covered_samples(blueprint, x, y)
     if blueprint.shortcut == 1:
         a, b = unit_blocks(blueprint, x, y)
         return _toeplitz(a, b, blueprint.units)
     return _unit_diagonal(blueprint, x, y)
 
 
-def data_matrix(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
+def data_matrix(blueprint: ShortcutBlueprint, x: Numbers, y: Numbers) -> np.ndarray:
     r"""$c\,[M, E(x - y)]$: the matrix whose singular values are the spectrum.
 
     The last column is there only with biases, and $M$ only for $n = 2$.
 
     Assumes: as :func:`hessian_at_zero`, $n \ge 2$.
     """
+    x, y = covered_samples(blueprint, x, y)
     s = activation(blueprint.pre).value(x)
     columns = [(x - y).T @ s / len(x)] if blueprint.shortcut == 2 else []
     if blueprint.bias:
@@ -77,7 +85,7 @@ def data_matrix(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
 
 
 def unit_blocks(
-    blueprint: Blueprint, x: Samples, y: Samples
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Blocks $A$ and $B$ of the Hessian at zero for $n = 1$.
 
@@ -99,6 +107,7 @@ def unit_blocks(
         Li et al. (2016), Demystifying ResNet, Eqs 27–32, which print the case
         $\sigma_{pre} = \sigma_{post} = id$ only.
     """
+    x, y = covered_samples(blueprint, x, y)
     pre, post = activation(blueprint.pre), activation(blueprint.post)
     if post.curvature_at_zero is None:
         raise ConfigError(
@@ -116,9 +125,12 @@ def unit_blocks(
     return a.reshape(d * d, d * d), b.reshape(d * d, d * d)
 
 
-def check_blueprint(blueprint: Blueprint, x: np.ndarray, y: np.ndarray) -> None:
-    """Refuse what the closed form does not cover."""
-    check_samples(x, y)
+def covered_samples(
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers
+) -> tuple[Samples, Samples]:
+    """Return samples as float64; refuse what the closed form does not cover."""
+    require_kind(blueprint, ShortcutBlueprint, task="the closed form at zero")
+    x, y = paired_samples(x, y)
     if x.shape[1] != blueprint.width:
         raise ConfigError(
             f"data of width {x.shape[1]} for a network of width {blueprint.width}: "
@@ -136,6 +148,7 @@ def check_blueprint(blueprint: Blueprint, x: np.ndarray, y: np.ndarray) -> None:
                 f"{position} activation {name!r} is not 0 at 0, as the closed form "
                 "assumes: choose one that is, such as 'tanh'"
             )
+    return x, y
 
 
 def _toeplitz(a: np.ndarray, b: np.ndarray, units: int) -> np.ndarray:
@@ -143,7 +156,7 @@ def _toeplitz(a: np.ndarray, b: np.ndarray, units: int) -> np.ndarray:
     return np.kron(np.eye(units), b) + np.kron(below, a) + np.kron(below.T, a.T)
 
 
-def _unit_diagonal(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
+def _unit_diagonal(blueprint: ShortcutBlueprint, x: Samples, y: Samples) -> np.ndarray:
     """Assemble the block-diagonal Hessian of n ≥ 2, unit by unit."""
     d, n = blueprint.width, blueprint.shortcut
     size = n * d * d + (n - 1) * d * blueprint.bias

@@ -13,13 +13,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Numbers, as_numbers, as_whole, hold_numbers
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.unit_points import (
-    as_numbers,
-    check_between,
+    as_between,
     check_unit_points,
-    check_whole,
     minimum_distance,
     separated_labels,
 )
@@ -52,6 +50,13 @@ class InterpolatingNetwork:
     steps: np.ndarray
     bound: float
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, first=("units", "width", "width"))
+        units, width, _ = self.first.shape
+        square = (units, width, width)
+        hold_numbers(self, first=square, second=square, bias=(units, width))
+        hold_numbers(self, targets=("samples", width))
+
     @property
     def units(self) -> int:
         """Number of residual units, the paper's R."""
@@ -78,21 +83,21 @@ class InterpolatingNetwork:
         """Largest norm of a bias."""
         return float(np.linalg.norm(self.bias, axis=1).max())
 
-    def apply(self, x: np.ndarray) -> np.ndarray:
+    def apply(self, x: Numbers) -> np.ndarray:
         """Map samples, rows of an array of shape (k, d)."""
         return self.trajectory(x)[-1]
 
-    def trajectory(self, x: np.ndarray) -> np.ndarray:
+    def trajectory(self, x: Numbers) -> np.ndarray:
         """Return samples before and after every unit, shape (units + 1, k, d)."""
         x = as_numbers("x", x, "samples", self.first.shape[2])
-        found = [x.astype(np.float64)]
+        found = [x]
         for unit in zip(self.first, self.second, self.bias, strict=True):
-            found.append(residual_unit(found[-1], *unit))
+            found.append(_moved(found[-1], *unit))
         return np.stack(found)
 
 
 def residual_unit(
-    x: np.ndarray, first: np.ndarray, second: np.ndarray, bias: np.ndarray
+    x: Numbers, first: Numbers, second: Numbers, bias: Numbers
 ) -> np.ndarray:
     r"""$x + W_2\,\mathrm{ReLU}(W_1 x + b)$ for every row of $x$.
 
@@ -103,6 +108,16 @@ def residual_unit(
     References:
         Li et al. (2016), Demystifying ResNet, Eq 3.
     """
+    x = as_numbers("x", x, "samples", "width")
+    d = x.shape[1]
+    first = as_numbers("first", first, "hidden", d)
+    second = as_numbers("second", second, d, len(first))
+    return _moved(x, first, second, as_numbers("bias", bias, len(first)))
+
+
+def _moved(
+    x: np.ndarray, first: np.ndarray, second: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
     hidden = np.maximum((x[:, None, :] * first).sum(axis=2) + bias, 0.0)
     return x + (hidden[:, None, :] * second).sum(axis=2)
 
@@ -123,13 +138,13 @@ def weight_norm_bound(*, rho: float, samples: int, units: int) -> float:
         >>> round(weight_norm_bound(rho=0.6192085644, samples=3, units=480), 6)
         0.814469
     """
-    check_between("rho", rho, np.inf)
-    _check_units(units, samples)
+    rho = as_between("rho", rho, np.inf)
+    samples, units = _counts(samples, units)
     length = np.pi * (1 + rho * (samples - 1) / 2)
     return float(np.sqrt(8 * length / (units // samples)) / rho)
 
 
-def step_unit(here: np.ndarray, there: np.ndarray, rho: float) -> Unit:
+def step_unit(here: Numbers, there: Numbers, rho: float) -> Unit:
     r"""The unit that moves one point a step, and none that is $\rho/2$ away.
 
     $W_1$ has the one row $\frac{\sqrt{8s}}\rho a^\top$, $W_2$ the one column
@@ -144,7 +159,7 @@ def step_unit(here: np.ndarray, there: np.ndarray, rho: float) -> Unit:
     """
     here = as_numbers("here", here, "width")
     there = as_numbers("there", there, here.size)
-    check_between("rho", rho, np.inf)
+    rho = as_between("rho", rho, np.inf)
     d = here.size
     first, second, bias = np.zeros((d, d)), np.zeros((d, d)), np.zeros(d)
     step = float(np.linalg.norm(there - here))
@@ -156,8 +171,8 @@ def step_unit(here: np.ndarray, there: np.ndarray, rho: float) -> Unit:
 
 
 def interpolating_network(
-    x: np.ndarray,
-    y: np.ndarray,
+    x: Numbers,
+    y: Numbers,
     units: int,
     *,
     perturb: float | None = None,
@@ -199,7 +214,7 @@ def interpolating_network(
         True
     """
     x, y = check_unit_points(x, y)
-    _check_units(units, len(x))
+    _, units = _counts(len(x), units)
     if perturb is not None:
         y = separated_labels(x, y, perturb, seed=seed)
     rho = minimum_distance(np.concatenate([x, y]))
@@ -264,6 +279,7 @@ def _walk(
     return first, second, bias
 
 
-def _check_units(units: int, samples: int) -> None:
-    check_whole("samples", samples, 1)
-    check_whole(f"the number of units for {samples} samples", units, samples)
+def _counts(samples: int, units: int) -> tuple[int, int]:
+    samples = as_whole("samples", samples, 1)
+    what = f"the number of units for {samples} samples"
+    return samples, as_whole(what, units, samples)

@@ -13,17 +13,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError
+from theodolite.core import (
+    ConfigError,
+    Numbers,
+    ShortcutBlueprint,
+    as_numbers,
+    require_kind,
+)
 from theodolite.theory.moments import Moments
 
 
-def linear_loss(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> float:
+def linear_loss(
+    blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
+) -> float:
     r"""Half mean square of a deep linear network.
 
     $\frac12[\mathrm{tr}\,W\Sigma^{XX}W^\top - 2\,\mathrm{tr}\,W(\Sigma^{YX})^\top +
     \mathrm{tr}\,\Sigma^{YY}]$.
 
-    Assumes: identity activations, no biases.
+    Assumes: a ``ShortcutBlueprint`` with identity activations and no biases.
 
     Args:
         blueprint: Architecture.
@@ -37,11 +45,11 @@ def linear_loss(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> 
 
 
 def linear_gradient(
-    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+    blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
 ) -> np.ndarray:
     r"""Gradient $P_k^\top E Q_k^\top$ with respect to every matrix.
 
-    Assumes: identity activations, no biases.
+    Assumes: a ``ShortcutBlueprint`` with identity activations and no biases.
 
     Returns:
         Array of shape (depth, width, width).
@@ -52,7 +60,7 @@ def linear_gradient(
 
 
 def linear_hessian(
-    blueprint: Blueprint, weights: np.ndarray, moments: Moments
+    blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
 ) -> np.ndarray:
     r"""Exact Hessian of a deep linear network, shape (depth·width², same).
 
@@ -60,8 +68,8 @@ def linear_hessian(
     P_k^\top E Q_l^\top)K$ for $k > l$, $K$ the commutation matrix, and the first term
     alone for $k = l$. Filling costs $O(L^2 d^4)$ for $L$ layers.
 
-    Assumes: identity activations, no biases; parameters in the order (layer, column,
-    row).
+    Assumes: a ``ShortcutBlueprint`` with identity activations and no biases; parameters
+    in the order (layer, column, row).
 
     Args:
         blueprint: Architecture.
@@ -76,14 +84,15 @@ def linear_hessian(
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
         >>> from theodolite.theory import moments
-        >>> plan = Blueprint(width=2, depth=1, shortcut=1)
+        >>> plan = ShortcutBlueprint(width=2, depth=1, shortcut=1)
         >>> h = linear_hessian(plan, np.zeros((1, 2, 2)), moments(x, y))
         >>> np.linalg.eigvalsh(h).round(10)
         array([0.25727398, 0.25727398, 2.15939268, 2.15939268])
     """
     parts = _products(blueprint, weights, moments)
-    between = _between(blueprint, weights, parts.units)
-    after, before, depth, d = parts.after, parts.before, len(weights), len(moments.xx)
+    between = _between(blueprint, parts.weights, parts.units)
+    after, before = parts.after, parts.before
+    depth, d = blueprint.depth, blueprint.width
     error = parts.whole @ moments.xx - moments.yx
     hessian = np.empty((depth, d, d, depth, d, d))
     for k in range(depth):
@@ -102,15 +111,18 @@ def linear_hessian(
 
 @dataclass(frozen=True, eq=False)
 class _Products:
+    weights: np.ndarray
     whole: np.ndarray
     units: np.ndarray
     before: np.ndarray
     after: np.ndarray
 
 
-def _products(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> _Products:
+def _products(
+    blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
+) -> _Products:
     """Return W, the unit maps D, and P and Q of every layer."""
-    _check(blueprint, weights, moments)
+    weights = _checked(blueprint, weights, moments)
     n, d = blueprint.shortcut, blueprint.width
     eye = np.eye(d)
     before, after = np.empty_like(weights), np.empty_like(weights)
@@ -130,11 +142,11 @@ def _products(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> _P
             after[layer] = rest @ inner
             inner = inner @ weights[layer]
         rest = rest @ units[r]
-    return _Products(whole, units, before, after)
+    return _Products(weights, whole, units, before, after)
 
 
 def _between(
-    blueprint: Blueprint, weights: np.ndarray, units: np.ndarray
+    blueprint: ShortcutBlueprint, weights: np.ndarray, units: np.ndarray
 ) -> np.ndarray:
     """Return S[k, l], the map from the output of layer l to the input of layer k."""
     n, depth, d = blueprint.shortcut, len(weights), blueprint.width
@@ -153,7 +165,12 @@ def _between(
     return found
 
 
-def _check(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> None:
+def _checked(
+    blueprint: ShortcutBlueprint, weights: Numbers, moments: Moments
+) -> np.ndarray:
+    require_kind(
+        blueprint, ShortcutBlueprint, task="the theory of deep linear networks"
+    )
     if not blueprint.linear:
         raise ConfigError(
             f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "
@@ -161,8 +178,10 @@ def _check(blueprint: Blueprint, weights: np.ndarray, moments: Moments) -> None:
             "biases only; measure this one with instruments.hessian"
         )
     wanted = (blueprint.depth, blueprint.width, blueprint.width)
+    weights = as_numbers("weights", weights, "depth", "width", "width")
     if weights.shape != wanted or moments.width != blueprint.width:
         raise ConfigError(
             f"weights of shape {weights.shape} and moments of width {moments.width}: "
             f"the blueprint wants {wanted} and width {blueprint.width}"
         )
+    return weights

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Square
+from theodolite.core import (
+    ConfigError,
+    Numbers,
+    Samples,
+    Square,
+    as_numbers,
+    hold_numbers,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +31,11 @@ class Moments:
     xx: Square
     yx: Square
     yy: Square
+
+    def __post_init__(self) -> None:
+        hold_numbers(self, xx=("width", "width"))
+        width = self.xx.shape[0]
+        hold_numbers(self, **dict.fromkeys(("xx", "yx", "yy"), (width, width)))
 
     @property
     def gap(self) -> Square:
@@ -45,7 +57,7 @@ class Moments:
         return 0.5 * float(np.trace(self.yy) - np.trace(explained))
 
 
-def moments(x: np.ndarray, y: np.ndarray) -> Moments:
+def moments(x: Numbers, y: Numbers) -> Moments:
     r"""Return the second moments of a dataset.
 
     Assumes: samples as rows; nothing is centred.
@@ -63,43 +75,18 @@ def moments(x: np.ndarray, y: np.ndarray) -> Moments:
         >>> np.linalg.svd(moments(x, y).gap)[1].round(10)
         array([1.50748094, 0.11055972])
     """
-    check_samples(x, y)
+    x, y = paired_samples(x, y)
     m = len(x)
     return Moments(x.T @ x / m, y.T @ x / m, y.T @ y / m)
 
 
-def equivalent_samples(data: Moments) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return few samples, twice the width, with the given second moments.
-
-    With $S = E[zz^\top] = V\,\mathrm{diag}(w)\,V^\top$ for $z = (x, y)$, the $2d$
-    rows $\sqrt{2d\,w_k}\,v_k$ have the same $S$: to a linear network and the square
-    loss they are the same data.
-
-    Assumes: moments of real data, so that $S$ is positive semidefinite.
-
-    Returns:
-        Inputs and targets, each of shape (2d, d).
-
-    Example:
-        >>> x = np.random.default_rng(0).normal(size=(50, 3))
-        >>> few = equivalent_samples(moments(x, 2 * x))
-        >>> bool(np.allclose(moments(*few).yx, moments(x, 2 * x).yx))
-        True
-    """
-    whole = np.block([[data.xx, data.yx.T], [data.yx, data.yy]])
-    values, vectors = np.linalg.eigh(whole)
-    rows = np.sqrt(len(values) * np.clip(values, 0, None))[:, None] * vectors.T
-    return rows[:, : data.width], rows[:, data.width :]
-
-
-def check_samples(x: np.ndarray, y: np.ndarray) -> None:
-    """Refuse data that no residual network of constant width can see."""
-    if x.ndim != 2 or x.shape != y.shape or len(x) == 0:
+def paired_samples(x: Numbers, y: Numbers) -> tuple[Samples, Samples]:
+    """Return inputs and targets as float64; refuse what no residual network can see."""
+    x = as_numbers("x", x, "samples", "width")
+    y = as_numbers("y", y, "samples", "width")
+    if x.shape != y.shape or len(x) == 0:
         raise ConfigError(
             f"inputs of shape {x.shape} and targets of shape {y.shape}: a network of "
             "constant width wants two arrays of equal shape (samples, width)"
         )
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ConfigError(
-            "inputs or targets hold NaN or infinity: drop or repair those samples"
-        )
+    return x, y

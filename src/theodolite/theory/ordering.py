@@ -4,9 +4,11 @@ The closed forms order the entries of each matrix column by column, as *Demystif
 ResNet* does (definition 5); torch flattens row by row.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
+
+from theodolite.core import as_whole, column_major
+
+__all__ = ["column_major", "commutation"]
 
 
 def commutation(width: int) -> np.ndarray:
@@ -20,27 +22,8 @@ def commutation(width: int) -> np.ndarray:
         >>> commutation(2) @ np.array([1, 2, 3, 4])
         array([1., 3., 2., 4.])
     """
+    width = as_whole("width", width, 1)
     matrix = np.zeros((width * width, width * width))
     index = np.arange(width * width).reshape(width, width)
     matrix[index.ravel(), index.T.ravel()] = 1.0
     return matrix
-
-
-def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """Return the permutation from row-major parameters to the paper's order.
-
-    ``matrix[np.ix_(order, order)]`` reorders a Hessian measured on a module whose
-    parameters have these shapes.
-
-    Assumes: parameters listed layer by layer, as the network applies them.
-
-    Example:
-        >>> column_major([(2, 2), (2,)])
-        array([0, 2, 1, 3, 4, 5])
-    """
-    parts, start = [], 0
-    for shape in shapes:
-        size = int(np.prod(shape))
-        parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
-        start += size
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=int)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Square, Vector
+from theodolite.core import ConfigError, Numbers, as_numbers, as_whole, hold_numbers
 
 # Lanczos steps: extremes of these spectra and the weight that the gradient has on
 # them settle well before; the tests compare with all eigenvalues.
@@ -31,6 +31,10 @@ class GradientSpectrum:
     weights: np.ndarray
     largest: float
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, nodes=("nodes",))
+        hold_numbers(self, weights=self.nodes.shape)
+
     def change(self, rate: float, steps: int) -> float:
         r"""Change of the model's loss after ``steps`` steps at one rate.
 
@@ -43,6 +47,7 @@ class GradientSpectrum:
                 f"{steps} steps at rate {rate}: pass a positive rate, and steps from "
                 "0 up"
             )
+        rate, steps = float(rate), as_whole("steps", steps, 0)
         lam = self.nodes
         small = np.abs(lam) * rate * steps < 1e-8
         safe = np.where(small, 1.0, lam)
@@ -61,7 +66,7 @@ class GradientSpectrum:
         return float(np.sum(terms))
 
 
-def gradient_spectrum(hessian: Square, gradient: Vector) -> GradientSpectrum:
+def gradient_spectrum(hessian: Numbers, gradient: Numbers) -> GradientSpectrum:
     """Return the spectral measure of a gradient, by Lanczos from the gradient.
 
     Assumes: a symmetric matrix; with as many Lanczos steps as the gradient has
@@ -75,24 +80,20 @@ def gradient_spectrum(hessian: Square, gradient: Vector) -> GradientSpectrum:
         >>> found.nodes.round(12), found.largest
         (array([1., 3.]), 3.0)
     """
-    if not gradient.size or not np.isfinite(gradient).all():
+    gradient = as_numbers("gradient", gradient, "parameters")
+    n = gradient.size
+    if not n:
         raise ConfigError(
-            f"a gradient of {gradient.size} entries, or one that is not finite: pass "
-            "that of the loss at finite weights"
+            "gradient has no entries: pass that of the loss with respect to all weights"
         )
-    if not np.isfinite(hessian).all():
+    hessian = as_numbers("hessian", hessian, "parameters", "parameters")
+    if hessian.shape != (n, n):
         raise ConfigError(
-            "a Hessian with entries that are not finite: pass that of the loss at "
-            "finite weights"
-        )
-    if hessian.shape != (gradient.size, gradient.size):
-        raise ConfigError(
-            f"a Hessian of shape {hessian.shape} and a gradient of {gradient.size} "
-            "entries: pass those of the same weights"
+            f"a Hessian of shape {hessian.shape} and a gradient of {n} entries: pass "
+            "those of the same weights"
         )
     from scipy.sparse.linalg import eigsh
 
-    n = gradient.size
     if n <= 2 * _STEPS:
         values, vectors = np.linalg.eigh(hessian)
         parts = (vectors.T @ gradient) ** 2

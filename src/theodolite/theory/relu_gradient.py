@@ -6,17 +6,17 @@ output; the gradient of matrix $k$ is the mean of $\delta_k a_k^\top$ over sampl
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import ConfigError, Numbers, ShortcutBlueprint, require_kind
 from theodolite.theory.relu_hessian import checked_arrays
 
 
 def relu_gradient(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: ShortcutBlueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> tuple[float, np.ndarray]:
     r"""Return the half mean square and its gradient, shape (depth, width, width).
 
-    Assumes: identity before and after units, identity or ReLU between their matrices,
-    no biases; the slope of ReLU at 0 is 0.
+    Assumes: a ``ShortcutBlueprint`` with identity before and after units, identity or
+    ReLU between their matrices, no biases; the slope of ReLU at 0 is 0.
 
     Args:
         blueprint: Architecture.
@@ -25,7 +25,7 @@ def relu_gradient(
         y: Targets, shape (m, width).
 
     Example:
-        >>> plan = Blueprint(width=1, depth=2, mid="relu")
+        >>> plan = ShortcutBlueprint(width=1, depth=2, mid="relu")
         >>> loss, slope = relu_gradient(plan, np.ones((2, 1, 1)), np.ones((1, 1)),
         ...                             np.zeros((1, 1)))
         >>> loss, slope.ravel()
@@ -61,7 +61,8 @@ def relu_gradient(
     return loss, gradient
 
 
-def _check(blueprint: Blueprint) -> None:
+def _check(blueprint: ShortcutBlueprint) -> None:
+    require_kind(blueprint, ShortcutBlueprint, task="relu_gradient")
     outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
     if not outside or blueprint.mid not in ("identity", "relu") or blueprint.bias:
         raise ConfigError(

@@ -14,10 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import (
+    ConfigError,
+    Numbers,
+    ShortcutBlueprint,
+    as_numbers,
+    hold_numbers,
+    require_kind,
+)
 from theodolite.theory.activations import activation
-from theodolite.theory.moments import check_samples
-from theodolite.theory.unit_points import as_numbers
+from theodolite.theory.moments import paired_samples
 
 _CHUNK_BYTES = 2**26
 
@@ -36,6 +42,10 @@ class HessianParts:
     residual: np.ndarray
     margin: float
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, gauss_newton=("parameters", "parameters"))
+        hold_numbers(self, residual=self.gauss_newton.shape)
+
     @property
     def whole(self) -> np.ndarray:
         """The Hessian."""
@@ -43,7 +53,7 @@ class HessianParts:
 
 
 def relu_hessian(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: ShortcutBlueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> np.ndarray:
     r"""Exact Hessian of a ReLU network, shape (depth·width², same).
 
@@ -51,8 +61,9 @@ def relu_hessian(
     e\,a_l^\top)K]$ for $k > l$, $K$ the commutation matrix, and the first term alone
     for $k = l$: ``linear_hessian`` with a product for each sample.
 
-    Assumes: identity or ReLU at every position, no biases, half mean square loss, no
-    sample on a kink; parameters in the order (layer, column, row).
+    Assumes: a ``ShortcutBlueprint`` with identity or ReLU at every position and no
+    biases, half mean square loss, no sample on a kink; parameters in the order (layer,
+    column, row).
 
     Args:
         blueprint: Architecture.
@@ -66,7 +77,7 @@ def relu_hessian(
 
     Example:
         >>> x, y = np.array([[1.0], [-1.0]]), np.zeros((2, 1))
-        >>> plan = Blueprint(width=1, depth=2, mid="relu")
+        >>> plan = ShortcutBlueprint(width=1, depth=2, mid="relu")
         >>> relu_hessian(plan, np.ones((2, 1, 1)), x, y)
         array([[0.5, 1.5],
                [1.5, 0.5]])
@@ -75,7 +86,7 @@ def relu_hessian(
 
 
 def relu_hessian_parts(
-    blueprint: Blueprint, weights: np.ndarray, x: Samples, y: Samples
+    blueprint: ShortcutBlueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> HessianParts:
     """Gauss–Newton and residual part of :func:`relu_hessian`, apart.
 
@@ -114,7 +125,7 @@ class _Flow:
     margin: float
 
 
-def _forward(blueprint: Blueprint, weights: np.ndarray, x: np.ndarray) -> _Flow:
+def _forward(blueprint: ShortcutBlueprint, weights: np.ndarray, x: np.ndarray) -> _Flow:
     n, shape = blueprint.shortcut, (len(x), len(weights), x.shape[1])
     inputs, gates = np.empty(shape), np.empty(shape)
     entries = np.empty((len(x), blueprint.units, x.shape[1]))
@@ -140,7 +151,9 @@ def _gate(name: str, z: np.ndarray) -> tuple[np.ndarray, float]:
     return activation(name).slope(z), nearest
 
 
-def _backward(blueprint: Blueprint, weights: np.ndarray, flow: _Flow) -> np.ndarray:
+def _backward(
+    blueprint: ShortcutBlueprint, weights: np.ndarray, flow: _Flow
+) -> np.ndarray:
     """Return P of every sample and layer, shape (m, L, d, d)."""
     m, depth, d = flow.inputs.shape
     after = np.empty((m, depth, d, d))
@@ -155,7 +168,9 @@ def _backward(blueprint: Blueprint, weights: np.ndarray, flow: _Flow) -> np.ndar
     return after
 
 
-def _between(blueprint: Blueprint, weights: np.ndarray, flow: _Flow) -> np.ndarray:
+def _between(
+    blueprint: ShortcutBlueprint, weights: np.ndarray, flow: _Flow
+) -> np.ndarray:
     """Return S[k, l] of every sample, shape (L, L, m, d, d), zero for k ≤ l."""
     m, depth, d = flow.inputs.shape
     n, found = blueprint.shortcut, np.zeros((depth, depth, m, d, d))
@@ -218,13 +233,11 @@ def _chunks(samples: int, depth: int, d: int) -> Iterator[slice]:
 
 
 def checked_arrays(
-    blueprint: Blueprint, weights: object, x: object, y: object
+    blueprint: ShortcutBlueprint, weights: Numbers, x: Numbers, y: Numbers
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return weights and samples as arrays; refuse what the blueprint cannot hold."""
     weights = as_numbers("weights", weights, "depth", "width", "width")
-    x = as_numbers("x", x, "samples", "width")
-    y = as_numbers("y", y, "samples", "width")
-    check_samples(x, y)
+    x, y = paired_samples(x, y)
     wanted = (blueprint.depth, blueprint.width, blueprint.width)
     if weights.shape != wanted or x.shape[1] != blueprint.width:
         raise ConfigError(
@@ -234,7 +247,8 @@ def checked_arrays(
     return weights, x, y
 
 
-def _check(blueprint: Blueprint) -> None:
+def _check(blueprint: ShortcutBlueprint) -> None:
+    require_kind(blueprint, ShortcutBlueprint, task="the Hessian by frozen gates")
     names = (blueprint.pre, blueprint.mid, blueprint.post)
     if blueprint.bias or not set(names) <= {"identity", "relu"}:
         raise ConfigError(

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import Blueprint, ConfigError, Samples
+from theodolite.core import ConfigError, Numbers, ShortcutBlueprint, as_numbers
 from theodolite.theory.activations import activation
 from theodolite.theory.hessian_at_zero import (
-    check_blueprint,
+    covered_samples,
     data_matrix,
     hessian_at_zero,
     unit_blocks,
 )
-from theodolite.theory.moments import check_samples
+from theodolite.theory.moments import paired_samples
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 
 
@@ -33,7 +33,9 @@ class Conditioning:
     index: float
 
 
-def eigenvalues_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndarray:
+def eigenvalues_at_zero(
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers
+) -> np.ndarray:
     r"""All eigenvalues of the Hessian at zero, ascending.
 
     $n = 2$: $\pm$ each singular value of the d×d (with biases d×(d+1)) data matrix,
@@ -48,22 +50,22 @@ def eigenvalues_at_zero(blueprint: Blueprint, x: Samples, y: Samples) -> np.ndar
     Example:
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> y = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-        >>> eigenvalues_at_zero(Blueprint(width=2, depth=2), x, y).round(4)
+        >>> eigenvalues_at_zero(ShortcutBlueprint(width=2, depth=2), x, y).round(4)
         array([-1.5075, -1.5075, -0.1106, -0.1106,  0.1106,  0.1106,  1.5075,
                 1.5075])
     """
-    check_blueprint(blueprint, x, y)
+    x, y = covered_samples(blueprint, x, y)
     if blueprint.shortcut == 1:
         return np.linalg.eigvalsh(hessian_at_zero(blueprint, x, y))
     copies = blueprint.width * blueprint.units
     single = np.linalg.svd(data_matrix(blueprint, x, y), compute_uv=False)
     found = np.repeat(single, copies)
-    flat = np.zeros(parameter_count(blueprint) - 2 * found.size)
+    flat = np.zeros(blueprint.parameters - 2 * found.size)
     return np.sort(np.concatenate([-found, flat, found]))
 
 
 def conditioning_at_zero(
-    blueprint: Blueprint, x: Samples, y: Samples, *, quantile: float = 0.1
+    blueprint: ShortcutBlueprint, x: Numbers, y: Numbers, *, quantile: float = 0.1
 ) -> Conditioning:
     r"""Percentile condition number and index of the Hessian at zero.
 
@@ -83,7 +85,8 @@ def conditioning_at_zero(
     """
     if not 0 <= quantile < 1:
         raise ConfigError(f"quantile {quantile} is not in [0, 1): try 0.1")
-    check_blueprint(blueprint, x, y)
+    quantile = float(quantile)
+    x, y = covered_samples(blueprint, x, y)
     if blueprint.shortcut == 1:
         a, b = unit_blocks(blueprint, x, y)
         spectrum = ToeplitzSpectrum(a, b, blueprint.units)
@@ -104,21 +107,8 @@ def _ratio(largest: float, small: float) -> float:
     return float("inf") if largest > 0 else float("nan")
 
 
-def parameter_count(blueprint: Blueprint) -> int:
-    """Number of parameters of a blueprint.
-
-    Assumes: nothing.
-
-    Example:
-        >>> parameter_count(Blueprint(width=3, depth=4, bias=True))
-        42
-    """
-    d, n = blueprint.width, blueprint.shortcut
-    return blueprint.units * (n * d * d + (n - 1) * d * blueprint.bias)
-
-
 def relu_spectrum_near_zero(
-    first_weights: np.ndarray, x: Samples, y: Samples
+    first_weights: Numbers, x: Numbers, y: Numbers
 ) -> np.ndarray:
     r"""Eigenvalues of a 2-shortcut ReLU-mid network at small non-zero weights.
 
@@ -147,8 +137,9 @@ def relu_spectrum_near_zero(
         >>> relu_spectrum_near_zero(np.ones((1, 1, 1)), x, 0 * x)
         array([-0.5,  0.5])
     """
-    check_samples(x, y)
-    rows = first_weights.reshape(-1, x.shape[1])
+    x, y = paired_samples(x, y)
+    d = x.shape[1]
+    rows = as_numbers("first_weights", first_weights, "units", d, d).reshape(-1, d)
     slope = activation("relu").slope
     found = [
         np.linalg.svd(((x - y) * slope(x @ w)[:, None]).T @ x / len(x))[1] for w in rows

@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.theory.unit_points import (
-    as_numbers,
-    check_between,
-    check_norms,
-    check_whole,
-    check_width,
-)
+from theodolite.core import Numbers, as_numbers, as_whole, hold_numbers
+from theodolite.theory.unit_points import as_between, check_norms, check_width
 
 # The rim is walked this fraction of the radius outside, so that rounding cannot put a
 # point inside the cap.
@@ -64,6 +59,10 @@ class SpherePath:
     end: np.ndarray
     detours: int
 
+    def __post_init__(self) -> None:
+        hold_numbers(self, start=("width",))
+        hold_numbers(self, end=self.start.shape)
+
     @property
     def length(self) -> float:
         """Length along the sphere."""
@@ -71,7 +70,7 @@ class SpherePath:
 
     def steps(self, count: int) -> np.ndarray:
         """Return ``count + 1`` points at equal lengths, both ends exact."""
-        check_whole("count", count, 1)
+        count = as_whole("count", count, 1)
         along = np.linspace(0.0, self.length, count + 1)
         ends = np.cumsum([arc.length for arc in self.arcs])
         piece = np.minimum(np.searchsorted(ends, along), len(self.arcs) - 1)
@@ -84,7 +83,7 @@ class SpherePath:
 
 
 def sphere_path(
-    start: np.ndarray, end: np.ndarray, others: np.ndarray, radius: float
+    start: Numbers, end: Numbers, others: Numbers, radius: float
 ) -> SpherePath:
     r"""Shortest great arc between two unit vectors, round the caps of others.
 
@@ -114,7 +113,7 @@ def sphere_path(
     """
     start, end, others = _checked(start, end, others)
     # Without caps any radius will do: a lone sample may face its label at distance 2.
-    check_between("radius", radius, 1.0 if len(others) else np.inf)
+    radius = as_between("radius", radius, 1.0 if len(others) else np.inf)
     radius = radius * (1 + HAIR)
     cosine = 1 - radius**2 / 2
     across = _towards(start, end)
@@ -133,7 +132,7 @@ def sphere_path(
 
 
 def _checked(
-    start: object, end: object, others: object
+    start: Numbers, end: Numbers, others: Numbers
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     start = as_numbers("start", start, "width")
     check_width(start.size)

@@ -16,7 +16,7 @@ in memory $O(R d^4)$ instead of $O(R^2 d^4)$.
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
 
 
 class ToeplitzSpectrum:
@@ -34,7 +34,10 @@ class ToeplitzSpectrum:
         4.0
     """
 
-    def __init__(self, a: np.ndarray, b: np.ndarray, units: int) -> None:
+    def __init__(self, a: Numbers, b: Numbers, units: int) -> None:
+        b = as_numbers("b", b, "size", "size")
+        a, b = as_numbers("a", a, len(b), len(b)), as_numbers("b", b, len(b), len(b))
+        units = as_whole("units", units, 1)
         even, odd = (a + a.T) / 2, (a - a.T) / 2
         # θ and 2π − θ give conjugate blocks, hence half of them with weight 2.
         k = np.arange(1, (units + 1) // 2 + 1)
@@ -98,7 +101,7 @@ class ToeplitzSpectrum:
 
     def magnitude_quantile(self, quantile: float) -> float:
         """Quantile of the magnitudes, linear between order statistics as in NumPy."""
-        place = quantile * (self.size - 1)
+        place = float(quantile) * (self.size - 1)
         rank = int(np.floor(place)) + 1
         low = self.magnitude(rank)
         share = place - np.floor(place)

@@ -1,11 +1,9 @@
 """Points on the unit sphere: how far apart they are, and how to set them apart."""
 
-from numbers import Integral
-
 import numpy as np
 
-from theodolite.core import ConfigError, Samples, stream
-from theodolite.theory.moments import check_samples
+from theodolite.core import ConfigError, Numbers, as_numbers, stream
+from theodolite.theory.moments import paired_samples
 
 # Unit norms are asked for, and points are told apart, to this accuracy.
 _UNIT = 1e-9
@@ -13,7 +11,7 @@ _UNIT = 1e-9
 _CANDIDATES = 64
 
 
-def minimum_distance(points: Samples) -> float:
+def minimum_distance(points: Numbers) -> float:
     r"""Least distance between two rows; infinite for one row.
 
     Assumes: nothing.
@@ -34,7 +32,7 @@ def minimum_distance(points: Samples) -> float:
 
 
 def separated_labels(
-    x: Samples, y: Samples, distance: float, *, seed: int = 0
+    x: Numbers, y: Numbers, distance: float, *, seed: int = 0
 ) -> np.ndarray:
     r"""Labels of unit norm, moved where they coincide with another point.
 
@@ -58,7 +56,7 @@ def separated_labels(
         0.2
     """
     x, y = _on_sphere(x, y)
-    check_between("perturb", distance, 1.0)
+    distance = as_between("perturb", distance, 1.0)
     rng, moved = stream(seed, "perturb"), y.copy()
     for place in range(len(y)):
         known = np.concatenate([x, moved[:place]])
@@ -76,7 +74,7 @@ def separated_labels(
     return moved
 
 
-def check_unit_points(x: object, y: object) -> tuple[np.ndarray, np.ndarray]:
+def check_unit_points(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
     """Return samples and labels as arrays; refuse what no sphere can walk."""
     x, y = _on_sphere(x, y)
     check_width(x.shape[1])
@@ -102,51 +100,16 @@ def check_norms(name: str, points: np.ndarray) -> None:
         )
 
 
-def as_numbers(name: str, value: object, *wanted: int | str) -> np.ndarray:
-    """Return finite real numbers as an array; letters in a shape stand for any size."""
-    shape = f"({', '.join(map(str, wanted))}{',' * (len(wanted) == 1)})"
-    try:
-        found = np.asarray(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise ConfigError(
-            f"{name} is a {type(value).__name__} that makes no array: pass real "
-            f"numbers of shape {shape}"
-        ) from None
-    fits = found.ndim == len(wanted) and all(
-        isinstance(want, str) or have == want
-        for have, want in zip(found.shape, wanted, strict=True)
-    )
-    if found.dtype.kind not in "biuf" or not fits:
-        raise ConfigError(
-            f"{name} has shape {found.shape} and type {found.dtype}: pass real "
-            f"numbers of shape {shape}"
-        )
-    wrong = found.size - int(np.isfinite(found).sum())
-    if wrong:
-        raise ConfigError(
-            f"{name} holds NaN or infinity in {wrong} of {found.size} places: drop or "
-            "repair them"
-        )
-    return found if found.dtype.kind == "f" else found.astype(np.float64)
-
-
-def check_between(name: str, value: object, high: float) -> None:
-    """Refuse what is not a number between 0 and a limit, both left out."""
+def as_between(name: str, value: object, high: float) -> float:
+    """Return a number between 0 and a limit, both left out, in double precision."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if isinstance(value, bool) or not number or not 0 < value < high:
         raise ConfigError(f"{name} is {value!r}: pass a number in (0, {high:g})")
+    return float(value)
 
 
-def check_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is not a whole number from a limit up."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ConfigError(f"{name} is {value!r}: pass a whole number from {least} up")
-
-
-def _on_sphere(x: object, y: object) -> tuple[np.ndarray, np.ndarray]:
-    x = as_numbers("x", x, "samples", "width")
-    y = as_numbers("y", y, "samples", "width")
-    check_samples(x, y)
+def _on_sphere(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    x, y = paired_samples(x, y)
     check_norms("inputs", x)
     check_norms("labels", y)
     return x, y

@@ -8,10 +8,10 @@ PAPER = Paper(
     authors="Li, Jiao, Han & Weissman",
     year=2016,
     studies=(
-        "definitions",
         "small_weights",
         "weight_norms_cifar",
         "weight_norms",
+        "signal_sizes",
         "hessian_at_zero",
         "vanishing_partials",
         "around_zero",

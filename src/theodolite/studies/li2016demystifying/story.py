@@ -13,11 +13,7 @@ STORY = (
         "the matrices, between them or after them. Most experiments are on digits, "
         "whitened and cut to ten principal components, with full-batch gradient "
         "descent.",
-        (
-            Finding("definitions/shortcut-network"),
-            Finding("definitions/positions"),
-            Finding("definitions/whitened-digits"),
-        ),
+        (Finding("initial_condition/conventions-unstated"),),
     ),
     Chapter(
         "Deep residual networks can do with small weights",
@@ -29,6 +25,7 @@ STORY = (
         "weights and its outputs.",
         (
             Finding("small_weights/interpolates-exactly"),
+            Finding("small_weights/steps-suffice"),
             Finding("small_weights/norms-shrink"),
             Finding("small_weights/bracket-under-the-root", ("printed over",)),
             Finding("small_weights/labels-repeat", ("distinct", "samples")),
@@ -37,18 +34,20 @@ STORY = (
     ),
     Chapter(
         "And training seems to find such weights",
+        "He's weights, the paper says, make the output of a deep residual network "
+        "large, and it asks for smaller ones. "
         "Figures 2 and 3 are the evidence that training does the same: mean Frobenius "
         "norms along training, smaller in deeper networks, for convolutional networks "
         "on images and for small 2-shortcut networks. From this the paper takes its "
         "licence to study the point where all weights are zero.",
         (
-            Finding("weight_norms_cifar/deeper-smaller-at-the-end", ("exponent",)),
-            Finding("weight_norms_cifar/training-ends-around-zero"),
+            Finding("signal_sizes/variance-explodes"),
+            Finding("signal_sizes/norm-solves-it-partly"),
+            Finding("signal_sizes/deeper-smaller-responses"),
+            Finding("weight_norms_cifar/deeper-smaller-at-the-end"),
+            Finding("weight_norms_cifar/training-ends-around-zero", ("norm at",)),
             Finding("weight_norms/norms-fall-with-depth"),
-            Finding(
-                "weight_norms/norms-vanish",
-                ("linear: exponent over", "relu: exponent over", "theorem 1"),
-            ),
+            Finding("weight_norms/training-ends-around-zero"),
             Finding("weight_norms/linear-optimum-is-singular"),
         ),
     ),
@@ -65,9 +64,11 @@ STORY = (
             Finding("around_zero/stationary-order", ("order at",)),
             Finding("hessian_at_zero/two-shortcut-condition"),
             Finding("hessian_at_zero/strict-saddle"),
+            Finding("hessian_at_zero/degenerate-means-zero"),
             Finding("vanishing_partials/lemma-3-whole-unit"),
             Finding("around_zero/zero-is-a-saddle"),
-            Finding("initial_condition/growth-is-linear"),
+            Finding("initial_condition/one-shortcut-grows"),
+            Finding("initial_condition/one-shortcut-explodes"),
         ),
     ),
     Chapter(
@@ -77,12 +78,13 @@ STORY = (
         "zero, with slope $1/2$. We measure the Hessians of such networks themselves, "
         "at zero, near it and along training.",
         (
-            Finding("around_zero/biases-change-nothing"),
-            Finding("around_zero/relu-by-polynomial", ("median cond",)),
-            Finding("around_zero/relu-half-space-moments", ("median largest",)),
+            Finding("around_zero/biases-flatten"),
+            Finding("around_zero/biases-couple-units"),
+            Finding("around_zero/relu-half-space-moments", ("median",)),
             Finding("relu_exact/relu-decomposition"),
             Finding("relu_exact/relu-condition-invariant"),
-            Finding("relu_exact/relu-distribution-invariant", ("mean |λ|",)),
+            Finding("relu_exact/relu-extremes-spread"),
+            Finding("relu_exact/one-shortcut-explodes-nonlinear"),
         ),
     ),
     Chapter(
@@ -93,10 +95,9 @@ STORY = (
         "networks that is so.",
         (
             Finding("initial_condition/two-shortcut-constant"),
-            Finding("initial_condition/xavier-explodes", ("decades a layer",)),
+            Finding("initial_condition/xavier-explodes"),
             Finding("initial_condition/orthogonal-explodes"),
-            Finding("initial_condition/one-shortcut-explodes"),
-            Finding("initial_condition/one-shortcut-is-none", ("gap",)),
+            Finding("initial_condition/one-shortcut-is-none"),
             Finding("equivalence/equivalence-ends"),
         ),
     ),
@@ -110,9 +111,10 @@ STORY = (
         (
             Finding("along_training/better-at-every-loss"),
             Finding("along_training/better-at-another-depth"),
+            Finding("along_training/condition-numbers-meet"),
             Finding("along_training/ratio-diverges"),
             Finding("along_training/index-always-smaller"),
-            Finding("along_training/gradient-peaks-as-index-drops", ("step",)),
+            Finding("along_training/gradient-peaks-as-index-drops"),
         ),
     ),
     Chapter(
@@ -123,13 +125,14 @@ STORY = (
         "shortcuts of length 1 to 4 at equal numbers of parameters.",
         (
             Finding("final_losses_linear/two-shortcut-near-optimal"),
-            Finding("final_losses_linear/two-shortcut-lowest", ("least gap",)),
-            Finding("final_losses_linear/xavier-fails", ("share",)),
+            Finding("final_losses_linear/two-shortcut-lowest"),
+            Finding("final_losses_linear/xavier-fails"),
+            Finding("final_losses_linear/three-shortcut-stuck"),
             Finding("final_losses_linear/two-shortcut-higher-rates"),
             Finding("final_losses_relu/two-shortcut-lowest-relu"),
             Finding("final_losses_relu/deeper-relu-is-better"),
-            Finding("shortcut_depth_cifar/two-shortcut-best-when-deep", ("error",)),
-            Finding("shortcut_depth_cifar/only-two-gains-beyond-400", ("deepest",)),
+            Finding("shortcut_depth_cifar/only-two-gains-beyond-400"),
+            Finding("shortcut_depth_cifar/longer-than-four-worse"),
         ),
     ),
     Chapter(

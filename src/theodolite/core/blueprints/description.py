@@ -1,0 +1,82 @@
+"""What every kind of blueprint is, read by theory and built by networks."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+from theodolite.core.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blueprint(ABC):
+    """An architecture as a value; its kinds are final.
+
+    Attributes:
+        kind: The architecture in words, for messages.
+        width: Size of a layer, or of the first one where layers grow.
+        depth: Number of layers with weights.
+    """
+
+    kind: ClassVar[str]
+
+    width: int
+    depth: int
+
+    @property
+    @abstractmethod
+    def units(self) -> int:
+        """Number of residual units."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+
+    def with_(self, **changes: Any) -> Self:
+        """Return a changed copy."""
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON values."""
+        return asdict(self)
+
+
+def require_kind(
+    blueprint: object,
+    kind: type[Blueprint],
+    *,
+    task: str,
+    otherwise: str = "measure this network with instruments",
+) -> None:
+    """Refuse what is no blueprint of the kind that a task is for.
+
+    Args:
+        blueprint: What came.
+        kind: The kind wanted.
+        task: What wants it, in words.
+        otherwise: What to do with a network of another kind.
+    """
+    if isinstance(blueprint, kind):
+        return
+    came = f"a value of type {type(blueprint).__name__}"
+    if isinstance(blueprint, Blueprint):
+        came = f"the blueprint of a {blueprint.kind} ({type(blueprint).__name__})"
+    raise ConfigError(
+        f"{came} was given, and {task} is for {kind.__name__} alone: pass one, or "
+        f"{otherwise}"
+    )
+
+
+def check_whole(blueprint: Blueprint, *names: str) -> None:
+    """Refuse fields that are no whole numbers from 1 up."""
+    for name in names:
+        value = getattr(blueprint, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+
+
+def check_flags(blueprint: Blueprint, *names: str) -> None:
+    """Refuse fields that are neither True nor False."""
+    for name in names:
+        if not isinstance(value := getattr(blueprint, name), bool):
+            raise ConfigError(f"{name} is {value!r}: pass True or False")

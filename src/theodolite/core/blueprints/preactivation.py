@@ -1,0 +1,80 @@
+"""Pre-activation residual networks for small images."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
+from theodolite.core.errors import ConfigError
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class PreactivationBlueprint(Blueprint):
+    r"""A pre-activation residual network with units of any length.
+
+    A unit of ``shortcut`` layers computes $x + F_n(\cdots F_1(x))$, where each layer
+    $F$ is batch normalisation, ReLU, then a 3×3 convolution without bias. Stages have
+    equally many layers; the first convolution of a later stage doubles the channels
+    and halves the image, and there the identity path drops every second row and
+    column and is padded with zero channels. That path has no parameters, so networks
+    that differ in ``shortcut`` alone have exactly the same parameters.
+
+    Attributes:
+        depth: Convolutions of the units, plus 2 for the stem and the classifier.
+        shortcut: Layers a unit, the paper's n.
+        width: Channels of the stem and the first stage.
+        stages: Number of stages.
+        channels: Channels of the images.
+        classes: Number of outputs.
+        skip: Whether units have the identity path.
+
+    References:
+        He et al. (2016), Identity Mappings in Deep Residual Networks; He et al.
+        (2016), Deep Residual Learning, section 4.2, option A.
+
+    Example:
+        >>> plan = PreactivationBlueprint(depth=38, shortcut=4)
+        >>> plan.units, plan.parameters
+        (9, 561370)
+    """
+
+    kind: ClassVar[str] = "pre-activation network"
+
+    width: int = 16
+    shortcut: int = 2
+    stages: int = 3
+    channels: int = 3
+    classes: int = 10
+    skip: bool = True
+
+    def __post_init__(self) -> None:
+        check_whole(self, "depth", "shortcut", "width", "stages", "channels", "classes")
+        check_flags(self, "skip")
+        step = self.stages * self.shortcut
+        if self.depth < 2 + step or (self.depth - 2) % step:
+            near = 2 + max(1, round((self.depth - 2) / step)) * step
+            raise ConfigError(
+                f"depth {self.depth} does not leave whole units of {self.shortcut} "
+                f"layers in {self.stages} equal stages: try depth {near}"
+            )
+
+    @property
+    def units(self) -> int:
+        """Number of residual units, the paper's R."""
+        return (self.depth - 2) // self.shortcut
+
+    @property
+    def layer_channels(self) -> tuple[tuple[int, int], ...]:
+        """Channels into and out of every convolution of the units, in order."""
+        per_stage = (self.depth - 2) // self.stages
+        outs = [self.width * 2**stage for stage in range(self.stages)]
+        found = [out for out in outs for _ in range(per_stage)]
+        return tuple(zip([self.width, *found[:-1]], found, strict=True))
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers; it does not depend on ``shortcut``."""
+        layers = sum(9 * a * b + 2 * a for a, b in self.layer_channels)
+        last = self.layer_channels[-1][1]
+        head = 2 * last + last * self.classes + self.classes
+        return 9 * self.channels * self.width + layers + head

@@ -1,0 +1,303 @@
+"""What a summary keeps of a judged run: one schema for everyone who reads it.
+
+Fields are named as in the file, so that a summary is written as it stands. Whatever
+the file does not state (a missing end of an interval, a number that is not finite) is
+None here. :mod:`theodolite.core.summary_reading` checks a file against this.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from theodolite.core.rows import strict
+from theodolite.core.verdicts.claims import Choice, Kind
+from theodolite.core.verdicts.judgement import Outcome
+from theodolite.core.verdicts.region import Region
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedNumber:
+    """A value with its error; None is not finite, or exact."""
+
+    value: float | None
+    error: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedJudgement:
+    """A node of a judgement: a number with its region, or pieces joined by a rule.
+
+    Attributes:
+        name: What was judged, in words.
+        rule: "number" for a leaf, "every", "some" or "against" for what is joined.
+        outcome: What it says.
+        p_holds: How probable such numbers are if the claim is false.
+        p_fails: How probable such numbers are if the claim is true.
+        note: Why nothing could be judged, if so.
+        value: Estimate of a leaf.
+        error: Its standard error and bounds.
+        low: Lower end of its interval.
+        high: Upper end of its interval.
+        n: Networks behind it.
+        region: Where the claim says that it lies.
+        turns_at: End or margin of the region at which the leaf would say otherwise.
+        decider: Place of the piece that decides.
+        pieces: What is joined.
+    """
+
+    name: str
+    rule: str
+    outcome: Outcome
+    p_holds: float
+    p_fails: float
+    note: str = ""
+    value: float | None = None
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    region: Region | None = None
+    turns_at: float | None = None
+    decider: int | None = None
+    pieces: tuple["SavedJudgement", ...] = ()
+
+    @property
+    def deciding(self) -> "SavedJudgement":
+        """The leaf that decides."""
+        return self if self.decider is None else self.pieces[self.decider].deciding
+
+    @property
+    def leaves(self) -> tuple["SavedJudgement", ...]:
+        """All numbers judged below this."""
+        if not self.pieces:
+            return (self,) if self.region is not None else ()
+        return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
+
+    @property
+    def ours(self) -> tuple["SavedJudgement", ...]:
+        """A leaf for each region that is ours: what decides, or is the least sure."""
+        found: dict[Region, SavedJudgement] = {}
+        for leaf in sorted(self.leaves, key=self._least_sure_first):
+            if leaf.region is not None and leaf.region.source == "ours":
+                found.setdefault(leaf.region, leaf)
+        return tuple(found.values())
+
+    @property
+    def margin(self) -> str:
+        """Who chose a leaf's region and why, and where its verdict would turn."""
+        if self.region is None or self.region.source == "paper":
+            return ""
+        whose = "ours" if self.region.source == "ours" else "what rounding allows"
+        told = f"the region {self.region} is {whose}"
+        told += f": {self.region.why}" if self.region.why else ""
+        if self.turns_at is None:
+            return told
+        end = "a margin of" if self.region.two_sided else "an end at"
+        return f"{told}; the number's verdict turns at {end} {self.turns_at:.3g}"
+
+    def _least_sure_first(self, leaf: "SavedJudgement") -> tuple[bool, bool, float]:
+        chance = leaf.p_fails if self.outcome is Outcome.FAILS else leaf.p_holds
+        return leaf is not self.deciding, leaf.outcome is not self.outcome, -chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedRuling:
+    """What one set of rows says of a claim; of an erratum also as corrected."""
+
+    outcome: Outcome
+    because: str
+    judged: SavedJudgement
+    corrected: SavedJudgement | None
+    corrected_because: str
+    confirmed: bool
+    needed: int | None
+    hangs_on_ours: bool
+    numbers: Mapping[str, SavedNumber]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedVerdict:
+    """A claim and what the evidence says of it.
+
+    Attributes:
+        claim: Name of the claim, unique within its study.
+        place: Theorem, equation, figure panel or table cell.
+        kind: Whose statement it is.
+        statement: The claim in our words.
+        rival: What else the numbers could have shown.
+        printed: Of an erratum, what the paper prints.
+        corrected: Of an erratum, what is right.
+        choices: What the paper leaves open and we chose.
+        verdict: What the numbers say; of an erratum, of what is printed.
+        rests_on: Whose rows decide, "own" or "committed".
+        on: Data of the committed run, where it differs from the run's own.
+        hangs_on_ours: Whether a margin or choice that is not the paper's decides.
+        own: Ruling on the run's own rows.
+        committed: Ruling on the rows of a committed run.
+    """
+
+    claim: str
+    place: str
+    kind: Kind
+    statement: str
+    rival: str
+    printed: str
+    corrected: str
+    choices: tuple[Choice, ...]
+    verdict: Outcome
+    rests_on: str
+    on: str
+    hangs_on_ours: bool
+    own: SavedRuling | None
+    committed: SavedRuling | None
+
+    @property
+    def name(self) -> str:
+        """The claim's name, as claims call it."""
+        return self.claim
+
+    @property
+    def ruling(self) -> SavedRuling:
+        """The ruling that counts: the committed one where there is one."""
+        found = self.committed or self.own
+        assert found is not None  # the reader refuses a verdict without any
+        return found
+
+    @property
+    def rulings(self) -> Iterator[tuple[str, SavedRuling]]:
+        """Whose rows, and what they say: the run's own first."""
+        for name, ruling in (("own", self.own), ("committed", self.committed)):
+            if ruling is not None:
+                yield name, ruling
+
+    @property
+    def because(self) -> str:
+        """The reason of the ruling that counts."""
+        return self.ruling.because
+
+    @property
+    def deciding(self) -> SavedJudgement:
+        """The number that decides."""
+        return self.ruling.judged.deciding
+
+    @property
+    def numbers(self) -> Mapping[str, SavedNumber]:
+        """Further numbers that teach, of the ruling that counts."""
+        return self.ruling.numbers
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it is an erratum that stands."""
+        return self.kind is Kind.ERRATUM and self.ruling.confirmed
+
+    @property
+    def as_corrected(self) -> Outcome | None:
+        """What the numbers say of the correction, where that is judged."""
+        corrected = self.ruling.corrected
+        return None if corrected is None else corrected.outcome
+
+    @property
+    def alone(self) -> Outcome | None:
+        """What the run's own rows say where committed ones decide."""
+        resting = self.committed is not None and self.own is not None
+        return self.own.outcome if resting and self.own else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One number predicted and measured."""
+
+    label: str
+    predicted: float | None
+    predicted_error: float | None = None
+    measured: float | None
+    error: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedFigure:
+    """A figure of a run and its files, as paths within the run's folder."""
+
+    name: str
+    caption: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedFinding:
+    """A claim that a chapter tells, and how the names of its key numbers begin."""
+
+    claim: str
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedChapter:
+    """A step of the paper's argument, with the claims that answer it."""
+
+    title: str
+    text: str
+    findings: tuple[SavedFinding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedPaper:
+    """The paper, its studies in its own order, and its story."""
+
+    name: str
+    title: str
+    authors: str
+    year: int
+    studies: tuple[str, ...] = ()
+    story: tuple[SavedChapter, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedStudy:
+    """The study, and where it departs from the paper."""
+
+    name: str
+    title: str
+    summary: str
+    departures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedCost:
+    """What the run cost."""
+
+    wall_s: float
+    cpu_s: float
+    passes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """A judged run: the paper, the study, what was found, and how it was run."""
+
+    paper: SavedPaper
+    study: SavedStudy
+    scale: str
+    judged: str
+    command: str
+    cost: SavedCost
+    claims: tuple[SavedVerdict, ...]
+    comparison: tuple[Compared, ...] = ()
+    figures: tuple[SavedFigure, ...] = field(default=())
+
+    @property
+    def full_name(self) -> str:
+        """``paper/study``."""
+        return f"{self.paper.name}/{self.study.name}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return strict JSON values."""
+        return strict(self)
+
+    def to_text(self) -> str:
+        """Return the content of a summary's file."""
+        return (
+            json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+            + "\n"
+        )

@@ -1,0 +1,165 @@
+"""A paper's statement, and the verdict that numbers give on it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from theodolite.core.errors import ConfigError
+from theodolite.core.rows import plain
+from theodolite.core.verdicts.judgement import Judgement, Outcome
+from theodolite.core.verdicts.judges import Test
+from theodolite.core.verdicts.sample import Roads
+
+
+class Kind(StrEnum):
+    """Whose statement it is.
+
+    ``CLAIM``: the paper's, judged as printed. ``ERRATUM``: the paper's, found wrong or
+    wanting, judged as printed and as corrected. ``BEYOND``: ours, out of the paper's
+    count.
+    """
+
+    CLAIM = "claim"
+    ERRATUM = "erratum"
+    BEYOND = "beyond"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A value with its error; ``error`` is None where it is exact by definition."""
+
+    value: float
+    error: float | None = None
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return f"{self.value:.6g}"
+        return f"{self.value:.6g} ± {self.error:.2g}"
+
+
+Asides = Callable[[Roads], Mapping[str, Number | float | int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Something that the paper leaves open and we chose, such as what "deep" means."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """What one set of rows says of a claim.
+
+    Attributes:
+        judged: The judgement on the statement; of an erratum, as printed.
+        corrected: The judgement on the corrected statement, of an erratum.
+        asides: Further numbers that teach and decide nothing.
+    """
+
+    judged: Judgement
+    corrected: Judgement | None = None
+    asides: Mapping[str, Number | float | int] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the numbers say of the statement."""
+        return self.judged.outcome
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether an erratum stands: refuted as printed, right as corrected."""
+        right = self.corrected is None or self.corrected.outcome is Outcome.HOLDS
+        return self.judged.outcome is Outcome.FAILS and right
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        numbers = {}
+        for name, given in self.asides.items():
+            number = given if isinstance(given, Number) else Number(given)
+            numbers[name] = {"value": number.value, "error": number.error}
+        corrected = None if self.corrected is None else self.corrected.to_dict()
+        return plain(
+            {
+                "outcome": str(self.outcome),
+                "because": self.judged.because,
+                "judged": self.judged.to_dict(),
+                "corrected": corrected,
+                "corrected_because": self.corrected.because if self.corrected else "",
+                "confirmed": self.confirmed,
+                "needed": self.judged.needed,
+                "hangs_on_ours": self.judged.hangs_on_ours,
+                "numbers": numbers,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of a paper with the test that judges it.
+
+    Attributes:
+        name: Short name, unique within the study.
+        place: Theorem, equation, figure panel or table cell.
+        statement: The claim in our words; ``$…$`` is mathematics.
+        test: Rows of both roads to a judgement on the statement; of an erratum, on
+            what is printed.
+        rival: What else the numbers could have shown, and exclude.
+        kind: Whose statement it is.
+        printed: Of an erratum, what the paper prints.
+        corrected: Of an erratum, what is right.
+        corrected_test: Of an erratum, judges what is right.
+        choices: What the paper leaves open and we chose, besides the regions' ends.
+        asides: Further numbers that teach and decide nothing.
+        own_rows_only: Whether a committed run has nothing to say on it.
+    """
+
+    name: str
+    place: str
+    statement: str
+    test: Test
+    rival: str
+    kind: Kind = Kind.CLAIM
+    printed: str = ""
+    corrected: str = ""
+    corrected_test: Test | None = None
+    choices: tuple[Choice, ...] = ()
+    asides: Asides | None = None
+    own_rows_only: bool = False
+
+    def __post_init__(self) -> None:
+        erratum = self.kind is Kind.ERRATUM
+        if erratum != bool(self.printed and self.corrected):
+            raise ConfigError(
+                f"claim {self.name!r} is of kind {self.kind}: an erratum, and nothing "
+                "else, says what is printed and what is right"
+            )
+        if self.corrected_test is not None and not erratum:
+            raise ConfigError(
+                f"claim {self.name!r} has a corrected test and is no erratum: set "
+                "kind=Kind.ERRATUM"
+            )
+
+    def rule(self, roads: Roads) -> Ruling:
+        """Judge the claim on one set of rows."""
+        corrected = self.corrected_test
+        return Ruling(
+            judged=self.test(roads),
+            corrected=None if corrected is None else corrected(roads),
+            asides={} if self.asides is None else self.asides(roads),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the tests."""
+        return {
+            "claim": self.name,
+            "place": self.place,
+            "kind": str(self.kind),
+            "statement": self.statement,
+            "rival": self.rival,
+            "printed": self.printed,
+            "corrected": self.corrected,
+            "choices": [plain(choice) for choice in self.choices],
+        }

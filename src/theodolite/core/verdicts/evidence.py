@@ -1,0 +1,96 @@
+"""What a claim is judged on: a run's own rows, and those of a committed long run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core.rows import plain
+from theodolite.core.verdicts.claims import Claim, Ruling
+from theodolite.core.verdicts.judgement import Outcome
+from theodolite.core.verdicts.sample import Roads
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The rows of a run, and those of a long run that travel with the package.
+
+    Attributes:
+        own: What the run itself predicted and measured.
+        committed: What a long run at paper scale did, where there is one.
+        on: Data of the committed run, where it differs from the run's own.
+    """
+
+    own: Roads
+    committed: Roads | None = None
+    on: str = ""
+
+    @property
+    def first(self) -> Roads:
+        """The committed rows where there are any, else the run's own."""
+        return self.own if self.committed is None else self.committed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the evidence says of a claim.
+
+    Attributes:
+        claim: The claim.
+        own: Ruling on the run's own rows; None where it measured none.
+        committed: Ruling on the committed rows; None where there are none.
+        on: Data of the committed run, where it differs from the run's own.
+    """
+
+    claim: Claim
+    own: Ruling | None
+    committed: Ruling | None = None
+    on: str = ""
+
+    @property
+    def ruling(self) -> Ruling:
+        """The ruling that counts: the committed one where there is one."""
+        found = self.committed or self.own
+        assert found is not None  # one of the two is always made
+        return found
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the numbers say."""
+        return self.ruling.outcome
+
+    @property
+    def rests_on(self) -> str:
+        """Whose rows decide: "committed" or "own"."""
+        return "committed" if self.committed is not None else "own"
+
+    @property
+    def hangs_on_ours(self) -> bool:
+        """Whether a margin, range or threshold that is not the paper's decides."""
+        return bool(self.claim.choices) or self.ruling.judged.hangs_on_ours
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a summary keeps of the claim and its verdict."""
+        own = None if self.own is None else self.own.to_dict()
+        committed = None if self.committed is None else self.committed.to_dict()
+        return plain(
+            {
+                **self.claim.to_dict(),
+                "verdict": str(self.outcome),
+                "rests_on": self.rests_on,
+                "on": self.on,
+                "hangs_on_ours": self.hangs_on_ours,
+                "own": own,
+                "committed": committed,
+            }
+        )
+
+
+def decide(claim: Claim, evidence: Evidence) -> Verdict:
+    """Judge a claim on all the evidence there is."""
+    committed = None if claim.own_rows_only else evidence.committed
+    own = claim.rule(evidence.own) if evidence.own or committed is None else None
+    return Verdict(
+        claim=claim,
+        own=own,
+        committed=None if committed is None else claim.rule(committed),
+        on=evidence.on if committed is not None else "",
+    )

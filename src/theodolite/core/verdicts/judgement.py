@@ -1,0 +1,330 @@
+r"""A number judged against a region, and judgements joined.
+
+HOLDS if the interval lies in the region, FAILS if it lies outside, UNDECIDED if it
+meets both. An interval has two bounds, each wrong with probability at most $\alpha$
+against a region with one end, $\alpha/2$ against one with two: either way a wrong
+HOLDS and a wrong FAILS each have probability at most $\alpha$.
+
+*Every* holds if each piece does, at the full level, since one false piece would have
+to hold wrongly; it fails if some piece fails after Bonferroni over the pieces in which
+chance has a part (of Holm's steps the first decides). *Some* is its mirror image.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from theodolite.core.rows import plain
+from theodolite.core.verdicts.quantity import Quantity
+from theodolite.core.verdicts.region import Region
+
+# Probability of either wrong answer, at most.
+ALPHA = 0.05
+
+
+class Outcome(StrEnum):
+    """What the numbers say of a claim."""
+
+    HOLDS = "HOLDS"
+    FAILS = "FAILS"
+    UNDECIDED = "UNDECIDED"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What numbers say, how surely, and by which of them.
+
+    Attributes:
+        name: What was judged, in words.
+        rule: "number" for a leaf, "every", "some" or "against" for what is joined.
+        p_holds: How probable such numbers are if the claim is false.
+        p_fails: How probable such numbers are if the claim is true.
+        random: Whether chance has a part in it.
+        quantity: The number of a leaf.
+        region: The region of a leaf.
+        pieces: What a join joins.
+        note: Why nothing could be judged, if so.
+    """
+
+    name: str
+    rule: str
+    p_holds: float
+    p_fails: float
+    random: bool
+    quantity: Quantity | None = None
+    region: Region | None = None
+    pieces: tuple["Judgement", ...] = ()
+    note: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict at the level of all verdicts."""
+        if self.p_holds <= ALPHA:
+            return Outcome.HOLDS
+        return Outcome.FAILS if self.p_fails <= ALPHA else Outcome.UNDECIDED
+
+    @property
+    def leaves(self) -> tuple["Judgement", ...]:
+        """All numbers judged below this."""
+        if self.quantity is not None:
+            return (self,)
+        return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
+
+    @property
+    def decider(self) -> int | None:
+        """Place of the piece that decides: what fails, or is nearest to failing."""
+        if not self.pieces:
+            return None
+        outcome = self.outcome
+        places = range(len(self.pieces))
+        if self.rule == "against":
+            first, rival = self.pieces
+            weaker = outcome is Outcome.FAILS or first.p_holds >= rival.p_holds
+            return 0 if weaker else 1
+        if outcome is Outcome.FAILS:  # one piece refutes "every", all refute "some"
+            pick = max if self.rule == "some" else min
+            return pick(places, key=lambda place: self.pieces[place].p_fails)
+        alike = [place for place in places if self.pieces[place].outcome is outcome]
+        pick = min if self.rule == "some" else max
+        return pick(alike or places, key=lambda place: _doubt(self.pieces[place]))
+
+    @property
+    def deciding(self) -> "Judgement":
+        """The leaf that decides."""
+        place = self.decider
+        return self if place is None else self.pieces[place].deciding
+
+    @property
+    def hangs_on_ours(self) -> bool:
+        """Whether a region that is not the paper's decides."""
+        return any(
+            leaf.region is not None and leaf.region.source == "ours"
+            for leaf in self.leaves
+        )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval of a leaf, at the level that its region asks for."""
+        if self.quantity is None or self.region is None:
+            return -math.inf, math.inf
+        alpha = ALPHA / 2 if self.region.two_sided else ALPHA
+        return self.quantity.lower(alpha), self.quantity.upper(alpha)
+
+    @property
+    def turns_at(self) -> float | None:
+        """End of a leaf's region at which its verdict would be another.
+
+        Of a region around zero, the margin; None where nothing is decided.
+        """
+        if self.region is None or self.outcome is Outcome.UNDECIDED:
+            return None
+        low, high = self.interval
+        inside = self.outcome is Outcome.HOLDS
+        ends = self.region.low, self.region.high
+        if self.region.two_sided:
+            centre = (ends[0] + ends[1]) / 2
+            far = sorted((abs(low - centre), abs(high - centre)))
+            return far[1] if inside else far[0]
+        return high if (math.isfinite(ends[1]) == inside) else low
+
+    @property
+    def needed(self) -> int | None:
+        """Networks a point that would decide an open verdict, if any number would."""
+        if self.outcome is not Outcome.UNDECIDED:
+            return None
+        counts = [
+            leaf.quantity.needed(leaf.region.low, leaf.region.high, _end(leaf.region))
+            for leaf in self.leaves
+            if leaf.quantity is not None
+            and leaf.region is not None
+            and leaf.outcome is Outcome.UNDECIDED
+        ]
+        if not counts or any(count is None for count in counts):
+            return None
+        return max(count for count in counts if count is not None)
+
+    @property
+    def because(self) -> str:
+        """The reason, made of the number, its interval and its region."""
+        if self.note and not self.pieces and self.quantity is None:
+            return self.note
+        leaf = self.deciding
+        return f"{_said(leaf)}{_counted(self)}{_wanting(self)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; infinite ends are None."""
+        low, high = self.interval
+        found: dict[str, Any] = {
+            "name": self.name,
+            "rule": self.rule,
+            "outcome": str(self.outcome),
+            "p_holds": self.p_holds,
+            "p_fails": self.p_fails,
+            "note": self.note,
+        }
+        if self.quantity is not None and self.region is not None:
+            found |= {
+                "value": _finite(self.quantity.value),
+                "error": _finite(self.quantity.error),
+                "low": _finite(low),
+                "high": _finite(high),
+                "n": self.quantity.n,
+                "region": self.region.to_dict(),
+                "turns_at": self.turns_at,
+                "note": self.quantity.note,
+            }
+        if self.pieces:
+            found["decider"] = self.decider
+            found["pieces"] = [piece.to_dict() for piece in self.pieces]
+        return plain(found)
+
+
+def judge(quantity: Quantity, region: Region) -> Judgement:
+    """Judge whether a number lies in a region.
+
+    Example:
+        >>> from theodolite.core import above, sampled
+        >>> print(judge(sampled("gain", [1.1, 1.2, 1.3]), above(0)).outcome)
+        HOLDS
+    """
+    sides = 2 if region.two_sided and quantity.random else 1
+    holds, fails = [], []
+    if math.isfinite(region.low):
+        holds.append(quantity.p_above(region.low, strict=region.low_open))
+        fails.append(quantity.p_below(region.low, strict=not region.low_open))
+    if math.isfinite(region.high):
+        holds.append(quantity.p_below(region.high, strict=region.high_open))
+        fails.append(quantity.p_above(region.high, strict=not region.high_open))
+    return Judgement(
+        name=quantity.name,
+        rule="number",
+        p_holds=min(1.0, sides * max(holds)),
+        p_fails=min(1.0, sides * min(fails)),
+        random=quantity.random,
+        quantity=quantity,
+        region=region,
+    )
+
+
+def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
+    """Judge whether every piece holds."""
+    if not pieces:
+        return nothing("there was nothing to judge", name)
+    return Judgement(
+        name=name,
+        rule="every",
+        p_holds=max(piece.p_holds for piece in pieces),
+        p_fails=_corrected(pieces, [piece.p_fails for piece in pieces]),
+        random=any(piece.random for piece in pieces),
+        pieces=tuple(pieces),
+    )
+
+
+def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
+    """Judge whether some piece holds."""
+    if not pieces:
+        return nothing("there was nothing to judge", name)
+    return Judgement(
+        name=name,
+        rule="some",
+        p_holds=_corrected(pieces, [piece.p_holds for piece in pieces]),
+        p_fails=max(piece.p_fails for piece in pieces),
+        random=any(piece.random for piece in pieces),
+        pieces=tuple(pieces),
+    )
+
+
+def telling(found: Judgement, rival: Judgement) -> Judgement:
+    """Let a judgement hold only where the numbers exclude the rival.
+
+    Where they do not, they could not have told the claim from its rival, and it is
+    left open; what fails, fails whatever the rival does.
+    """
+    return Judgement(
+        name=found.name,
+        rule="against",
+        p_holds=max(found.p_holds, rival.p_holds),
+        p_fails=found.p_fails,
+        random=found.random or rival.random,
+        pieces=(found, rival),
+    )
+
+
+def nothing(why: str, name: str = "") -> Judgement:
+    """Judge nothing, for a reason."""
+    return Judgement(
+        name=name, rule="every", p_holds=1.0, p_fails=1.0, random=False, note=why
+    )
+
+
+def renamed(found: Judgement, name: str) -> Judgement:
+    """Return a judgement under another name."""
+    return replace(found, name=name)
+
+
+def _corrected(pieces: Sequence[Judgement], chances: Sequence[float]) -> float:
+    # What has no part in chance cannot be right or wrong by it.
+    count = sum(piece.random for piece in pieces)
+    certain = [p for p, piece in zip(chances, pieces, strict=True) if not piece.random]
+    shared = [p for p, piece in zip(chances, pieces, strict=True) if piece.random]
+    return min([1.0, *certain, *(min(1.0, count * p) for p in shared)])
+
+
+def _doubt(piece: Judgement) -> tuple[float, float]:
+    """Order pieces by how far they are from holding, then by how near to failing."""
+    return piece.p_holds, -piece.p_fails
+
+
+def _end(region: Region) -> float:
+    return ALPHA / 2 if region.two_sided else ALPHA
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _said(leaf: Judgement) -> str:
+    """Say where a leaf's interval lies."""
+    if leaf.quantity is None or leaf.region is None:
+        return leaf.note
+    name = leaf.name or leaf.quantity.name
+    low, high = leaf.interval
+    if not math.isfinite(low) and not math.isfinite(high):
+        return f"{name} is open: {leaf.quantity.note or 'it could not be computed'}"
+    span = f"[{_short(low)}, {_short(high)}]" if low != high else ""
+    where = {
+        Outcome.HOLDS: "lies in the region",
+        Outcome.FAILS: "lies outside of the region",
+        Outcome.UNDECIDED: "lies across an end of the region",
+    }[leaf.outcome]
+    value = f"{name} {_short(leaf.quantity.value)} {span}".rstrip()
+    return f"{value} {where} {leaf.region}"
+
+
+def _short(value: float) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.4g}"
+
+
+def _counted(found: Judgement) -> str:
+    """Say how many pieces there are beside the one that decides."""
+    leaves = found.leaves
+    if len(leaves) < 2:
+        return ""
+    same = sum(leaf.outcome is found.outcome for leaf in leaves)
+    return f" ({same} of {len(leaves)} numbers say {found.outcome})"
+
+
+def _wanting(found: Judgement) -> str:
+    """Say how many networks would decide."""
+    if found.outcome is not Outcome.UNDECIDED or not found.random:
+        return ""
+    if not any(math.isfinite(end) for end in found.deciding.interval):
+        return ""  # an open number says itself what it lacks
+    needed = found.needed
+    if needed is None:
+        return "; more networks alone would not decide it"
+    return f"; about {needed} networks a point would decide it"

@@ -1,0 +1,196 @@
+"""What claims declare: a number read off the rows, and the region it is claimed in."""
+
+from collections.abc import Callable
+from typing import Any
+
+from theodolite.core.verdicts.judgement import (
+    Judgement,
+    all_of,
+    any_of,
+    judge,
+    nothing,
+    renamed,
+    telling,
+)
+from theodolite.core.verdicts.region import Region, above, below, near
+from theodolite.core.verdicts.sample import (
+    Read,
+    Roads,
+    Select,
+    difference,
+    largest,
+    slope,
+    smallest,
+)
+
+# A claim's test: the rows of both roads in, a judgement out.
+Test = Callable[[Roads], Judgement]
+
+# Two roads in double precision meet to this fraction of the largest entry.
+ROUNDING = below(
+    1e-10,
+    source="rounding",
+    why="products and sums of this length in double precision",
+)
+
+
+def inside(read: Read, region: Region) -> Test:
+    """A number lies in a region."""
+    return lambda roads: judge(read(roads), region)
+
+
+def exact(
+    gaps: Select, *, within: Region = ROUNDING, rival: Select | None = None
+) -> Test:
+    """Distances of two roads are rounding, and those to a rival are not.
+
+    Where the rival's are rounding too, the numbers tell nothing apart.
+
+    Args:
+        gaps: Rows whose values are distances.
+        within: What counts as rounding.
+        rival: Rows of the rival's distances.
+    """
+    test = inside(largest(gaps), within)
+    if rival is None:
+        return test
+    apart = inside(
+        smallest(rival), above(within.high, source=within.source, why=within.why)
+    )
+    return against(test, apart)
+
+
+def ordered(
+    low: Select,
+    high: Select,
+    *,
+    paired: bool = True,
+    log: bool = False,
+    by: Region | None = None,
+    name: str = "",
+) -> Test:
+    """The mean of one is less than that of the other, network by network or apart.
+
+    Args:
+        low: What is claimed to be less.
+        high: What is claimed to be more.
+        paired: Compare the two of each network.
+        log: Compare decimal logarithms.
+        by: Region of the high less the low; above zero by default.
+        name: What the difference is called.
+    """
+    read = difference(high, low, log=log, paired=paired, name=name)
+    return inside(read, by if by is not None else above(0))
+
+
+def equivalent(
+    first: Select,
+    second: Select,
+    *,
+    margin: Region,
+    paired: bool = True,
+    log: bool = False,
+    name: str = "",
+) -> Test:
+    """Two means differ by less than a margin, which the whole interval must meet."""
+    return inside(difference(first, second, log=log, paired=paired, name=name), margin)
+
+
+def trend(
+    rows: Select,
+    *,
+    over: str,
+    slope_in: Region,
+    log_x: bool = True,
+    log_y: bool = True,
+    points: int = 3,
+    name: str = "",
+) -> Test:
+    """The slope of means over a label lies in a region."""
+    read = slope(rows, over, log_x=log_x, log_y=log_y, points=points, name=name)
+    return inside(read, slope_in)
+
+
+def alike(margin: float, why: str, centre: float = 0.0) -> Region:
+    """The region of what counts as the same, by our choice of margin."""
+    return near(centre, margin, source="ours", why=why)
+
+
+def every(*tests: Test, name: str = "") -> Test:
+    """All tests hold."""
+    return lambda roads: all_of([test(roads) for test in tests], name)
+
+
+def some(*tests: Test, name: str = "") -> Test:
+    """At least one test holds."""
+    return lambda roads: any_of([test(roads) for test in tests], name)
+
+
+def against(test: Test, rival: Test) -> Test:
+    """A test that holds only where its rival is excluded."""
+    return lambda roads: telling(test(roads), rival(roads))
+
+
+def each(
+    label: str,
+    rows: Select,
+    make: Callable[[Any], Test],
+    *,
+    where: Callable[[Any], bool] | None = None,
+    least: int = 1,
+    name: str = "",
+) -> Test:
+    """A test holds at every value of a label that the rows have.
+
+    Args:
+        label: The label.
+        rows: Whose values of it count.
+        make: Makes the test of one value.
+        where: Which values count; all by default.
+        least: Fewest values, below which nothing is judged.
+        name: What is judged.
+    """
+    return lambda roads: _levels(roads, label, rows, make, where, least, name, all_of)
+
+
+def somewhere(
+    label: str,
+    rows: Select,
+    make: Callable[[Any], Test],
+    *,
+    where: Callable[[Any], bool] | None = None,
+    least: int = 1,
+    name: str = "",
+) -> Test:
+    """A test holds at some value of a label that the rows have."""
+    return lambda roads: _levels(roads, label, rows, make, where, least, name, any_of)
+
+
+def _levels(
+    roads: Roads,
+    label: str,
+    rows: Select,
+    make: Callable[[Any], Test],
+    where: Callable[[Any], bool] | None,
+    least: int,
+    name: str,
+    join: Callable[..., Judgement],
+) -> Judgement:
+    levels = [x for x in rows(roads).levels(label) if where is None or where(x)]
+    if len(levels) < least or not levels:
+        return nothing(
+            f"{rows} has {len(levels)} values of {label}, wanted are {max(least, 1)}",
+            name,
+        )
+    pieces = [make(level)(roads) for level in levels]
+    told = [
+        renamed(piece, f"{piece.name}, {label} {_plain(level)}")
+        if f"{label} {level}" not in piece.name
+        else piece
+        for piece, level in zip(pieces, levels, strict=True)
+    ]
+    return join(told, name)
+
+
+def _plain(level: Any) -> str:
+    return f"{level:.4g}" if isinstance(level, float) else str(level)

@@ -1,0 +1,416 @@
+"""Rows of the two roads turned into numbers with all their errors.
+
+Networks are the unit of chance: rows of one trial are averaged first. A row's own
+error is a bound, which more networks do not reduce; a best value on the edge of what
+was tried (``edge`` true) has no bound at all.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from theodolite.core.rows import Row, Rows
+from theodolite.core.verdicts.quantity import (
+    Known,
+    Quantity,
+    Sampled,
+    Share,
+    combined,
+    known,
+    sampled,
+    share,
+)
+
+EDGE = "a best value lies on the edge of what was tried"
+
+
+@dataclass(frozen=True)
+class Roads:
+    """What theory and measurement of one run say, as rows."""
+
+    predicted: Rows
+    measured: Rows
+
+    def __bool__(self) -> bool:
+        return bool(len(self.measured))
+
+
+# A number read off the two roads.
+Read = Callable[[Roads], Quantity]
+
+
+@dataclass(frozen=True)
+class Select:
+    """Rows of a quantity on one road, by their labels.
+
+    Attributes:
+        quantity: Name of the quantity.
+        labels: Labels that rows must carry.
+        road: Which road.
+        test: What each row must pass besides.
+        among: Makes of all rows of the road those to select from, such as the last
+            readings of networks that trained to the end.
+        keep: Keeps some of all the rows that passed, such as resolved depths.
+        column: Which column of the rows is the value.
+        name: What it is called in reasons; the quantity and labels by default.
+    """
+
+    quantity: str
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    road: Literal["measured", "predicted"] = "measured"
+    test: Callable[[Row], bool] | None = None
+    among: Callable[[Rows], Rows] | None = None
+    keep: Callable[[Rows], Rows] | None = None
+    column: str = "value"
+    name: str = ""
+
+    def __call__(self, roads: Roads) -> Rows:
+        """Return the rows."""
+        rows: Rows = getattr(roads, self.road)
+        rows = rows if self.among is None else self.among(rows)
+        found = rows.where(self.test, quantity=self.quantity, **self.labels)
+        found = found if self.keep is None else self.keep(found)
+        if self.column == "value":
+            return found
+        return Rows({**row, "value": row.get(self.column)} for row in found)
+
+    def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
+        """Return the selection from what is made of all rows of the road."""
+        return replace(self, among=among)
+
+    def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":
+        """Return the selection with a choice among all its rows."""
+        return replace(self, keep=keep)
+
+    def at(self, **labels: Any) -> "Select":
+        """Return the selection with further labels."""
+        return replace(self, labels={**self.labels, **labels})
+
+    def reading(self, column: str) -> "Select":
+        """Return the selection with another column as its value."""
+        return replace(self, column=column, name=self.name or column.replace("_", " "))
+
+    def called(self, name: str) -> "Select":
+        """Return the selection under a name for reasons."""
+        return replace(self, name=name)
+
+    def __str__(self) -> str:
+        told = ", ".join(
+            str(v).replace("_", "-") if isinstance(v, str) else f"{k} {v}"
+            for k, v in self.labels.items()
+        )
+        name = self.name or self.quantity.replace("_", " ")
+        return f"{name} ({told})" if told else name
+
+
+def measured(
+    quantity: str, test: Callable[[Row], bool] | None = None, **labels: Any
+) -> Select:
+    """Select measured rows."""
+    return Select(quantity, labels, "measured", test)
+
+
+def predicted(
+    quantity: str, test: Callable[[Row], bool] | None = None, **labels: Any
+) -> Select:
+    """Select predicted rows."""
+    return Select(quantity, labels, "predicted", test)
+
+
+@dataclass(frozen=True)
+class ByNetwork:
+    """Values and errors by network."""
+
+    values: dict[Any, float]
+    errors: dict[Any, float]
+    note: str = ""
+
+    @property
+    def networks(self) -> list[Any]:
+        """The networks, in one order."""
+        return sorted(self.values, key=str)
+
+    def mean(self, name: str) -> Sampled:
+        """Return the mean over networks."""
+        order = self.networks
+        values, errors = ([t[k] for k in order] for t in (self.values, self.errors))
+        return sampled(name, values, errors, self.note)
+
+    def minus(self, other: "ByNetwork") -> "ByNetwork":
+        """Return the differences network by network, of those that both have."""
+        both = self.values.keys() & other.values.keys()
+        return ByNetwork(
+            {k: self.values[k] - other.values[k] for k in both},
+            {k: self.errors[k] + other.errors[k] for k in both},
+            self.note or other.note,
+        )
+
+
+def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwork:
+    """Average the rows of each network, errors too; logarithms are decimal."""
+    groups: dict[Any, list[tuple[float, float]]] = {}
+    note = ""
+    for row in rows:
+        groups.setdefault(row.get(unit), []).append(_pair(row, log))
+        note = EDGE if row.get("edge") else note
+    found = {k: np.mean(np.array(pairs), axis=0) for k, pairs in groups.items()}
+    return ByNetwork(
+        {k: float(pair[0]) for k, pair in found.items()},
+        {k: float(pair[1]) for k, pair in found.items()},
+        note,
+    )
+
+
+def _pair(row: Row, log: bool) -> tuple[float, float]:
+    """Return a row's value and the bound on its error, on the axis asked for."""
+    value, error = row.get("value"), row.get("error", 0.0)
+    value = math.nan if value is None else float(value)
+    # A row without the column is exact; one with an empty error is not known.
+    if error is None or math.isnan(error) or row.get("edge"):
+        error = math.inf
+    error = abs(float(error))
+    if not log:
+        return value, error
+    if not value > 0:
+        return math.nan, 0.0
+    if error >= value:
+        return math.log10(value), math.inf
+    return math.log10(value), -math.log10(1 - error / value)
+
+
+def mean(rows: Select, *, log: bool = False, name: str = "") -> Read:
+    """Read the mean over networks."""
+
+    def read(roads: Roads) -> Quantity:
+        return by_network(rows(roads), log=log).mean(name or _axis(str(rows), log))
+
+    return read
+
+
+def difference(
+    first: Select,
+    second: Select,
+    *,
+    log: bool = False,
+    paired: bool = True,
+    name: str = "",
+) -> Read:
+    """Read the mean of the first less the second, network by network or apart."""
+
+    def read(roads: Roads) -> Quantity:
+        parts = [by_network(rows(roads), log=log) for rows in (first, second)]
+        told = name or _axis(f"{first} less {second}", log)
+        if paired:
+            return parts[0].minus(parts[1]).mean(told)
+        means = [
+            part.mean(str(s)) for part, s in zip(parts, (first, second), strict=True)
+        ]
+        return combined(told, means, (1.0, -1.0))
+
+    return read
+
+
+def slope(
+    rows: Select,
+    over: str,
+    *,
+    log_x: bool = True,
+    log_y: bool = True,
+    points: int = 3,
+    name: str = "",
+) -> Read:
+    """Read the slope of the means over a label; on two logarithms, an exponent.
+
+    Each network that has all points has a slope of its own, so that rows of one
+    network may depend on one another; others do not count. Only where fewer than two
+    have all, as where each point has networks of its own, are points independent.
+
+    Args:
+        rows: What rises or falls.
+        over: The label on the other axis.
+        log_x: Take the logarithm of the label.
+        log_y: Take the logarithm of the values.
+        points: Fewest different values of the label.
+        name: What it is called.
+    """
+
+    def read(roads: Roads) -> Quantity:
+        table = rows(roads)
+        levels = table.levels(over)
+        told = name or f"{'exponent' if log_x and log_y else 'slope'} of {rows}"
+        if len(levels) < points:
+            why = f"{len(levels)} values of {over} do not fix a slope"
+            return sampled(told, [], note=why)
+        lever = _lever(levels, log_x)
+        groups = [by_network(table.where(**{over: x}), log=log_y) for x in levels]
+        return _slope_of(told, groups, lever)
+
+    return read
+
+
+def slope_difference(
+    first: Select,
+    second: Select,
+    over: str,
+    *,
+    log_x: bool = True,
+    log_y: bool = True,
+    name: str = "",
+) -> Read:
+    """Read how much faster the first rises than the second, network by network.
+
+    Both are followed over the values of the label that both have.
+    """
+
+    def read(roads: Roads) -> Quantity:
+        tables = [rows(roads) for rows in (first, second)]
+        told = name or f"exponent of {first} less that of {second}"
+        common = sorted(set.intersection(*(set(t.levels(over)) for t in tables)))
+        if len(common) < 3:
+            why = f"{len(common)} common values of {over} do not fix a slope"
+            return sampled(told, [], note=why)
+        slopes = [
+            slope_by_network(
+                table.where(lambda row: row[over] in common),
+                over,
+                log_x=log_x,
+                log_y=log_y,
+            )
+            for table in tables
+        ]
+        return slopes[0].minus(slopes[1]).mean(told)
+
+    return read
+
+
+def slope_by_network(
+    rows: Rows, over: str, *, log_x: bool = True, log_y: bool = True
+) -> ByNetwork:
+    """Return each network's own slope, of those that have all points."""
+    levels = rows.levels(over)
+    groups = [by_network(rows.where(**{over: x}), log=log_y) for x in levels]
+    return _own_slopes(groups, _lever(levels, log_x))
+
+
+def _lever(levels: list[Any], log_x: bool) -> np.ndarray:
+    x = np.array(levels, dtype=np.float64)
+    x = np.log10(x) if log_x else x
+    away = x - x.mean()
+    return away / (away @ away)
+
+
+def _own_slopes(groups: list[ByNetwork], lever: np.ndarray) -> ByNetwork:
+    common = set.intersection(*(set(group.values) for group in groups))
+    return ByNetwork(
+        {k: float(lever @ [group.values[k] for group in groups]) for k in common},
+        {
+            k: float(np.abs(lever) @ [group.errors[k] for group in groups])
+            for k in common
+        },
+        next((group.note for group in groups if group.note), ""),
+    )
+
+
+def _slope_of(name: str, groups: list[ByNetwork], lever: np.ndarray) -> Sampled:
+    own = _own_slopes(groups, lever)
+    if len(own.values) > 1 or all(len(g.values) == len(own.values) for g in groups):
+        return own.mean(name)
+    return combined(name, [group.mean(name) for group in groups], list(lever))
+
+
+def largest(rows: Select, *, name: str = "") -> Read:
+    """Read the largest magnitude of all rows, with a bound that covers each."""
+    return lambda roads: _extreme(rows(roads), name or f"largest {rows}", most=True)
+
+
+def smallest(rows: Select, *, name: str = "") -> Read:
+    """Read the least magnitude of all rows, with a bound that covers each."""
+    return lambda roads: _extreme(rows(roads), name or f"least {rows}", most=False)
+
+
+def _extreme(rows: Rows, name: str, *, most: bool) -> Known:
+    if not len(rows):
+        return known(name, math.nan, note="there are no such rows")
+    pairs = np.abs(np.array([_pair(row, False) for row in rows]))
+    values, errors = pairs[:, 0], pairs[:, 1]
+    if most:
+        value = float(values.max())
+        return known(name, value, float((values + errors).max()) - value)
+    value = float(values.min())
+    return known(name, value, value - float((values - errors).min()))
+
+
+def span(rows: Select, *, name: str = "") -> Read:
+    """Read the largest less the least value, relative to the largest magnitude."""
+
+    def read(roads: Roads) -> Quantity:
+        told = name or f"relative change of {rows}"
+        table = rows(roads)
+        if not len(table):
+            return known(told, math.nan, note="there are no such rows")
+        pairs = np.array([_pair(row, False) for row in table])
+        scale = float(np.abs(pairs[:, 0]).max()) or 1.0
+        bound = 2 * float(pairs[:, 1].max()) / scale
+        return known(told, float(np.ptp(pairs[:, 0])) / scale, bound)
+
+    return read
+
+
+def apart(
+    first: Select,
+    second: Select,
+    by: tuple[str, ...],
+    *,
+    relative: bool = True,
+    name: str = "",
+) -> Read:
+    """Read the largest distance between rows of the two with the same labels.
+
+    Args:
+        first: One road, as a rule the predicted one.
+        second: The other; each of its rows must have a partner.
+        by: Labels that partners share.
+        relative: In units of the first.
+        name: What it is called.
+    """
+
+    def read(roads: Roads) -> Quantity:
+        told = name or f"largest distance of {second} from {first}"
+        ours = {tuple(row.get(k) for k in by): row for row in first(roads)}
+        gaps, bounds = [], []
+        for row in second(roads):
+            partner = ours.get(tuple(row.get(k) for k in by))
+            if partner is None:
+                return known(told, math.nan, note=f"{second} has a row without partner")
+            (a, da), (b, db) = _pair(partner, False), _pair(row, False)
+            scale = abs(a) if relative else 1.0
+            gaps.append(abs(a - b) / scale if scale else math.nan)
+            bounds.append((da + db) / scale if scale else math.inf)
+        if not gaps:
+            return known(told, math.nan, note="there are no such rows")
+        value = float(np.max(gaps))
+        return known(told, value, float(np.max(np.add(gaps, bounds))) - value)
+
+    return read
+
+
+def counted(
+    rows: Select, test: Callable[[Row], bool], *, name: str = "", unit: str = "trial"
+) -> Read:
+    """Read the share of networks whose rows all pass a test."""
+
+    def read(roads: Roads) -> Share:
+        passed: dict[Any, bool] = {}
+        for row in rows(roads):
+            key = row.get(unit)
+            passed[key] = passed.get(key, True) and test(row)
+        return share(name or f"share of {rows}", sum(passed.values()), len(passed))
+
+    return read
+
+
+def _axis(name: str, log: bool) -> str:
+    return f"log10 {name}" if log else name

@@ -1,0 +1,190 @@
+"""Files of others, opened warily: regular ones, and no further than they may go.
+
+A file may be a pipe that never ends, a link to nowhere, a folder without permission, a
+few kilobytes that inflate to gigabytes, or have a name that no terminal can print.
+Each of these is a :class:`DataError` that names the file.
+"""
+
+import errno
+import lzma
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from theodolite.core import DataError, free_memory
+
+Result = TypeVar("Result")
+
+# Of the memory that is free, what one array may take: it is copied once on its way.
+_SHARE = 0.4
+# What an xz decoder may take for itself; the strongest preset takes 65 MiB.
+_XZ_MEMORY = 2**28
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    r"""Return a path as text that can be printed anywhere, on one line.
+
+    Example:
+        >>> shown("a/b.png"), shown("a\nb")
+        ('a/b.png', "'a\\nb'")
+    """
+    text = os.fspath(path)
+    return text if text.isprintable() else ascii(text)
+
+
+def in_words(error: BaseException) -> str:
+    """Return the short and printable reason of another library's error."""
+    told = error.strerror if isinstance(error, OSError) else None
+    lines = (told or str(error)).splitlines()
+    return shown(lines[0][:80]) if lines else type(error).__name__
+
+
+def attempt(path: Path, read: Callable[[Path], Result]) -> Result:
+    """Call a reader, and turn whatever a file makes it raise into a sentence."""
+    try:
+        return read(path)
+    except DataError:
+        raise
+    except Exception as error:  # decoders raise almost anything
+        raise DataError(
+            f"{shown(path)} cannot be read ({in_words(error)}): it is cut off or "
+            "damaged, or may not be read; copy it or unpack its archive again"
+        ) from error
+
+
+def is_regular(path: Path) -> bool:
+    """Say whether there is a file; refuse a broken link, a pipe or the like.
+
+    Nothing, or a folder, under that name is no file and no fault.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if (absent or _circular(error)) and _is_link(path):
+            raise DataError(
+                f"{shown(path)} is a link that leads nowhere: mend or remove it, or "
+                "put the file itself there"
+            ) from None
+        if absent:
+            return False
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise _no_file(path, mode)
+    return stat.S_ISREG(mode)
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether there is a folder; refuse one that cannot be looked at."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return what a folder holds, in alphabetical order."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of a regular file; refuse anything else."""
+    try:
+        facts = path.stat()
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    if not stat.S_ISREG(facts.st_mode):
+        raise _no_file(path, facts.st_mode)
+    return facts.st_size
+
+
+def read_whole(path: Path, most: int, what: str) -> bytes:
+    """Return the bytes of a file, of which there may be no more than ``most``.
+
+    Args:
+        path: A regular file.
+        most: The most that its format allows.
+        what: What it should be, for messages.
+    """
+    size = size_of(path)
+    if size > most:
+        raise DataError(
+            f"{shown(path)} has {size:,} bytes, {what} has at most {most:,}: it is "
+            "damaged or another file; copy it or unpack its archive again"
+        )
+    check_memory(path, size)
+
+    def read(path: Path) -> bytes:
+        with path.open("rb") as stream:
+            return stream.read(size)
+
+    return attempt(path, read)
+
+
+def read_xz(path: Path, most: int, what: str) -> bytes:
+    """Return what an xz file inflates to, stopping one byte past ``most``."""
+    content = read_whole(path, most, what)
+    check_memory(path, most if len(content) > 2**16 else 0)
+
+    def inflate(path: Path) -> bytes:
+        reader = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+        body = reader.decompress(content, max_length=most + 1)
+        if len(body) > most:
+            raise DataError(
+                f"{shown(path)} inflates to more than the {most:,} bytes that {what} "
+                "has at most: do not trust it; copy it again"
+            )
+        if not reader.eof:
+            raise EOFError("the stream does not end")
+        if reader.unused_data.strip(b"\0"):
+            raise ValueError("bytes follow the end of the stream")
+        return body
+
+    return attempt(path, inflate)
+
+
+def check_memory(what: str | os.PathLike[str], size: int) -> None:
+    """Refuse what would not fit beside its own copy into the memory that is free."""
+    free = free_memory()
+    if size > _SHARE * free:
+        raise DataError(
+            f"{shown(what)} would take {size / 2**30:.3g} GiB of the "
+            f"{free / 2**30:.3g} GiB of memory that are free: free some, or pass less"
+        )
+
+
+def _circular(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.ELOOP
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return stat.S_ISLNK(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _no_file(path: Path, mode: int) -> DataError:
+    kind = _KINDS.get(stat.S_IFMT(mode), "no file")
+    return DataError(
+        f"{shown(path)} is {kind} where a file is wanted: put the file itself there"
+    )
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{shown(path)} cannot be looked at ({in_words(error)}): check its name and "
+        "who may read it"
+    )

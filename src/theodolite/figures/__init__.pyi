@@ -1,0 +1,11 @@
+from .axes import legend as legend
+from .axes import log_axis as log_axis
+from .export import save as save
+from .marks import band as band
+from .marks import curve as curve
+from .marks import rule as rule
+from .series import SeriesStyle as SeriesStyle
+from .series import series_style as series_style
+from .style import PALETTE as PALETTE
+from .style import house_style as house_style
+from .style import new_figure as new_figure

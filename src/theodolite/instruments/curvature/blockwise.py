@@ -1,0 +1,156 @@
+"""One instrument on every block of parameters: by layer, or as named."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    NormMode,
+    Reading,
+    Rows,
+    Status,
+    circumstances,
+    headline,
+    in_words,
+)
+from theodolite.instruments.model.objective import chosen_parameters
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.streams import read_batches
+
+R = TypeVar("R", bound=Reading)
+
+_GRAVITY = [
+    Status.NONFINITE,
+    Status.MAX_MATVECS,
+    Status.ROUNDING,
+    Status.CONVERGED,
+    Status.EXACT,
+]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Blocks(Reading, Generic[R]):
+    """The readings of one instrument, block by block.
+
+    Rows carry the name of their block in ``block``; ``status`` is the worst of all.
+
+    Attributes:
+        blocks: Names.
+        readings: One reading a block, in the same order.
+    """
+
+    blocks: tuple[str, ...]
+    readings: tuple[R, ...]
+
+    def __getitem__(self, block: str) -> R:
+        return dict(zip(self.blocks, self.readings, strict=True))[block]
+
+    def __iter__(self) -> Iterator[tuple[str, R]]:
+        return iter(zip(self.blocks, self.readings, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def stack(self, quantity: str) -> np.ndarray:
+        """Return one quantity, blocks first; NaN where one is shorter than others."""
+        parts = [np.asarray(getattr(r, quantity), float) for r in self.readings]
+        shape = np.max([part.shape for part in parts], axis=0).astype(int)
+        found = np.full((len(parts), *shape), np.nan)
+        for place, part in enumerate(parts):
+            found[(place, *(slice(size) for size in part.shape))] = part
+        return found
+
+    def summary_lines(self) -> list[str]:
+        """Return the headline, and the first quantity of every block."""
+        name = next(iter(self.readings[0].dims), "")
+        width = max(map(len, self.blocks))
+        told = [
+            f"  {block:<{width}}  {name} {in_words(reading, name)}, {reading.status}"
+            for block, reading in self
+        ]
+        return [headline(self), circumstances(self), *told]
+
+    def rows(self, **labels: Any) -> Rows:
+        """Melt all readings into flat rows, each with its block."""
+        found: list[Any] = []
+        for block, reading in self:
+            found.extend(reading.rows(**{"block": block, **labels}))
+        return Rows(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every block's fields as plain JSON values."""
+        return {block: reading.to_dict() for block, reading in self}
+
+
+def by_block(
+    instrument: Callable[..., R],
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    per: Literal["layer", "parameter"] = "layer",
+    blocks: Mapping[str, Sequence[str]] | None = None,
+    **settings: Any,
+) -> Blocks[R]:
+    """Measure diagonal blocks of the Hessian, one reading a block.
+
+    Args:
+        instrument: Such as ``extreme_eigenvalues``, ``trace`` or ``condition``.
+        model: Any module.
+        batches: Data, read once for all blocks.
+        norm_mode: Statistics that normalisation layers use.
+        per: A block for each submodule with parameters of its own, or for each
+            parameter; those that hold no numbers are left out.
+        blocks: Names of parameters by names of blocks, in place of ``per``.
+        settings: Passed on to the instrument.
+
+    Example:
+        >>> import torch
+        >>> from theodolite.instruments import HalfSquareLoss, trace
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).double()
+        >>> data = torch.ones(3, 2).double(), torch.ones(3, 1).double()
+        >>> found = by_block(
+        ...     trace, model, data, loss=HalfSquareLoss(), norm_mode="eval"
+        ... )
+        >>> found.blocks, found.stack("trace").shape
+        (('0', '1'), (2,))
+    """
+    model = getattr(model, "_orig_mod", model)  # of a compiled one
+    names = _named(model, per) if blocks is None else blocks
+    if not names:
+        raise ConfigError("no blocks were named: pass for instance per='layer'")
+    data = batches
+    if not isinstance(batches, Tensor | list | tuple | Mapping):
+        data = read_batches(batches)
+    readings = tuple(
+        instrument(model, data, norm_mode=norm_mode, params=list(params), **settings)
+        for params in names.values()
+    )
+    return Blocks(
+        blocks=tuple(names),
+        readings=readings,
+        status=min((r.status for r in readings), key=_GRAVITY.index),
+        norm_mode=NormMode(norm_mode),
+        seed=readings[0].seed,
+        cost=sum((r.cost for r in readings), Cost()),
+        method=f"blocks, {readings[0].method}",
+    )
+
+
+def _named(
+    model: nn.Module, per: Literal["layer", "parameter"]
+) -> dict[str, list[str]]:
+    if per not in ("layer", "parameter"):
+        raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
+    found: dict[str, list[str]] = {}
+    for name, parameter in chosen_parameters(model, None).items():
+        if not parameter.numel():
+            continue  # nothing to differentiate by
+        block = name if per == "parameter" else name.rpartition(".")[0]
+        found.setdefault(block, []).append(name)
+    return found

@@ -1,0 +1,197 @@
+r"""Percentile condition number of the loss Hessian, $|\lambda|_{\max}/|\lambda|_{(q)}$.
+
+Where the matrix is large, $|\lambda|_{\max}$ comes from Lanczos with its residual, and
+the percentile from stochastic quadrature: the share of eigenvalues in $[-y, y]$ has an
+interval at every $y$ (see the quadrature), and those $y$ whose interval holds $q$ are
+the interval of the percentile. That of a single rule of $m$ nodes is no narrower than
+the weight of a few of them, so a percentile below about $4/m$ may have no lower end.
+"""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import numpy as np
+from torch import nn
+
+from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
+from theodolite.instruments.curvature.extremes import extremes_of
+from theodolite.instruments.curvature.indices import rounding_of
+from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.spectra import (
+    Condition,
+    Method,
+    goes_dense,
+    spectrum_of_operator,
+)
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.checks import (
+    check_count,
+    check_level,
+    check_symmetric,
+    norm_mode_of,
+)
+from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
+
+# Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
+# the 12 decades above rounding neighbours differ by 7 %, which the interval includes.
+_POINTS = 400
+
+
+def condition_of_operator(
+    operator: Operator,
+    *,
+    quantile: float = 0.1,
+    interpolation: Interpolation = "linear",
+    n_probes: int = 8,
+    steps: int = 64,
+    max_matvecs: int = 200,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+) -> Condition:
+    """Return the percentile condition number of a symmetric operator.
+
+    Example:
+        >>> import torch
+        >>> from theodolite.instruments import MatrixOperator
+        >>> matrix = torch.diag(torch.arange(1.0, 5.0))
+        >>> operator = MatrixOperator(matrix, symmetric=True)
+        >>> condition_of_operator(operator, quantile=0.0).ratio
+        4.0
+    """
+    check_symmetric(operator)
+    if goes_dense(operator, method, max_matvecs + n_probes * steps):
+        found = spectrum_of_operator(operator)
+        return found.condition(quantile=quantile, interpolation=interpolation)
+    check_count("n_probes", n_probes)
+    check_count("steps", steps, 2)
+    check_level(level)
+    if not 0 < quantile < 1:
+        raise ConfigError(
+            f"quantile is {quantile!r}: of a large matrix pass a number between 0 and "
+            "1, such as 0.1, or method='dense'"
+        )
+    watch, before = Stopwatch(), operator.passes
+    top = extremes_of(
+        operator,
+        ends="magnitude",
+        tol=1e-4,
+        max_matvecs=max_matvecs,
+        seed=seed,
+        method="products",
+        basis_bytes=basis_bytes,
+    )
+    rule = quadrature_of(
+        operator,
+        n_probes=n_probes,
+        steps=steps,
+        seed=seed,
+        basis_bytes=basis_bytes,
+    )
+    largest, error = abs(float(top.eigenvalues[0])), float(top.errors[0])
+    floor = rounding_of(rule, operator)
+    small, low, high = _percentile(rule, quantile, level, largest, floor)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio, least, most = (
+            float(np.divide(a, b))
+            for a, b in (
+                (largest, small),
+                (largest - error, high),
+                (largest + error, low),
+            )
+        )
+    status = top.status if rule.status is Status.CONVERGED else rule.status
+    if not low > floor:
+        most = float("inf")
+    if status is Status.CONVERGED and small <= floor:
+        status = Status.ROUNDING
+    return Condition(
+        ratio=ratio,
+        ratio_error=(most - least) / 2,
+        ratio_low=least,
+        ratio_high=most,
+        largest=largest,
+        largest_error=error,
+        small=small,
+        small_error=(high - low) / 2,
+        quantile=quantile,
+        level=level,
+        status=status,
+        norm_mode=norm_mode_of(operator),
+        seed=seed,
+        cost=watch.read(passes=operator.passes - before),
+        method="Lanczos and stochastic Lanczos quadrature",
+    )
+
+
+@measured_by(condition_of_operator)
+def condition(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    quantile: float = 0.1,
+    interpolation: Interpolation = "linear",
+    n_probes: int = 8,
+    steps: int = 64,
+    max_matvecs: int = 200,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
+    **options: Unpack[HessianOptions],
+) -> Condition:
+    r"""Measure $|\lambda|_{\max}/|\lambda|_{(q)}$ of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
+        interpolation: How to read between two order statistics of a dense matrix.
+        n_probes: Random vectors, where the matrix is large.
+        steps: Products a vector.
+        max_matvecs: Products for the largest eigenvalue.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the basis of a vector may take.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
+
+    References:
+        Li et al. (2016), Demystifying ResNet, appendix B, for $q = 0.1$.
+    """
+    ...
+
+
+def _percentile(
+    rule: Quadrature, quantile: float, level: float, largest: float, floor: float
+) -> tuple[float, float, float]:
+    """Return the percentile of magnitudes and the ends of its interval."""
+    if not rule.nodes.size or not np.isfinite(largest) or largest == 0:
+        return (0.0, 0.0, 0.0) if largest == 0 else (np.nan, np.nan, np.nan)
+    least = max(floor, np.finfo(np.float64).tiny)
+    points = np.geomspace(least, 1.01 * max(largest, least), _POINTS)
+    band = rule.share(-points, points, level=level)
+    # Between order statistics there is one step of the distribution function.
+    slack = 1 / rule.size
+    centre = points[min(np.searchsorted(band.centre, quantile), _POINTS - 1)]
+    possible = (band.low - slack <= quantile) & (quantile <= band.high + slack)
+    places = np.flatnonzero(possible)
+    if not len(places):
+        places = np.array([np.searchsorted(band.centre, quantile)])
+    first, last = max(places[0] - 1, 0), min(places[-1] + 1, _POINTS - 1)
+    low = 0.0 if places[0] == 0 else points[first]
+    return float(centre), float(low), float(points[last])

@@ -1,0 +1,259 @@
+"""The whole Hessian of the loss of a small module."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
+from theodolite.instruments.differentiate.parts import flat
+from theodolite.instruments.differentiate.pullback import pull_back, pull_back_many
+from theodolite.instruments.model.objective import (
+    Loss,
+    Reduction,
+    Weights,
+    chosen_parameters,
+)
+from theodolite.instruments.model.randomness import Randomness
+from theodolite.instruments.operators.loss_hessian import Hessian
+from theodolite.instruments.operators.matrix_noise import matrix_noise
+from theodolite.instruments.passes.batches import Batches
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseHessian(Reading):
+    r"""The loss, its gradient and its Hessian with respect to chosen parameters.
+
+    Attributes:
+        matrix: Symmetrised Hessian, parameters in the model's order, row-major.
+        matrix_error: Bound on the rounding of an entry, that of the model's graph
+            included: in float32 it is measured against float64.
+        norm_error: Bound on the norm of that error, hence on any eigenvalue's; NaN
+            where nothing more is known than ``matrix_error``.
+        asymmetry: Largest $|H - H^\top|$ before symmetrisation, relative to the
+            largest entry.
+        loss: Value of the loss.
+        gradient: Its gradient.
+        layout: Names and shapes of the parameters along the axes.
+        partition: Samples of each batch, a part of the loss under norm mode ``batch``.
+    """
+
+    dims: ClassVar = {
+        "matrix": ("row", "column"),
+        "matrix_error": (),
+        "norm_error": (),
+        "asymmetry": (),
+        "loss": (),
+        "gradient": ("row",),
+    }
+    error_of: ClassVar = {"matrix": "matrix_error"}
+
+    matrix: np.ndarray
+    matrix_error: float
+    asymmetry: float
+    loss: float
+    gradient: np.ndarray
+    norm_error: float = float("nan")
+    layout: tuple[tuple[str, tuple[int, ...]], ...] = field(default=())
+    partition: tuple[int | None, ...] = field(default=())
+
+
+def hessian(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    reduction: Reduction | None = None,
+    micro_batch: int | None = None,
+    chunk: int = 64,
+    matrix_bytes: int = 4 * 2**30,
+    graph_bytes: int | None = None,
+    seed: int = 0,
+    randomness: Randomness = "refuse",
+    weights: Weights | None = None,
+    max_batches: int | None = None,
+) -> DenseHessian:
+    r"""Measure the dense Hessian by double backward.
+
+    The gradient's graph is kept, and blocks of unit vectors are pulled back through
+    it: exact second derivatives, also through batch statistics in train mode.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        reduction: How a function combines samples, ``mean`` by default.
+        micro_batch: Samples a pass at most; saves memory, changes nothing else.
+        chunk: Rows pulled back at a time; more is faster and takes more memory.
+        matrix_bytes: Memory that the matrix and its copies may take.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
+        seed: Seed of whatever the model draws.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
+        max_batches: Batches to take at most, from the first.
+
+    Returns:
+        The reading; ``status`` is EXACT, its error is rounding.
+
+    Example:
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> reading = hessian(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> reading.matrix
+        array([[0.5, 0. ],
+               [0. , 2. ]])
+    """
+    mode, watch = NormMode(norm_mode), Stopwatch()
+    chosen = chosen_parameters(getattr(model, "_orig_mod", model), params)
+    size = sum(p.numel() for p in chosen.values())
+    _forecast(size, matrix_bytes)
+    operator = Hessian(
+        model,
+        batches,
+        loss=loss,
+        norm_mode=mode,
+        params=params,
+        reduction=reduction,
+        micro_batch=micro_batch,
+        graph_bytes=graph_bytes,
+        seed=seed,
+        randomness=randomness,
+        weights=weights,
+        max_batches=max_batches,
+    )
+    with operator:
+        value, gradient = operator.loss_and_gradient()
+        rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
+        operator.passes = size + 1
+        _check_finite(rows)
+        noise, symmetric = matrix_noise(operator, rows if operator.coupled else rows.T)
+    matrix, gap = _symmetrise(rows)
+    scale = np.abs(matrix).max(initial=0.0)
+    asymmetry = float(2 * gap / scale) if scale else 0.0
+    if not symmetric:
+        raise _lopsided(asymmetry)
+    return DenseHessian(
+        matrix=matrix,
+        matrix_error=max(gap, float(noise.rows.max(initial=0.0))),
+        norm_error=noise.norm,
+        asymmetry=asymmetry,
+        loss=float(value),
+        gradient=gradient.cpu().double().numpy(),
+        layout=operator.layout,
+        partition=operator.partition,
+        status=Status.EXACT,
+        norm_mode=mode,
+        seed=seed if randomness == "fixed" else None,
+        cost=watch.read(passes=operator.passes),
+        method="double backward",
+    )
+
+
+def _rows(
+    operator: Hessian, leaves: list[nn.Parameter], chunk: int, matrix_bytes: int
+) -> np.ndarray:
+    """Return all rows, summed over the batches."""
+    if operator.coupled:
+        return operator.dense(matrix_bytes=matrix_bytes)
+    total = np.zeros(operator.shape)
+    with operator.curves() as curves:
+        for curve in curves:
+            gradient = torch.cat([part.reshape(-1) for part in curve.gradient])
+            total += _second_derivatives(gradient, leaves, chunk)
+    return total
+
+
+def _check_finite(rows: np.ndarray) -> None:
+    if not np.isfinite(rows).all():
+        raise MeasurementError(
+            "the Hessian holds NaN or infinity although the loss is finite: look for "
+            "square roots or divisions at 0 in the model"
+        )
+
+
+def _second_derivatives(
+    gradient: Tensor, leaves: list[nn.Parameter], chunk: int
+) -> np.ndarray:
+    size = gradient.numel()
+    if not gradient.requires_grad:
+        return np.zeros((size, size))
+    rows = _batched_rows(gradient, leaves, chunk)
+    if rows is None or not _confirmed(rows, gradient, leaves):
+        basis = torch.eye(size, dtype=gradient.dtype, device=gradient.device)
+        rows = torch.stack([_product(gradient, leaves, row) for row in basis])
+    return rows.cpu().double().numpy()
+
+
+def _product(gradient: Tensor, leaves: list[nn.Parameter], vector: Tensor) -> Tensor:
+    """Multiply one vector into the Hessian."""
+    return flat(pull_back([gradient], leaves, [vector]))
+
+
+def _batched_rows(
+    gradient: Tensor, leaves: list[nn.Parameter], chunk: int
+) -> Tensor | None:
+    """Return all rows, a chunk at a time, or None where torch cannot batch them."""
+    size, blocks = gradient.numel(), []
+    for start in range(0, size, chunk):
+        basis = gradient.new_zeros(min(chunk, size - start), size).detach()
+        basis[torch.arange(len(basis)), torch.arange(start, start + len(basis))] = 1
+        try:
+            parts = pull_back_many(gradient, leaves, basis, batched=True)
+        except RuntimeError:
+            return None
+        columns = [part.detach().reshape(len(basis), -1) for part in parts]
+        blocks.append(torch.cat(columns, dim=1))
+    return torch.cat(blocks)
+
+
+def _confirmed(rows: Tensor, gradient: Tensor, leaves: list[nn.Parameter]) -> bool:
+    """Compare batched rows with one unbatched product.
+
+    A batching rule of torch that is wrong in the second derivative would go unnoticed,
+    so a random combination of rows is computed both ways; a wrong row escapes with
+    probability zero.
+    """
+    weights = np.random.default_rng(0).normal(size=gradient.numel())
+    vector = torch.as_tensor(weights).to(gradient)
+    single = _product(gradient, leaves, vector.detach())
+    batched = vector.detach() @ rows
+    scale = float(rows.abs().max()) * float(np.sqrt(len(rows)))
+    limit = 1e3 * torch.finfo(rows.dtype).eps * max(scale, 1e-300)
+    return (
+        bool(torch.isfinite(rows).all())
+        and float((single - batched).abs().max()) <= limit
+    )
+
+
+def _symmetrise(rows: np.ndarray) -> tuple[np.ndarray, float]:
+    gap = float(np.abs(rows - rows.T).max(initial=0.0)) / 2
+    return (rows + rows.T) / 2, gap
+
+
+def _lopsided(asymmetry: float) -> MeasurementError:
+    return MeasurementError(
+        f"the second derivatives disagree by {asymmetry:.1e} of the largest, more than "
+        "the rounding of the graph explains: a custom autograd function or an in-place "
+        "change of the model's state is at fault"
+    )
+
+
+def _forecast(size: int, matrix_bytes: int) -> None:
+    # Matrix, its transpose-sum and one temporary, in float64.
+    wanted = 3 * 8 * size * size
+    if wanted > matrix_bytes:
+        raise MeasurementError(
+            f"the dense Hessian of {size:,} parameters takes "
+            f"{wanted / 2**30:.1f} GiB, allowed are {matrix_bytes / 2**30:.1f}: choose "
+            "fewer with params=…, or raise matrix_bytes"
+        )

@@ -1,0 +1,185 @@
+r"""Diagonal of the loss Hessian, by Diag++ with standard errors.
+
+The part of the diagonal within the sketch $Q$ is exact; random signs $z$ probe the rest
+$A$, since $z_i (Az)_i$ has mean $A_{ii}$ and variance $\sum_{j\ne i} A_{ij}^2$. That
+number is symmetric about its mean, so Student's interval from its sample spread holds
+for few probes also.
+
+References:
+    Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix.
+    Baston and Nakatsukasa (2022), Stochastic diagonal estimation: probabilistic bounds
+    and an improved algorithm (Diag++).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
+from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import graph_noise
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.checks import (
+    check_count,
+    check_level,
+    check_symmetric,
+    norm_mode_of,
+)
+from theodolite.instruments.solvers.sketch import Sketch, signs, sketch_of, split
+
+# Entries that are worked on in float64 at a time.
+_STRETCH = 2**12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagonal(Reading):
+    """Diagonal of a symmetric operator, in the order of its parameters.
+
+    ``diagonal_error`` is the standard error of each entry (one standard deviation); an
+    interval of confidence ``level`` about one entry is ``factor`` times as wide to
+    each side, by Student's distribution. Of a dense matrix the error is a bound on
+    rounding, that of the model's graph included, and the factor 1.
+
+    Attributes:
+        diagonal: The entries.
+        diagonal_error: Their standard errors.
+        factor: What makes an interval of confidence ``level`` of a standard error.
+        level: Confidence.
+    """
+
+    dims: ClassVar = {"diagonal": ("entry",), "diagonal_error": ("entry",)}
+    error_of: ClassVar = {"diagonal": "diagonal_error"}
+
+    diagonal: np.ndarray
+    diagonal_error: np.ndarray
+    factor: float
+    level: float
+
+
+def diagonal_of(
+    operator: Operator,
+    *,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+) -> Diagonal:
+    """Return the diagonal of a symmetric operator.
+
+    Example:
+        >>> from theodolite.instruments import MatrixOperator
+        >>> matrix = torch.diag(torch.tensor([1.0, 2.0]))
+        >>> diagonal_of(MatrixOperator(matrix, symmetric=True)).diagonal
+        array([1., 2.])
+    """
+    check_symmetric(operator)
+    check_count("max_matvecs", max_matvecs, 6)
+    check_level(level)
+    watch, before = Stopwatch(), operator.passes
+    exact = goes_dense(operator, method, max_matvecs)
+    if exact:
+        matrix, noise = whole_matrix(operator)
+        value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0
+        status = Status.EXACT
+    else:
+        value, error, factor, status = _estimate(
+            operator, max_matvecs, level, seed, basis_bytes
+        )
+    return Diagonal(
+        diagonal=value,
+        diagonal_error=error,
+        factor=factor,
+        level=level,
+        status=status,
+        norm_mode=norm_mode_of(operator),
+        seed=None if exact else seed,
+        cost=watch.read(passes=operator.passes - before),
+        method="dense" if exact else "Diag++",
+    )
+
+
+@measured_by(diagonal_of)
+def diagonal(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
+    **options: Unpack[HessianOptions],
+) -> Diagonal:
+    """Measure the diagonal of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_matvecs: Products, all of which are spent.
+        level: Confidence that ``factor`` is for.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the sketch may take; it is
+            made smaller to stay within.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
+    """
+    ...
+
+
+def _estimate(
+    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
+) -> tuple[np.ndarray, np.ndarray, float, Status]:
+    from scipy.stats import t as student
+
+    n = operator.shape[1]
+    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
+    factor = float(student.ppf((1 + level) / 2, n_probes - 1))
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=True)
+    mean, square = np.zeros(n), np.zeros(n)
+    finite = sketch.finite
+    for p in range(n_probes if finite else 0):  # Welford's update
+        probe = signs(operator, stream(seed, "diagonal", p))
+        product = sketch.rest(operator.matvec(sketch.rest(probe)).detach())
+        each = (probe * product).double().cpu().numpy()
+        gap = each - mean
+        mean += gap / (p + 1)
+        square += gap * (each - mean)
+        finite = finite and bool(np.isfinite(each).all())
+    if not finite:
+        return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
+    error = np.sqrt(square / (n_probes - 1) / n_probes)
+    error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
+    if operator.dtype != torch.float64:  # the graph is rounded as well
+        noise = graph_noise(operator)
+        error = error if noise is None else error + noise.rows
+    return _known(sketch) + mean, error, factor, Status.CONVERGED
+
+
+def _known(sketch: Sketch) -> np.ndarray:
+    r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
+    assert sketch.products is not None  # as was asked for
+    q, z = sketch.directions, sketch.products
+    inner, parts = (q @ z.T).double(), []
+    for some, same in zip(q.split(_STRETCH, 1), z.split(_STRETCH, 1), strict=True):
+        a, b = some.double(), same.double()
+        parts.append((2 * (a * b).sum(0) - (a * (inner @ a)).sum(0)).cpu().numpy())
+    return np.concatenate(parts)

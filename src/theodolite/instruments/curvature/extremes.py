@@ -1,0 +1,381 @@
+"""Extreme eigenvalues of the loss Hessian, each with a residual and a certificate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Unpack, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import (
+    ConfigError,
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+    unknown_name,
+)
+from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import eigenvalue_noise
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.certified import certified_pairs
+from theodolite.instruments.solvers.checks import (
+    check_count,
+    check_symmetric,
+    norm_mode_of,
+)
+from theodolite.instruments.solvers.eigenpairs import (
+    Ends,
+    Pairs,
+    Search,
+    Stop,
+    eigenpairs,
+    sharpened,
+    wanted,
+)
+
+# That a warm start missed what took the lead, where nothing else is said.
+CHANCE = 0.01
+
+_GRAVITY = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED, Status.EXACT]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExtremeEigenvalues(Reading):
+    r"""Eigenvalues at the ends of a symmetric operator's spectrum.
+
+    ``errors`` is certified for a symmetric operator: some eigenvalue lies within it,
+    since it bounds $\|Hv - \lambda v\|$ for a unit vector plus the noise of a product.
+    ``sharp_errors`` is $\|Hv - \lambda v\|^2/\text{gap}$ where that is smaller; it
+    supposes that no eigenvalue between those listed was missed. Where a ``chance`` was
+    given, that was tested, and they hold but for it.
+
+    Both errors include the rounding of the model's graph: in float32 it is measured
+    against float64 at the very vectors, one product each.
+
+    Assumes: a single sweep of Lanczos
+    sees one copy of a repeated eigenvalue. Copies are found where the basis becomes
+    invariant, in dense matrices, and on request (``repeated=True``); else the list may
+    skip them. Every value listed is an eigenvalue within its error.
+
+    Attributes:
+        eigenvalues: The k largest, descending (by magnitude if so asked).
+        residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
+        errors: Certified bound on each.
+        sharp_errors: Bound on each if none was missed.
+        statuses: Status of each; ROUNDING where it is not told from 0, which
+            leaves ``status`` of the whole as it is: 0 is right within the error.
+        smallest: The k smallest, ascending; empty unless asked for.
+        smallest_residuals: As ``residuals``.
+        smallest_errors: As ``errors``.
+        smallest_statuses: As ``statuses``.
+        graph_error: What rounding in the graph does to a product with an eigenvector,
+            relative to the largest eigenvalue; 0 where it was not looked into. It is
+            part of both errors.
+        eigenvectors: Unit vectors of ``eigenvalues`` as columns, None unless asked for.
+        smallest_eigenvectors: Those of ``smallest``.
+    """
+
+    dims: ClassVar = {
+        "eigenvalues": ("rank",),
+        "residuals": ("rank",),
+        "errors": ("rank",),
+        "sharp_errors": ("rank",),
+        "smallest": ("rank_from_below",),
+        "smallest_residuals": ("rank_from_below",),
+        "smallest_errors": ("rank_from_below",),
+    }
+    error_of: ClassVar = {"eigenvalues": "errors", "smallest": "smallest_errors"}
+
+    eigenvalues: np.ndarray
+    residuals: np.ndarray
+    errors: np.ndarray
+    sharp_errors: np.ndarray
+    statuses: tuple[Status, ...]
+    smallest: np.ndarray
+    smallest_residuals: np.ndarray
+    smallest_errors: np.ndarray
+    smallest_statuses: tuple[Status, ...]
+    graph_error: float = 0.0
+    eigenvectors: np.ndarray | None = None
+    smallest_eigenvectors: np.ndarray | None = None
+
+
+def extremes_of(
+    operator: Operator,
+    *,
+    k: int = 1,
+    ends: Ends = "both",
+    tol: float = 1e-6,
+    max_matvecs: int = 200,
+    seed: int = 0,
+    stop: Stop = "residual",
+    repeated: bool = False,
+    vectors: bool = False,
+    method: Method = "auto",
+    start: Tensor | None = None,
+    chance: float | None = None,
+    graph_error: float | None = None,
+    basis_bytes: int = 4 * 2**30,
+) -> ExtremeEigenvalues:
+    r"""Return extreme eigenvalues of a symmetric operator.
+
+    Args:
+        operator: Symmetric operator.
+        k: How many at each end; all of them where the operator has fewer.
+        ends: Which ends.
+        tol: Wanted $\|Hv - \lambda v\| / |\lambda|$; residuals at the level of rounding
+            count as converged whatever the tolerance.
+        max_matvecs: Budget of products, one of which checks the residuals.
+        seed: Seed of the starting vector.
+        stop: What must fall below ``tol``: "residual", or "value" for the relative
+            ``sharp_errors``, which takes fewer products.
+        repeated: Spend more products on copies of repeated eigenvalues.
+        vectors: Whether to return eigenvectors.
+        method: "dense", "products", or "auto".
+        start: Vector to start from, such as an eigenvector of a nearby operator.
+        chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
+            beyond those listed; costs as many products again, of which a second search
+            from a random direction is made. Without it nothing is tested, but that a
+            warm start always is, at 1 %.
+        graph_error: What rounding in the graph does to a product, relative to the
+            largest eigenvalue, where that is known already; measured by default.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
+
+    Example:
+        >>> from theodolite.instruments import MatrixOperator
+        >>> matrix = torch.diag(torch.tensor([3.0, 1.0, -2.0], dtype=torch.float64))
+        >>> found = extremes_of(MatrixOperator(matrix, symmetric=True), k=2)
+        >>> found.eigenvalues, found.smallest
+        (array([3., 1.]), array([-2.,  1.]))
+    """
+    check_symmetric(operator)
+    _check(k, ends, tol, max_matvecs, chance)
+    if stop not in get_args(Stop):
+        raise unknown_name("stopping rule", stop, get_args(Stop))
+    if chance is None and start is not None:
+        chance = CHANCE
+    watch, before = Stopwatch(), operator.passes
+    search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
+    if start is None and goes_dense(operator, method, max_matvecs):
+        found = _dense(operator, k, ends)
+    elif chance is None:
+        found = eigenpairs(operator, search)
+    else:
+        found = certified_pairs(operator, search, start=start, chance=chance)
+    eps = torch.finfo(operator.dtype).eps
+    if found.end is not Status.EXACT:
+        _add_graph(operator, found, eps, graph_error)
+    count = min(k, operator.shape[1])
+    counts = [0 if ends == "smallest" else count]
+    counts.append(count if ends in ("both", "smallest") else 0)
+    places = _places(found, k, ends)
+    top, bottom = (
+        _end(found, p, c, tol, eps, stop) for p, c in zip(places, counts, strict=True)
+    )
+    lists = [found.vectors.double().cpu().numpy()[p].T for p in places]
+    told = [s for s in (*top[4], *bottom[4]) if s is not Status.ROUNDING]
+    status = min([found.end, *told], key=_GRAVITY.index)
+    return ExtremeEigenvalues(
+        eigenvalues=top[0],
+        residuals=top[1],
+        errors=top[2],
+        sharp_errors=top[3],
+        statuses=top[4],
+        smallest=bottom[0],
+        smallest_residuals=bottom[1],
+        smallest_errors=bottom[2],
+        smallest_statuses=bottom[4],
+        graph_error=_relative(found),
+        eigenvectors=lists[0] if vectors else None,
+        smallest_eigenvectors=lists[1] if vectors else None,
+        status=status,
+        norm_mode=norm_mode_of(operator),
+        seed=None if found.end is Status.EXACT else seed,
+        cost=watch.read(passes=operator.passes - before),
+        method="dense" if found.end is Status.EXACT else _told(found, chance),
+    )
+
+
+@measured_by(extremes_of)
+def extreme_eigenvalues(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    k: int = 1,
+    params: Sequence[str] | None = None,
+    ends: Ends = "both",
+    tol: float = 1e-6,
+    max_matvecs: int = 200,
+    seed: int = 0,
+    stop: Stop = "residual",
+    repeated: bool = False,
+    vectors: bool = False,
+    method: Method = "auto",
+    chance: float | None = None,
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
+    **options: Unpack[HessianOptions],
+) -> ExtremeEigenvalues:
+    r"""Measure the largest and smallest eigenvalues of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        k: How many at each end.
+        params: Names of parameters; all that require a gradient by default.
+        ends: "both", "largest", "smallest", or "magnitude" for the largest $|\lambda|$.
+        tol: Wanted $\|Hv - \lambda v\| / |\lambda|$.
+        max_matvecs: Budget of Hessian-vector products.
+        seed: Seed of the starting vector.
+        stop: What must fall below ``tol``: "residual", or "value" for the relative
+            ``sharp_errors``, which takes fewer products.
+        repeated: Spend more products on copies of repeated eigenvalues.
+        vectors: Whether to return eigenvectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
+            beyond those listed, such as 0.01; not tested by default.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
+
+    Example:
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> reading = extreme_eigenvalues(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> reading.eigenvalues, reading.smallest
+        (array([2.]), array([0.5]))
+    """
+    ...
+
+
+def _told(found: Pairs, chance: float | None) -> str:
+    sweeps = len(found.directions)
+    words = f"Lanczos, {found.spent} products"
+    words += f", {sweeps} sweeps" if sweeps > 1 else ""
+    return words if chance is None else f"{words}, {chance:.1%} chance of a miss"
+
+
+def _check(
+    k: int, ends: str, tol: float, max_matvecs: int, chance: float | None
+) -> None:
+    if chance is not None and not 0 < chance < 1:
+        raise ConfigError(f"chance is {chance!r}: pass a number between 0 and 1")
+    check_count("k", k)
+    check_count("max_matvecs", max_matvecs, 2)
+    if ends not in get_args(Ends):
+        raise unknown_name("end", ends, get_args(Ends))
+    if not 0 <= tol < 1:
+        raise ConfigError(f"tol is {tol!r}: pass a number from 0 to below 1, as 1e-6")
+
+
+def _add_graph(
+    operator: Operator, found: Pairs, eps: float, known: float | None
+) -> None:
+    """Note what rounding in the graph does to each pair, where it may be seen."""
+    if known is not None:
+        found.graph_norms = np.full(len(found.values), known * found.scale)
+        found.graph_shifts = found.graph_norms
+        return
+    coarse = found.noise > 1e3 * eps * found.scale
+    if not len(found.values) or (operator.dtype == torch.float64 and not coarse):
+        return
+    noise = eigenvalue_noise(operator, found.vectors)
+    if noise is not None:
+        found.graph_norms, found.graph_shifts = noise
+
+
+def _relative(found: Pairs) -> float:
+    if found.graph_norms is None or not found.scale:
+        return 0.0
+    return float(found.graph_norms.max(initial=0.0)) / found.scale
+
+
+def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
+    matrix, noise = whole_matrix(operator)
+    values, columns = np.linalg.eigh(matrix)
+    kept = np.unique(np.concatenate(wanted(values, k, ends)))
+    steps = np.diff(values, prepend=-np.inf, append=np.inf)
+    columns = columns[:, kept]
+    rest = matrix @ columns - columns * values[kept]
+    size, scale = len(values), float(np.abs(values).max(initial=0.0))
+    eps = size * float(np.finfo(np.float64).eps)
+    return Pairs(
+        vectors=torch.as_tensor(columns.T.copy()),
+        directions=torch.empty(0, size),
+        values=values[kept],
+        bounds=np.linalg.norm(rest, axis=0),
+        gaps=np.minimum(steps[1:], steps[:-1])[kept],
+        scale=scale,
+        noise=eps * scale + noise.norm,
+        end=Status.EXACT,
+    )
+
+
+def _places(found: Pairs, k: int, ends: Ends) -> list[np.ndarray]:
+    places, none = wanted(found.values, k, ends), np.empty(0, dtype=int)
+    if ends == "smallest":
+        return [none, *places]
+    return places if ends == "both" else [*places, none]
+
+
+def _end(
+    found: Pairs, places: np.ndarray, count: int, tol: float, eps: float, stop: Stop
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[Status, ...]]:
+    """Return values, residuals, errors, sharp errors and statuses of one end."""
+    values, bounds, gaps = (x[places] for x in (found.values, found.bounds, found.gaps))
+    floor = found.noise if found.end is Status.EXACT else found.floor(eps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        residuals = np.where(bounds == 0, 0.0, bounds / np.abs(values))
+    sharp = sharpened(bounds, gaps) if found.sharp is None else found.sharp[places]
+    decides = sharp if stop == "value" else bounds
+    if found.sharp is not None:
+        decides = np.maximum(decides, sharp)
+    statuses = [
+        _status(found.end, value, bound, tol, floor)
+        for value, bound in zip(values, decides, strict=True)
+    ]
+    if found.graph_norms is not None and found.graph_shifts is not None:
+        # Rounding moves a value by its form, and a vector by its norm over the gap.
+        moved, shift = found.graph_norms[places], found.graph_shifts[places]
+        bounds = bounds + moved
+        sharp = np.minimum(sharp + shift + sharpened(moved, gaps), sharp + moved)
+        statuses = [
+            Status.ROUNDING if abs(value) <= floor + off else status
+            for status, value, off in zip(statuses, values, shift, strict=True)
+        ]
+    errors, sharp = bounds + floor, sharp + floor
+    lost = count - len(places)  # cut short before there were so many
+    return (
+        np.append(values, np.full(lost, np.nan)),
+        np.append(residuals, np.full(lost, np.inf)),
+        np.append(errors, np.full(lost, np.inf)),
+        np.append(sharp, np.full(lost, np.inf)),
+        (*statuses, *[found.end] * lost),
+    )
+
+
+def _status(
+    end: Status, value: float, bound: float, tol: float, floor: float
+) -> Status:
+    if abs(value) <= floor and floor > 0:
+        return Status.ROUNDING
+    if end is Status.EXACT:
+        return Status.EXACT
+    if bound <= max(tol * abs(value), floor):
+        return Status.CONVERGED
+    return end if end is not Status.CONVERGED else Status.ROUNDING

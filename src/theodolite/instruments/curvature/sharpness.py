@@ -1,0 +1,233 @@
+r"""Largest Hessian eigenvalues along a training run.
+
+References:
+    Cohen et al. (2021), Gradient descent on neural networks typically occurs at the
+    edge of stability, ICLR: full-batch sharpness rises to $2/\eta$ and stays there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import ConfigError, Cost, NormMode, Reading, Status, derive
+from theodolite.instruments.curvature.extremes import (
+    CHANCE,
+    ExtremeEigenvalues,
+    extremes_of,
+)
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.checks import check_count
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SharpnessAlong(Reading):
+    r"""Largest eigenvalues of the loss Hessian at some steps of a run.
+
+    ``errors`` is certified: an eigenvalue lies within it. ``sharp_errors`` is what the
+    tolerance is for, residual² over gap: the k largest lie within it. Every step brings
+    a fresh random direction and goes on until a larger eigenvalue would have shown
+    itself in it, but with probability ``chance`` a step.
+
+    Attributes:
+        steps: Steps at which it was measured.
+        eigenvalues: The k largest, descending, one row a step.
+        residuals: $\|Hv - \lambda v\| / |\lambda|$ of each.
+        errors: Certified bound on each.
+        sharp_errors: Bound on each, which fails with probability ``chance``.
+        chance: Probability with which a step may have missed a larger eigenvalue.
+        products: Products that each step took.
+        statuses: Status of each step.
+    """
+
+    dims: ClassVar = {
+        "eigenvalues": ("step", "rank"),
+        "residuals": ("step", "rank"),
+        "errors": ("step", "rank"),
+        "sharp_errors": ("step", "rank"),
+        "products": ("step",),
+        "chance": (),
+    }
+    error_of: ClassVar = {"eigenvalues": "errors"}
+
+    steps: np.ndarray
+    eigenvalues: np.ndarray
+    residuals: np.ndarray
+    errors: np.ndarray
+    sharp_errors: np.ndarray
+    products: np.ndarray
+    statuses: tuple[Status, ...]
+    chance: float
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Label rows by their steps."""
+        return {**super().coordinates(), "step": self.steps.tolist()}
+
+
+class SharpnessProbe:
+    """A recorder of sharpness; call it with the step, from inside the loop.
+
+    Each measurement starts from the eigenvectors of the last one, and then searches
+    what they leave out from a random direction of its own, so that one that took the
+    lead is found as well. Use :func:`sharpness_along` to make one.
+    """
+
+    def __init__(
+        self,
+        operator: Hessian,
+        *,
+        k: int,
+        every: int,
+        tol: float,
+        max_matvecs: int,
+        seed: int,
+        chance: float = CHANCE,
+        basis_bytes: int = 4 * 2**30,
+    ) -> None:
+        self._operator, self._every = operator, every
+        self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
+        self._chance = chance
+        self._graph_error: float | None = None  # looked into at the first reading
+        self._basis_bytes = basis_bytes
+        self._seed, self._start = seed, None
+        self._readings: dict[int, ExtremeEigenvalues] = {}
+
+    def __call__(self, step: int) -> float | None:
+        """Measure if the step is due; return the largest eigenvalue if it was."""
+        if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
+            raise ConfigError(f"step is {step!r}: pass a whole number from 0 up")
+        if step % self._every:
+            return None
+        with self._operator:  # graphs of old parameters are let go
+            found = extremes_of(
+                self._operator,
+                ends="largest",
+                seed=derive(self._seed, "reading", len(self._readings)),
+                stop="value",
+                vectors=True,
+                method="products",
+                start=self._start,
+                chance=self._chance,
+                graph_error=self._graph_error,
+                basis_bytes=self._basis_bytes,
+                **self._settings,
+            )
+        self._start = self._mixed(found)
+        if found.status is not Status.NONFINITE:
+            self._graph_error = found.graph_error
+        self._readings[int(step)] = found
+        return float(found.eigenvalues[0])
+
+    def reading(self) -> SharpnessAlong:
+        """Return what was measured so far."""
+        if not self._readings:
+            raise ConfigError(
+                "no step was measured yet: call the probe with a step that "
+                f"{self._every} divides, such as 0"
+            )
+        steps = sorted(self._readings)
+        found = [self._readings[step] for step in steps]
+        return SharpnessAlong(
+            steps=np.array(steps),
+            eigenvalues=np.stack([r.eigenvalues for r in found]),
+            residuals=np.stack([r.residuals for r in found]),
+            errors=np.stack([r.errors for r in found]),
+            sharp_errors=np.stack([r.sharp_errors for r in found]),
+            products=np.array([r.cost.passes for r in found]),
+            statuses=tuple(r.status for r in found),
+            chance=self._chance,
+            status=_worst([r.status for r in found]),
+            norm_mode=self._operator.norm_mode,
+            seed=self._seed,
+            cost=sum((r.cost for r in found), Cost()),
+            method="Lanczos from the last step, and from a random direction beside it",
+        )
+
+    def _mixed(self, found: ExtremeEigenvalues) -> Tensor | None:
+        if found.eigenvectors is None or found.status is Status.NONFINITE:
+            return None
+        mixed = torch.as_tensor(found.eigenvectors.sum(axis=1))
+        return mixed.to(dtype=self._operator.dtype, device=self._operator.device)
+
+
+def sharpness_along(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    k: int = 1,
+    params: Sequence[str] | None = None,
+    every: int = 1,
+    tol: float = 1e-3,
+    max_matvecs: int = 100,
+    seed: int = 0,
+    chance: float = CHANCE,
+    basis_bytes: int = 4 * 2**30,
+    **options: Unpack[HessianOptions],
+) -> SharpnessProbe:
+    r"""Return a recorder of the largest Hessian eigenvalues during training.
+
+    The model may be trained between calls; each call measures it as it then is and
+    leaves it as found. The batches are read once, here.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        k: How many eigenvalues.
+        params: Names of parameters; all that require a gradient by default.
+        every: Steps from one measurement to the next.
+        tol: Wanted relative error of the eigenvalues, residual² over gap; ``errors``
+            are residuals, and larger.
+        max_matvecs: Budget of products a step.
+        seed: Seed of the random directions.
+        chance: Probability with which a step may miss an eigenvalue that is larger by
+            more than ``sharp_errors``; smaller takes a few products more.
+        basis_bytes: Memory that the basis may take; it is restarted to stay within.
+        options: Passed on to ``Hessian``, such as ``micro_batch``.
+
+    Example:
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> probe = sharpness_along(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="eval", every=2
+        ... )
+        >>> sharpness = [probe(step) for step in range(4)]
+        >>> probe.reading().steps, probe.reading().eigenvalues.round(6)
+        (array([0, 2]), array([[2.],
+               [2.]]))
+    """
+    check_count("every", every)
+    check_count("k", k)
+    operator = Hessian(
+        model,
+        batches,
+        loss=loss,
+        norm_mode=norm_mode,
+        params=params,
+        seed=seed,
+        **options,
+    )
+    return SharpnessProbe(
+        operator,
+        k=k,
+        every=every,
+        tol=tol,
+        max_matvecs=max_matvecs,
+        seed=seed,
+        chance=chance,
+        basis_bytes=basis_bytes,
+    )
+
+
+def _worst(statuses: list[Status]) -> Status:
+    order = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED]
+    return min(statuses, key=order.index)

@@ -1,0 +1,338 @@
+"""Exact spectrum of a small Hessian, and what is read off it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Unpack, get_args
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import (
+    Interpolation,
+    MeasurementError,
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+    condition_of,
+    index_of,
+    unknown_name,
+)
+from theodolite.instruments.curvature.dense import DenseHessian, hessian
+from theodolite.instruments.curvature.measured import Curvature, told
+from theodolite.instruments.model.objective import Batch, Loss
+from theodolite.instruments.operators.graph_noise import GraphNoise
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.operators.matrix_noise import matrix_noise
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.forecast import refuse_beyond
+from theodolite.instruments.solvers.checks import norm_mode_of
+
+Method = Literal["auto", "dense", "products"]
+
+# From here on torch's solver takes about half the time of NumPy's, as the packages are
+# commonly built (MKL and OpenBLAS); below, the two are alike.
+_LARGE = 2000
+# Up to here all columns and `eigvalsh` take about a second, and there is no error of
+# estimation; beyond, both grow with the square of the size or faster.
+DENSE_UP_TO = 1000
+# What `Operator.dense` allows by default: order 23,170.
+_MATRIX_BYTES = 4 * 2**30
+
+
+def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
+    """Whether the whole matrix is formed: by wish, or where the budget pays for it.
+
+    Args:
+        operator: Whose matrix it is; forming it takes a product a column.
+        method: As the caller wishes.
+        budget: Products that the caller allows.
+    """
+    if method not in get_args(Method):
+        raise unknown_name("method", method, get_args(Method))
+    small = operator.shape[1] <= min(DENSE_UP_TO, budget)
+    return method == "dense" or (method == "auto" and small)
+
+
+def whole_matrix(operator: Operator) -> tuple[np.ndarray, GraphNoise]:
+    """Return the symmetrised matrix and how far it is from exact arithmetic."""
+    order = operator.shape[1]
+    refuse_beyond(
+        8 * order**2,
+        _MATRIX_BYTES,
+        f"the dense matrix of order {order:,}",
+        "pass method='products', or ask for a density in place of every eigenvalue",
+    )
+    matrix = operator.dense(matrix_bytes=_MATRIX_BYTES)
+    if not np.isfinite(matrix).all():
+        raise MeasurementError(
+            f"the matrix of {type(operator).__name__} holds NaN or infinity: check the "
+            "data, the loss and the dtype"
+        )
+    # A block that is zero but for rounding, as that of a bias before a batch norm, is
+    # no more symmetric than rounding is; its error says as much.
+    noise, symmetric = matrix_noise(operator, matrix)
+    if not symmetric:
+        gap = float(np.abs(matrix - matrix.T).max(initial=0.0))
+        raise MeasurementError(
+            f"the matrix of {type(operator).__name__} is not symmetric: entries differ "
+            f"by {gap:.1e} from their mirror, more than the rounding of its graph "
+            "explains; pass a symmetric operator, or look for randomness and for "
+            "derivatives written by hand in the model"
+        )
+    return (matrix + matrix.T) / 2, noise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Condition(Reading):
+    r"""Percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
+
+    Of a dense matrix every error is a bound on rounding, to first order. Estimated,
+    ``ratio_low`` to ``ratio_high`` is an interval of confidence ``level``, and
+    ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is a
+    residual bound.
+
+    ``status`` is ROUNDING where the percentile is below the rounding of the matrix:
+    ``ratio`` may then be above the exact one as well as below it, ``ratio_error`` is
+    infinite, and what is known is that the exact one is ``ratio_low`` at least, the
+    least that the largest may be over the most that the percentile may be.
+    """
+
+    dims: ClassVar = {
+        "ratio": (),
+        "ratio_error": (),
+        "ratio_low": (),
+        "ratio_high": (),
+        "largest": (),
+        "largest_error": (),
+        "small": (),
+        "small_error": (),
+    }
+    error_of: ClassVar = {
+        "ratio": "ratio_error",
+        "largest": "largest_error",
+        "small": "small_error",
+    }
+
+    ratio: float
+    ratio_error: float
+    ratio_low: float
+    ratio_high: float
+    largest: float
+    largest_error: float
+    small: float
+    small_error: float
+    quantile: float
+    level: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Index(Reading):
+    r"""Fraction of negative eigenvalues.
+
+    ``index`` counts eigenvalues below $-\rho$, ``near_zero`` those within $\rho$ of
+    zero, with $\rho$ (``rounding``) the size below which a sign is not known.
+
+    Of a dense matrix ``index_error`` is ``near_zero``: the fraction of negative
+    eigenvalues lies between ``index`` and ``index + index_error``. Estimated, intervals
+    have confidence ``level`` and errors are half their widths.
+    """
+
+    dims: ClassVar = {
+        "index": (),
+        "index_error": (),
+        "index_low": (),
+        "index_high": (),
+        "near_zero": (),
+        "near_zero_error": (),
+    }
+    error_of: ClassVar = {"index": "index_error", "near_zero": "near_zero_error"}
+
+    index: float
+    index_error: float
+    index_low: float
+    index_high: float
+    near_zero: float
+    near_zero_error: float
+    rounding: float
+    count: int
+    level: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Spectrum(Reading):
+    """All eigenvalues of the loss Hessian, descending.
+
+    ``eigenvalue_error`` bounds what rounding does to any of them, that of the model's
+    graph included: in float32 it is measured against float64, at 95 % confidence.
+    """
+
+    dims: ClassVar = {"eigenvalues": ("rank",), "eigenvalue_error": ()}
+    error_of: ClassVar = {"eigenvalues": "eigenvalue_error"}
+
+    eigenvalues: np.ndarray
+    eigenvalue_error: float
+
+    def condition(
+        self, *, quantile: float = 0.1, interpolation: Interpolation = "linear"
+    ) -> Condition:
+        """Return the percentile condition number of this spectrum."""
+        found = condition_of(
+            self.eigenvalues,
+            quantile=quantile,
+            interpolation=interpolation,
+            rounding=self.eigenvalue_error,
+        )
+        sure = found.resolved
+        return Condition(
+            ratio=found.ratio,
+            ratio_error=found.error,
+            ratio_low=found.least,
+            ratio_high=found.ratio + found.error if sure else float("inf"),
+            largest=found.largest,
+            largest_error=self.eigenvalue_error,
+            small=found.small,
+            small_error=self.eigenvalue_error,
+            quantile=quantile,
+            status=Status.EXACT if sure else Status.ROUNDING,
+            norm_mode=self.norm_mode,
+            seed=self.seed,
+            cost=self.cost,
+            method=self.method,
+        )
+
+    def index(self, *, rounding: float | None = None) -> Index:
+        """Return the fraction of negative eigenvalues."""
+        limit = self.eigenvalue_error if rounding is None else rounding
+        unsure = float(np.mean(np.abs(self.eigenvalues) <= limit))
+        below = index_of(self.eigenvalues, rounding=limit)
+        return Index(
+            index=below,
+            index_error=unsure,
+            index_low=below,
+            index_high=below + unsure,
+            near_zero=unsure,
+            near_zero_error=0.0,
+            rounding=limit,
+            count=len(self.eigenvalues),
+            status=self.status,
+            norm_mode=self.norm_mode,
+            seed=self.seed,
+            cost=self.cost,
+            method=self.method,
+        )
+
+
+def spectrum(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    matrix_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
+    **options: Unpack[HessianOptions],
+) -> Spectrum:
+    r"""Measure every eigenvalue of the loss Hessian of a small module.
+
+    Args:
+        model: Any module.
+        batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        matrix_bytes: Memory that the matrix and its copies may take.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to ``hessian`` or the operator, such as ``micro_batch``.
+
+    Example:
+        >>> import torch
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> reading = spectrum(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> reading.eigenvalues, reading.condition(quantile=0.0).ratio
+        (array([2. , 0.5]), 4.0)
+    """
+    if operator is not Hessian:
+        given = {"loss": loss, "norm_mode": norm_mode, "params": params}
+        with operator(model, batch, **given, **options) as found:
+            _refuse_large(found.shape[1], matrix_bytes)
+            return told(spectrum_of_operator(found), found)
+    return spectrum_of(
+        hessian(
+            model,
+            batch,
+            loss=loss,
+            norm_mode=norm_mode,
+            params=params,
+            matrix_bytes=matrix_bytes,
+            **options,
+        )
+    )
+
+
+def _refuse_large(order: int, matrix_bytes: int) -> None:
+    refuse_beyond(
+        24 * order**2,
+        matrix_bytes,
+        f"the dense matrix of {order:,} parameters",
+        "choose fewer with params=…, or raise matrix_bytes",
+    )
+
+
+def spectrum_of(reading: DenseHessian) -> Spectrum:
+    r"""Return the spectrum of a Hessian that was measured already.
+
+    The error is that of a backward stable symmetric eigensolver, $\varepsilon n
+    \|H\|_2$, plus the norm of the matrix's own error.
+    """
+    watch = Stopwatch()
+    noise = reading.norm_error
+    if np.isnan(noise):
+        noise = len(reading.matrix) * reading.matrix_error
+    values, error = _eigenvalues(reading.matrix, noise)
+    return Spectrum(
+        eigenvalues=values,
+        eigenvalue_error=error,
+        status=reading.status,
+        norm_mode=reading.norm_mode,
+        seed=reading.seed,
+        cost=reading.cost + watch.read(),
+        method=f"dense, {reading.method}",
+    )
+
+
+def spectrum_of_operator(operator: Operator) -> Spectrum:
+    """Return every eigenvalue of a small symmetric operator, from its columns."""
+    watch, before = Stopwatch(), operator.passes
+    matrix, noise = whole_matrix(operator)
+    values, error = _eigenvalues(matrix, noise.norm)
+    return Spectrum(
+        eigenvalues=values,
+        eigenvalue_error=error,
+        status=Status.EXACT,
+        norm_mode=norm_mode_of(operator),
+        cost=watch.read(passes=operator.passes - before),
+        method="dense",
+    )
+
+
+def _eigenvalues(matrix: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    values = _solved(matrix)[::-1]
+    size, scale = len(values), float(np.abs(values).max(initial=0.0))
+    rounding = float(np.finfo(np.float64).eps) * size * scale
+    return values.copy(), rounding + noise
+
+
+def _solved(matrix: np.ndarray) -> np.ndarray:
+    """Return the eigenvalues of a symmetric matrix in ascending order."""
+    if len(matrix) < _LARGE:
+        return np.linalg.eigvalsh(matrix)
+    given = torch.from_numpy(matrix) if matrix.flags.writeable else torch.tensor(matrix)
+    return torch.linalg.eigvalsh(given).numpy()

@@ -1,0 +1,216 @@
+r"""Trace of the loss Hessian, by Hutch++ with a measured variance.
+
+A probe $d$, uniform on a sphere in the complement of the sketch (dimension $N$), gives
+$N\,d^\top A d/\|d\|^2$ with variance $2N(\operatorname{tr} A^2 - (\operatorname{tr}
+A)^2/N)/(N+2)$. The product $Ad$ is there anyhow, and $N\|Ad\|^2/\|d\|^2$ has mean
+$\operatorname{tr} A^2$: so the variance is measured, not read off the spread of a few
+numbers. Over flat, decaying, indefinite and stepped spectra the interval with Student's
+factor covered the truth in 95 to 99 % of trials at a nominal 95 %, the usual one with
+the sample spread in 87 to 96 %.
+
+References:
+    Meyer, Musco, Musco and Woodruff (2021), Hutch++: optimal stochastic trace
+    estimation, SOSA.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
+from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.model.objective import Loss
+from theodolite.instruments.operators.graph_noise import graph_noise
+from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.checks import (
+    check_count,
+    check_level,
+    check_symmetric,
+    norm_mode_of,
+)
+from theodolite.instruments.solvers.lanczos import gaussian
+from theodolite.instruments.solvers.sketch import (
+    Sketch,
+    dot,
+    sketch_of,
+    split,
+    status_of,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace(Reading):
+    """Trace of a symmetric operator.
+
+    ``trace_error`` is a standard error (one standard deviation), and ``trace_low`` to
+    ``trace_high`` an interval of confidence ``level`` by Student's distribution with
+    one degree of freedom less than there are probes. Of a dense matrix both are bounds
+    on rounding, that of the model's graph included.
+
+    Attributes:
+        trace: The estimate.
+        trace_error: Its standard error.
+        trace_low: Lower end of the interval.
+        trace_high: Upper end of the interval.
+        mean: Trace over the order: the mean eigenvalue.
+        mean_error: Its standard error.
+        level: Confidence of the interval.
+    """
+
+    dims: ClassVar = {
+        "trace": (),
+        "trace_error": (),
+        "trace_low": (),
+        "trace_high": (),
+        "mean": (),
+        "mean_error": (),
+    }
+    error_of: ClassVar = {"trace": "trace_error", "mean": "mean_error"}
+
+    trace: float
+    trace_error: float
+    trace_low: float
+    trace_high: float
+    mean: float
+    mean_error: float
+    level: float
+
+
+def trace_of(
+    operator: Operator,
+    *,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+) -> Trace:
+    """Return the trace of a symmetric operator.
+
+    Example:
+        >>> from theodolite.instruments import MatrixOperator
+        >>> trace_of(MatrixOperator(torch.eye(3), symmetric=True)).trace
+        3.0
+    """
+    check_symmetric(operator)
+    check_count("max_matvecs", max_matvecs, 6)
+    check_level(level)
+    watch, before = Stopwatch(), operator.passes
+    exact = goes_dense(operator, method, max_matvecs)
+    if exact:
+        value, error, half, status = _dense(operator)
+    else:
+        value, error, half, status = _estimate(
+            operator, max_matvecs, level, seed, basis_bytes
+        )
+    n = operator.shape[1]
+    sketched = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)[0] > 0
+    estimator = "Hutch++" if sketched else "Hutchinson"
+    return Trace(
+        trace=value,
+        trace_error=error,
+        trace_low=value - half,
+        trace_high=value + half,
+        mean=value / n,
+        mean_error=error / n,
+        level=level,
+        status=status,
+        norm_mode=norm_mode_of(operator),
+        seed=None if exact else seed,
+        cost=watch.read(passes=operator.passes - before),
+        method="dense" if exact else estimator,
+    )
+
+
+@measured_by(trace_of)
+def trace(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    loss: Loss,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    max_matvecs: int = 60,
+    level: float = 0.95,
+    seed: int = 0,
+    method: Method = "auto",
+    basis_bytes: int = 4 * 2**30,
+    operator: Curvature = Hessian,
+    **options: Unpack[HessianOptions],
+) -> Trace:
+    """Measure the trace of the loss Hessian.
+
+    Args:
+        model: Any module.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_matvecs: Products, all of which are spent.
+        level: Confidence of the interval.
+        seed: Seed of the vectors.
+        method: "dense", "products", or "auto": dense up to 1000 parameters, where
+            the products allowed are as many.
+        basis_bytes: Memory that the sketch may take; it is
+            made smaller to stay within.
+        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
+            ``EmpiricalFisher``.
+        options: Passed on to the operator, such as ``micro_batch``.
+    """
+    ...
+
+
+def _dense(operator: Operator) -> tuple[float, float, float, Status]:
+    matrix, noise = whole_matrix(operator)
+    return float(np.trace(matrix)), noise.trace, noise.trace, Status.EXACT
+
+
+def _estimate(
+    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
+) -> tuple[float, float, float, Status]:
+    from scipy.stats import t as student
+
+    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=False)
+    if not sketch.finite:
+        return np.nan, np.inf, np.inf, Status.NONFINITE
+    known = float(sketch.forms.sum())
+    forms, squares = _probe(operator, sketch, n_probes, seed)
+    if not np.isfinite(forms).all():
+        return np.nan, np.inf, np.inf, Status.NONFINITE
+    left = operator.shape[1] - rank
+    value = float(forms.mean())
+    spread = max(float(squares.mean()) - value**2 / left, 0.0)
+    error = np.sqrt(2 * left / (left + 2) * spread / n_probes)
+    # Rounding of the sums, where nothing is left to chance.
+    eps = torch.finfo(operator.dtype).eps
+    floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
+    error = float(np.hypot(error, floor))
+    factor = float(student.ppf((1 + level) / 2, n_probes - 1))
+    # Below float64 the graph is rounded as well, in no random way.
+    noise = graph_noise(operator) if operator.dtype != torch.float64 else None
+    rounding = 0.0 if noise is None else noise.trace
+    half = factor * error + rounding
+    return known + value, error + rounding, half, status_of(finite=True)
+
+
+def _probe(
+    operator: Operator, sketch: Sketch, n_probes: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return estimates of the trace of what is left, and of its square."""
+    left = operator.shape[1] - len(sketch.directions)
+    forms, squares = np.empty(n_probes), np.empty(n_probes)
+    for p in range(n_probes):
+        probe = sketch.rest(gaussian(operator, stream(seed, "trace", p)))
+        product = sketch.rest(operator.matvec(probe).detach())
+        norm = dot(probe, probe)
+        forms[p] = left * dot(probe, product) / norm
+        squares[p] = left * dot(product, product) / norm
+    return forms, squares

@@ -1,0 +1,104 @@
+"""Products with first and second derivatives, from one graph that is kept.
+
+Everything is reverse mode, forwards too: a Jacobian-vector product is the derivative
+of the pulled-back cotangent by that cotangent. So whatever has a second derivative in
+torch has all products, and train-mode batch norm is never handed to a nested transform.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.parts import Parts, filled
+from theodolite.instruments.differentiate.pullback import pull_back
+
+
+class Curve:
+    """A scalar whose gradient's graph is kept, for products with its Hessian.
+
+    Args:
+        value: The scalar.
+        variables: Leaves to differentiate by.
+        constant: Whether it may be that it depends on none of them.
+    """
+
+    def __init__(
+        self, value: Tensor, variables: Sequence[Tensor], *, constant: bool = False
+    ) -> None:
+        self._variables, self.value = list(variables), value.detach()
+        if not value.requires_grad and constant:
+            self._graph: Sequence[Tensor | None] = [None] * len(self._variables)
+            return
+        if not value.requires_grad:
+            raise MeasurementError(
+                "the loss does not depend on the parameters chosen: choose others, or "
+                "look for detach() and no_grad() in the model"
+            )
+        self._graph = torch.autograd.grad(
+            value, self._variables, create_graph=True, allow_unused=True
+        )
+
+    @property
+    def graph(self) -> Sequence[Tensor | None]:
+        """The gradient with its graph; None where a variable plays no part."""
+        return self._graph
+
+    @property
+    def gradient(self) -> Parts:
+        """The same with zeros for None."""
+        return filled(self._graph, self._variables)
+
+    def product(
+        self, tangents: Sequence[Tensor], only: Sequence[int] | None = None
+    ) -> Parts:
+        """Multiply the Hessian, or the block of the variables ``only``.
+
+        Args:
+            tangents: One for each variable, or for each of ``only``.
+            only: Places of the variables; all by default.
+        """
+        places = range(len(self._variables)) if only is None else only
+        variables = [self._variables[i] for i in places]
+        return pull_back([self._graph[i] for i in places], variables, tangents)
+
+
+class Map:
+    """A tensor whose graph is kept, for products with its Jacobian both ways."""
+
+    def __init__(
+        self, outputs: Tensor, variables: Sequence[Tensor], *, constant: bool = False
+    ) -> None:
+        if not outputs.requires_grad and not constant:
+            raise MeasurementError(
+                "the outputs do not depend on the parameters chosen: choose others, or "
+                "look for detach() and no_grad() in the model"
+            )
+        self._variables, self.graph = list(variables), outputs
+        self._pulled: Sequence[Tensor | None] | None = None
+        self._cotangent = torch.zeros_like(outputs, requires_grad=True)
+        self.outputs = outputs.detach()
+
+    def prepare(self) -> "Map":
+        """Build the graph that pushes forward needs, which is kept too."""
+        if self._pulled is None and not self.graph.requires_grad:
+            self._pulled = [None] * len(self._variables)
+        if self._pulled is None:
+            self._pulled = torch.autograd.grad(
+                self.graph,
+                self._variables,
+                self._cotangent,
+                create_graph=True,
+                allow_unused=True,
+            )
+        return self
+
+    def push(self, tangents: Sequence[Tensor]) -> Tensor:
+        """Return the outputs' change along tangents, one for each variable."""
+        pulled = self.prepare()._pulled or []
+        return pull_back(pulled, [self._cotangent], tangents)[0]
+
+    def pull(self, cotangent: Tensor) -> Parts:
+        """Return the transpose's product with a cotangent, for each variable."""
+        return pull_back([self.graph], self._variables, [cotangent])

@@ -1,0 +1,106 @@
+"""Cotangents through a graph that is kept: one, or many at once."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError, stream
+from theodolite.instruments.differentiate.parts import Parts, filled, zeros
+
+
+def pull_back(
+    outputs: Sequence[Tensor | None],
+    variables: Sequence[Tensor],
+    cotangents: Sequence[Tensor],
+) -> Parts:
+    """Pull cotangents back; what does not depend on a variable gives zeros.
+
+    The graph is kept.
+    """
+    pairs = [
+        (output, cotangent)
+        for output, cotangent in zip(outputs, cotangents, strict=True)
+        if output is not None and output.requires_grad
+    ]
+    if not pairs:
+        return zeros(variables)
+    try:
+        parts = torch.autograd.grad(
+            [output for output, _ in pairs],
+            list(variables),
+            [cotangent for _, cotangent in pairs],
+            retain_graph=True,
+            allow_unused=True,
+        )
+    except RuntimeError as error:
+        raise explained(error) from error
+    return [part.detach() for part in filled(parts, variables)]
+
+
+def pull_back_many(
+    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, *, batched: bool
+) -> Parts:
+    """Pull a block of cotangents (k, ...) back, all at once or one by one."""
+    if not batched:
+        found = [pull_back([outputs], inputs, [given]) for given in cotangents]
+        return [torch.stack(parts) for parts in zip(*found, strict=True)]
+    with warnings.catch_warnings():
+        # Operators without a batching rule fall back to a loop, and say so.
+        warnings.filterwarnings("ignore", message="There is a performance drop")
+        parts = torch.autograd.grad(
+            outputs,
+            inputs,
+            cotangents,
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+    return [
+        tensor.new_zeros(len(cotangents), *tensor.shape) if part is None else part
+        for part, tensor in zip(parts, inputs, strict=True)
+    ]
+
+
+def can_batch(outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0) -> bool:
+    """Say whether torch batches the pull-back of this graph, and rightly.
+
+    Two random cotangents are pulled back together and alone: a batching rule that is
+    missing raises, one that is wrong differs.
+    """
+    noise = stream(seed, "batching").normal(size=(2, *outputs.shape))
+    cotangents = torch.as_tensor(noise).to(outputs)
+    try:
+        together = pull_back_many(outputs, inputs, cotangents, batched=True)
+    except RuntimeError:
+        return False
+    alone = pull_back_many(outputs, inputs, cotangents, batched=False)
+    return all(map(close, together, alone))
+
+
+def close(found: Tensor, wanted: Tensor) -> bool:
+    """Say whether two results agree within rounding of their type."""
+    scale = float(wanted.abs().max()) if wanted.numel() else 0.0
+    limit = 1e3 * torch.finfo(wanted.dtype).eps * max(scale, 1e-300)
+    gap = float((found - wanted).abs().max()) if wanted.numel() else 0.0
+    return bool(np.isfinite(gap)) and gap <= limit
+
+
+def explained(error: RuntimeError) -> Exception:
+    """Put what autograd reports into one sentence where it is known."""
+    text = str(error)
+    if "modified by an inplace operation" in text:
+        return MeasurementError(
+            "a tensor that the derivative needs was written to: make a new operator if "
+            "the parameters were changed since this one was made; else the model does "
+            "so itself, as backward() would say too, and wants its in-place "
+            "operations replaced"
+        )
+    if "derivative for" in text and "not implemented" in text:
+        return MeasurementError(
+            f"torch lacks a derivative that this product wants ({text.splitlines()[0]})"
+            ": use another layer, or the transposed product alone"
+        )
+    return error

@@ -1,0 +1,71 @@
+"""Replace operators whose second derivative torch gets wrong or lacks."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+
+from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
+from theodolite.instruments.differentiate.recomputing import without_recomputing
+
+
+@contextmanager
+def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
+    """Make second derivatives right for all code that runs inside.
+
+    Weight normalisation is computed from elementary operators, because the double
+    backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
+    own size); attention takes its plain backend, the only one with a second derivative.
+    If the model has recurrent layers, cuDNN is left out, which has none for them.
+    Embeddings have dense gradients, and bags of them second ones. Nothing is
+    recomputed: activation checkpointing runs outside of what is replaced here, and its
+    reentrant form has no second derivative.
+    """
+    recurrent = model is not None and any(
+        isinstance(module, nn.RNNBase) for module in model.modules()
+    )
+    with ExitStack() as stack:
+        stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        stack.enter_context(_Replace())
+        stack.enter_context(without_recomputing)
+        if recurrent:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        yield
+
+
+@contextmanager
+def differentiating() -> Iterator[None]:
+    """Record graphs, whatever mode the caller is in."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+class _Replace(TorchFunctionMode):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
+            return _weight_norm(*args, **kwargs)
+        if func is functional.embedding:
+            return embedding(*args, **kwargs)
+        if func is functional.embedding_bag:
+            return embedding_bag(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """Return g v / ‖v‖, the norm over all axes but one, or over all for dim −1."""
+    if dim == -1:
+        return v * (g / v.square().sum().sqrt())
+    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    return v * (g / v.square().sum(axes, keepdim=True).sqrt())

@@ -1,0 +1,82 @@
+"""Notice that a model changed."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.instruments.model.reach import Reach
+
+
+class Fingerprint:
+    """What a derivative depends on: values, versions and modes of a whole model.
+
+    Values are compared too, since a write through ``.data`` leaves the version alone.
+
+    Args:
+        reach: What the model and the code that runs with it lead to.
+        others: Further tensors, such as data.
+        spared: Modules whose buffers do not matter, such as norms that are not to use
+            their running statistics.
+    """
+
+    def __init__(
+        self,
+        reach: Reach,
+        others: Iterable[Tensor] = (),
+        spared: Iterable[nn.Module] = (),
+    ) -> None:
+        self._others = list(others)
+        self._spared = {id(module) for module in spared}
+        self._marks = self._look(reach)
+        self._copies = [_copied(value) for value in self._held(reach)]
+
+    def matches(self, reach: Reach) -> bool:
+        """Whether nothing changed since."""
+        if self._look(reach) != self._marks:
+            return False
+        pairs = zip(self._held(reach), self._copies, strict=True)
+        changed = [_differ(now, then) for now, then in pairs]
+        gathered = [flag.to(changed[0].device) for flag in changed]
+        return not changed or not bool(torch.stack(gathered).any())
+
+    def _look(self, reach: Reach) -> list[Any]:
+        marks: list[Any] = [module.training for module in reach.modules]
+        for value in (*self._held(reach), *self._others):
+            marks.append((id(value), *_version(value)))
+        return marks
+
+    def _held(self, reach: Reach) -> list[Tensor | np.ndarray]:
+        spared = {
+            id(buffer)
+            for module in reach.modules
+            if id(module) in self._spared
+            for buffer in module._buffers.values()
+        }
+        found = [
+            tensor
+            for module in reach.modules
+            for tensor in (*module._parameters.values(), *module._buffers.values())
+            if tensor is not None and id(tensor) not in spared
+        ]
+        plain = [tensor for tensor in reach.tensors if id(tensor) not in spared]
+        whole = {id(value): value for value in (*found, *plain, *reach.arrays)}
+        return list(whole.values())
+
+
+def _version(value: Tensor | np.ndarray) -> tuple[int, int]:
+    if isinstance(value, np.ndarray):
+        return 0, value.ctypes.data
+    return 0 if value.is_inference() else value._version, value.data_ptr()
+
+
+def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
+    return value.copy() if isinstance(value, np.ndarray) else value.detach().clone()
+
+
+def _differ(now: Any, then: Any) -> Tensor:
+    if isinstance(now, np.ndarray):
+        return torch.tensor(not np.array_equal(now, then))
+    return (now.detach() != then).any()

@@ -1,0 +1,197 @@
+"""The scalar that is differentiated: model, batch and loss in one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError
+
+Batch = Any
+Loss = nn.Module | Callable[[nn.Module, Batch], Tensor]
+Outputs = Callable[[nn.Module, Batch], Any]
+Reduction = Literal["mean", "sum"]
+Weights = Callable[[Batch], Any]
+
+
+class HalfSquareLoss(nn.Module):
+    r"""$\frac{1}{2m}\sum_\mu \|f(x^\mu) - y^\mu\|^2$, summed over outputs.
+
+    Example:
+        >>> HalfSquareLoss()(torch.ones(4, 2), torch.zeros(4, 2))
+        tensor(1.)
+    """
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of a batch."""
+        if outputs.shape != targets.shape:
+            raise MeasurementError(
+                f"outputs of shape {tuple(outputs.shape)} and targets of shape "
+                f"{tuple(targets.shape)}: the square loss wants equal shapes, such as "
+                "one-hot targets"
+            )
+        return (outputs - targets).square().sum() / (2 * len(outputs))
+
+
+def run_model(model: nn.Module, batch: Batch) -> Any:
+    """Call a model on a batch; of a pair, the first part is the inputs."""
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    return call_model(model, batch[0] if paired else batch)
+
+
+def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
+    """Return the loss as a scalar tensor, be it finite or not."""
+    if isinstance(loss, nn.Module):
+        inputs, targets = pair_of(batch)
+        value = loss(call_model(model, inputs), targets)
+    else:
+        value = loss(model, batch)
+    return scalar_value(value)
+
+
+def scalar_value(value: Any) -> Tensor:
+    """Return a loss as a scalar tensor, or say why it is none."""
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        came = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        raise MeasurementError(
+            f"the loss returned {came}, wanted one number: reduce it, "
+            "for instance by its mean"
+        )
+    return value.reshape(())
+
+
+def checked_value(value: Any) -> Tensor:
+    """Return a loss as a finite scalar, or say why it is none."""
+    value = scalar_value(value)
+    if not torch.isfinite(value).all():
+        raise MeasurementError(
+            f"the loss is {value.item()}: check the batch and the weights for NaN and "
+            "infinity, and the dtype for overflow"
+        )
+    return value
+
+
+def call_model(model: nn.Module, inputs: Any) -> Any:
+    """Call a model on its inputs; a mapping is keyword arguments."""
+    return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+
+
+def outputs_of(model: nn.Module, batch: Batch) -> Tensor:
+    """Return the model's outputs; of a pair, the first part is the inputs."""
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    return checked_outputs(call_model(model, batch[0] if paired else batch))
+
+
+def checked_outputs(outputs: Any) -> Tensor:
+    """Return outputs that are one tensor, or say what to do."""
+    if not isinstance(outputs, Tensor):
+        raise MeasurementError(
+            f"the model returned a {type(outputs).__name__}, wanted is one tensor: "
+            "pass outputs=lambda model, batch: …, which picks it"
+        )
+    return outputs
+
+
+def reduction_of(loss: Loss, stated: Reduction | None) -> Reduction:
+    """Return how a loss combines samples: as its module says, or as stated."""
+    own = getattr(loss, "reduction", None) if isinstance(loss, nn.Module) else None
+    own = "mean" if own == "batchmean" else own
+    if own not in (None, "mean", "sum"):
+        raise MeasurementError(
+            f"the loss has reduction {own!r}, wanted is one number: use 'mean' or 'sum'"
+        )
+    if stated not in (None, "mean", "sum"):
+        raise MeasurementError(f"reduction {stated!r}: pass 'mean' or 'sum'")
+    if own is not None and stated is not None and own != stated:
+        raise MeasurementError(
+            f"the loss module says reduction {own!r} and the call {stated!r}: leave "
+            "out reduction="
+        )
+    return own or stated or "mean"
+
+
+def mass_of(
+    loss: Loss, batch: Batch, samples: int, weights: Weights | None = None
+) -> float:
+    """Return what the mean of a batch was divided by, up to a constant factor.
+
+    That is the number of samples, but for classes with weights or an index to ignore,
+    where torch divides by the weights of the samples that count; or what ``weights``
+    says.
+    """
+    if weights is not None:
+        return _total(weights(batch))
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+        return float(samples)
+    targets = pair_of(batch)[1]
+    if not isinstance(targets, Tensor) or targets.is_floating_point():
+        return float(samples)
+    counted = targets[targets != loss.ignore_index]
+    if loss.weight is None:
+        return float(counted.numel())
+    return float(loss.weight[counted].sum())
+
+
+def check_weights(weights: Weights | None, reduction: Reduction) -> None:
+    """Refuse weights of a loss that divides by nothing."""
+    if weights is not None and reduction != "mean":
+        raise MeasurementError(
+            "weights= say what a mean divides by, and the reduction is 'sum': leave "
+            "them out"
+        )
+
+
+def _total(given: Any) -> float:
+    """Add up weights of samples, or take their sum as it comes."""
+    try:
+        found = float(torch.as_tensor(given).detach().double().sum())
+    except (TypeError, ValueError, RuntimeError):
+        found = float("nan")
+    if not 0 <= found < float("inf"):
+        raise MeasurementError(
+            f"weights(batch) gave {type(given).__name__} of sum {found}, wanted are "
+            "numbers from 0 up, one or one a sample: count for instance the targets "
+            "that are not ignored"
+        )
+    return found
+
+
+def chosen_parameters(
+    model: nn.Module, names: Sequence[str] | None
+) -> dict[str, nn.Parameter]:
+    """Return the parameters by name: all that require a gradient, or those named."""
+    # Tied parameters answer to each of their names.
+    known = dict(model.named_parameters(remove_duplicate=False))
+    if names is None:
+        known = dict(model.named_parameters())
+        chosen = {name: p for name, p in known.items() if p.requires_grad}
+        if not chosen:
+            raise MeasurementError(
+                f"{type(model).__name__} has no parameters that require a gradient: "
+                "pass a module with weights, or unfreeze some"
+            )
+        return chosen
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        raise MeasurementError(
+            f"parameters {missing or 'none'} asked for, but the model has "
+            f"{', '.join(list(known)[:8])}{'…' if len(known) > 8 else ''}: name those"
+        )
+    chosen = {name: known[name] for name in names}
+    if len({id(parameter) for parameter in chosen.values()}) < len(names):
+        raise MeasurementError(
+            f"parameters {', '.join(names)} hold one twice, by the same or by another "
+            "name: name each once"
+        )
+    return chosen
+
+
+def pair_of(batch: Batch) -> tuple[Any, Any]:
+    """Return inputs and targets, or say that a pair was wanted."""
+    if not isinstance(batch, Sequence) or len(batch) != 2:
+        raise MeasurementError(
+            f"a batch of type {type(batch).__name__} came with a loss module, which "
+            "wants a pair (inputs, targets): pass one, or loss(model, batch) -> scalar"
+        )
+    return batch[0], batch[1]

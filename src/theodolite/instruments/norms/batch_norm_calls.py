@@ -1,0 +1,125 @@
+"""Watch and replace the calls of batch norm that take batch statistics.
+
+This works on the operator, not on modules, so that subclasses with an activation
+inside, functional calls and layers applied twice are all seen.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormCall:
+    """One call of batch norm in train mode.
+
+    Attributes:
+        place: Calls before it in this pass.
+        x: Its input, channels on axis 1.
+        weight: Scale of each channel, or None.
+        bias: Shift of each channel, or None.
+        eps: What is added to variances.
+    """
+
+    place: int
+    x: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
+
+    def by(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """Normalise by given statistics, differentiated through if they are."""
+        shape = [-1 if axis == 1 else 1 for axis in range(self.x.ndim)]
+        scale = (variance + self.eps).rsqrt()
+        out = (self.x - mean.reshape(shape)) * scale.reshape(shape)
+        if self.weight is not None:
+            out = out * self.weight.reshape(shape)
+        if self.bias is not None:
+            out = out + self.bias.reshape(shape)
+        return out
+
+    def by_own(self) -> Tensor:
+        """Normalise by the statistics of the input, differentiated through."""
+        return batch_norm_twice(self.x, self.weight, self.bias, self.eps)
+
+
+class BatchNormCalls(TorchFunctionMode):
+    """Hand every call of batch norm in train mode to a function.
+
+    Of modes that are entered inside each other the inner one takes the calls.
+
+    Args:
+        act: Returns the output of a call.
+    """
+
+    def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
+        super().__init__()
+        self._act = act
+        self.calls = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func not in (functional.batch_norm, torch.batch_norm):
+            return func(*args, **kwargs)
+        given = _arguments(func, args, kwargs)
+        x, weight = given["input"], given["weight"]
+        if not given["training"] or (weight is not None and weight.dtype != x.dtype):
+            return func(*args, **kwargs)
+        place, self.calls = self.calls, self.calls + 1
+        call = NormCall(
+            place=place, x=x, weight=weight, bias=given["bias"], eps=given["eps"]
+        )
+        return self._act(call)
+
+
+def own_statistics(call: NormCall) -> Tensor:
+    """Normalise an input by its own statistics, be it of one value a channel."""
+    return call.by_own()
+
+
+def batch_statistics(call: NormCall) -> Tensor:
+    """Normalise a batch by its own statistics; refuse one value a channel."""
+    _refuse_one_value(call)
+    return call.by_own()
+
+
+def plain_statistics(call: NormCall) -> Tensor:
+    """Do the same by torch's own operator, of which backward passes can be batched."""
+    _refuse_one_value(call)
+    return torch.batch_norm(
+        call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
+    )
+
+
+def _refuse_one_value(call: NormCall) -> None:
+    if call.x.numel() == call.x.shape[1]:
+        raise MeasurementError(
+            f"batch norm got an input of shape {tuple(call.x.shape)}, one value a "
+            "channel, which has no statistics: pass more samples a batch"
+        )
+
+
+def _arguments(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of either spelling of batch norm by name."""
+    head = ("input", "running_mean", "running_var", "weight", "bias")
+    if func is torch.batch_norm:
+        head = ("input", "weight", "bias", "running_mean", "running_var")
+    names = (*head, "training", "momentum", "eps")
+    defaults = {"weight": None, "bias": None, "training": False, "eps": 1e-5}
+    return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}

@@ -1,0 +1,256 @@
+r"""Batch statistics over chunks that never are in memory together.
+
+The two moments of every batch-norm call are variables of their own, $s_k = S_k(\theta,
+s_{<k})$, sums over samples. Given $s$ the chunks are independent, so the loss
+$\ell(\theta, s)$ and the moments add up chunk by chunk, and the derivatives of
+$\ell(\theta, s(\theta))$ follow from two triangular systems, with $A = \partial S /
+\partial s$:
+
+- tangents, first call to last: $\sigma_k = S_{k,\theta} v + \sum_{j<k} A_{kj}\sigma_j$;
+- adjoints, last call to first: $\beta_k = b_k + \sum_{j>k} A_{jk}^\top \beta_j$.
+
+Each takes one pass over the data a call: memory of one chunk, time that grows with the
+number of calls. A Hessian-vector product of a net with ten calls takes some fifty
+gradients.
+
+Notation: a call's moments are $m = E[x]$ and $q = E[(x - c)^2]$ with $c$ the mean's
+number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.derivatives import Map
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.pullback import pull_back
+from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+
+# Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
+Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Values a channel, mean and variance of what a batch-norm call sees."""
+
+    count: int
+    mean: Tensor
+    variance: Tensor
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Return the moments of both sets (Chan et al. 1979), without cancellation."""
+        count = self.count + other.count
+        share = other.count / count
+        gap = other.mean - self.mean
+        mean = self.mean + gap * share
+        variance = (1 - share) * self.variance + share * other.variance
+        return Moments(count, mean, variance + gap.square() * share * (1 - share))
+
+
+class Reached(BaseException):
+    """A pass came to the call it was meant to reach; no model should catch it."""
+
+
+def moments_of(x: Tensor) -> Moments:
+    """Return the moments of one input of batch norm, channels on axis 1."""
+    x = x.detach()
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    mean, variance = x.mean(axes), x.var(axes, correction=0)
+    return Moments(x.numel() // x.shape[1], mean, variance)
+
+
+class FullStatistics:
+    """Moments of every batch-norm call over several chunks, and their derivatives.
+
+    Args:
+        chunks: Pieces of the data.
+        run: Runs the model on a chunk and returns what is measured.
+    """
+
+    def __init__(self, chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> None:
+        self._chunks, self._run = chunks, run
+        self.known: list[Moments] = []
+        with torch.no_grad():
+            while (moments := self._next()) is not None:
+                self.known.append(moments)
+
+    def variables(self) -> Parts:
+        """Return the moments as fresh leaves, one of shape (2, channels) a call."""
+        return [
+            torch.stack([moments.mean, moments.variance]).requires_grad_()
+            for moments in self.known
+        ]
+
+    def forward(self, chunk: Any, variables: Parts) -> tuple[Tensor, Parts]:
+        """Run a chunk under given moments; return its value and its own shares."""
+        shares: Parts = []
+        with BatchNormCalls(self._sharing(variables, shares, None)) as calls:
+            value = self._run(chunk)
+        if calls.calls != len(self.known):
+            raise _other_path()
+        return value, shares
+
+    def tangent(self, leaves: Parts, tangents: Parts) -> Parts:
+        """Return the change of the moments along tangents of the parameters."""
+        found: Parts = []
+        for place, moments in enumerate(self.known):
+            change = torch.zeros_like(torch.stack([moments.mean, moments.variance]))
+            for chunk in self._chunks:
+                variables = self.variables()[:place]
+                share = self._shares(chunk, variables, place)[place]
+                if share.requires_grad:
+                    change += Map(share, [*leaves, *variables]).push(
+                        [*tangents, *found]
+                    )
+            found.append(change)
+        return found
+
+    def solve(self, source: Source) -> Parts:
+        r"""Return the adjoints $\beta$ of cotangents on what a source gives."""
+        solved = zeros(self.variables())
+        for place in reversed(range(len(self.known))):
+            for chunk in self._chunks:
+                variables = self.variables()
+                outputs, cotangents, shares = source(chunk, variables)
+                parts = pull_back(
+                    [*outputs, *shares[place + 1 :]],
+                    [variables[place]],
+                    [*cotangents, *solved[place + 1 :]],
+                )
+                solved[place] += parts[0]
+        return solved
+
+    def pull(self, leaves: Parts, source: Source) -> Parts:
+        """Pull cotangents back to the parameters, also by way of the moments.
+
+        All ways go in one pass: on their own, cotangents that batch statistics hold
+        in check grow from layer to layer, and would cancel only at the end.
+        """
+        total, solved = zeros(leaves), self.solve(source)
+        for chunk in self._chunks:
+            outputs, cotangents, shares = source(chunk, self.variables())
+            parts = pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
+            add(total, parts)
+        return total
+
+    def _next(self) -> Moments | None:
+        """Find the moments of the first call that is not known, or None at the end."""
+        found: list[Moments] = []
+
+        def act(call: NormCall) -> Tensor:
+            if call.place < len(self.known):
+                known = self.known[call.place]
+                return call.by(known.mean, known.variance)
+            found.append(moments_of(call.x))
+            raise Reached
+
+        for chunk in self._chunks:
+            with _until_reached(), BatchNormCalls(act):
+                self._run(chunk)
+        if not found:
+            return None
+        if len(found) != len(self._chunks):
+            raise _other_path()
+        merged = found[0]
+        for moments in found[1:]:
+            merged = merged.merge(moments)
+        return merged
+
+    def _shares(self, chunk: Any, variables: Parts, last: int) -> Parts:
+        """Run a chunk up to a call; return its shares in all moments so far."""
+        shares: Parts = []
+        with _until_reached(), BatchNormCalls(self._sharing(variables, shares, last)):
+            self._run(chunk)
+        return shares
+
+    def _sharing(
+        self, variables: Parts, shares: Parts, last: int | None
+    ) -> Callable[[NormCall], Tensor]:
+        def act(call: NormCall) -> Tensor:
+            if call.place >= len(self.known):
+                raise _other_path()
+            moments, x = self.known[call.place], call.x
+            axes = [axis for axis in range(x.ndim) if axis != 1]
+            shape = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
+            centred = x - moments.mean.reshape(shape)
+            spread = centred.square().sum(axes)
+            shares.append(torch.stack([x.sum(axes), spread]) / moments.count)
+            if call.place == last:
+                raise Reached
+            mean, square = variables[call.place].unbind()
+            return call.by(mean, square - (mean - moments.mean).square())
+
+        return act
+
+
+def frozen_statistics(
+    norms: Sequence[nn.Module], chunks: Sequence[Any], run: Callable[[Any], Tensor]
+) -> dict[nn.Module, Moments]:
+    """Return the moments over all chunks of every layer that is applied."""
+    order: list[nn.Module] = []
+    handles = [
+        norm.register_forward_pre_hook(lambda module, _: order.append(module))
+        for norm in norms
+    ]
+    try:
+        known = _known(chunks, run)
+        order.clear()
+        with torch.no_grad(), BatchNormCalls(_passing(known)):
+            run(chunks[0])
+    finally:
+        for handle in handles:
+            handle.remove()
+    order = [norm for norm in order if norm.training]
+    if len(set(order)) != len(order) or len(order) != len(known):
+        raise MeasurementError(
+            "a batch norm is applied more than once a pass, or as a function, so it "
+            "has no one set of statistics to freeze: use 'batch', 'full' or 'eval'"
+        )
+    return dict(zip(order, known, strict=True))
+
+
+def _known(chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> list[Moments]:
+    """Find all moments, in one pass where there is one chunk."""
+    if len(chunks) > 1:
+        return FullStatistics(chunks, run).known
+    known: list[Moments] = []
+
+    def act(call: NormCall) -> Tensor:
+        known.append(moments_of(call.x))
+        return call.by(known[-1].mean, known[-1].variance)
+
+    with torch.no_grad(), BatchNormCalls(act):
+        run(chunks[0])
+    return known
+
+
+def _passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:
+    """Normalise by known moments."""
+
+    def act(call: NormCall) -> Tensor:
+        if call.place >= len(known):
+            raise _other_path()
+        return call.by(known[call.place].mean, known[call.place].variance)
+
+    return act
+
+
+@contextmanager
+def _until_reached() -> Iterator[None]:
+    try:
+        yield
+    except Reached:
+        pass
+
+
+def _other_path() -> MeasurementError:
+    return MeasurementError(
+        "the passes over the data met different batch norms, by a path that depends "
+        "on the data or by activation checkpointing: pass all data as one batch"
+    )

@@ -1,0 +1,98 @@
+"""Put normalisation layers into the mode that a measurement names."""
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
+
+Norm = _BatchNorm | _InstanceNorm
+
+
+def apply_norm_mode(
+    model: nn.Module, mode: NormMode, forward: Callable[[], object]
+) -> None:
+    """Set every layer with running statistics for one batch.
+
+    Must be called inside ``preserve``. Only those layers change mode; all others stay
+    as found. ``FULL`` is ``BATCH`` here, since one batch is all the data given.
+
+    Args:
+        model: The model to set.
+        mode: Which statistics to use.
+        forward: Runs the model once on the batch; called under ``FROZEN`` only.
+    """
+    refuse_dropout(model)
+    set_norm_layers(model, mode)
+    if mode is NormMode.FROZEN:
+
+        def run(_: object) -> Tensor:
+            forward()
+            return torch.empty(0)
+
+        freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run))
+
+
+def norm_layers(model: nn.Module) -> list[Norm]:
+    """List the layers whose statistics depend on the mode."""
+    return [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm)]
+
+
+def set_norm_layers(model: nn.Module, mode: NormMode) -> None:
+    """Put norm layers into train mode, or into eval mode under ``EVAL``.
+
+    Under ``FROZEN`` their statistics are still to be measured, in train mode.
+    """
+    for norm in norm_layers(model):
+        _check_layer(norm, mode)
+        norm.train(mode is not NormMode.EVAL)
+
+
+def freeze_norm_layers(statistics: Mapping[nn.Module, Moments]) -> None:
+    """Hold the statistics of each layer constant."""
+    for norm, moments in statistics.items():
+        norm._buffers["running_mean"] = moments.mean
+        norm._buffers["running_var"] = moments.variance
+        norm.eval()
+
+
+def refuse_dropout(model: nn.Module) -> None:
+    """Refuse dropout that is switched on, by its name."""
+    for name, module in model.named_modules():
+        if isinstance(module, _DropoutNd) and module.training and module.p > 0:
+            raise MeasurementError(
+                f"dropout {name!r} is active, so the loss is random: call eval() on "
+                "it, set its p to 0, or fix the masks where randomness='fixed' is an "
+                "argument"
+            )
+
+
+def _check_layer(norm: Norm, mode: NormMode) -> None:
+    if isinstance(norm, nn.SyncBatchNorm):
+        _check_sync(norm)
+    if isinstance(norm, _BatchNorm) and norm.running_mean is None:
+        if mode is NormMode.EVAL:
+            raise MeasurementError(
+                f"{type(norm).__name__} keeps no running statistics, which norm "
+                "mode 'eval' wants: use 'batch', 'full' or 'frozen'"
+            )
+    if isinstance(norm, _InstanceNorm) and norm.track_running_stats:
+        if mode is NormMode.FROZEN:
+            raise MeasurementError(
+                "norm mode 'frozen' holds batch statistics, and InstanceNorm has its "
+                "own for each sample: use 'batch' or 'eval'"
+            )
+
+
+def _check_sync(norm: nn.SyncBatchNorm) -> None:
+    spread = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if spread and torch.distributed.get_world_size(norm.process_group) > 1:
+        raise MeasurementError(
+            "SyncBatchNorm has no second derivative across processes: measure in one "
+            "process, or replace it with BatchNorm"
+        )

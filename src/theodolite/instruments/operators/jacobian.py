@@ -1,0 +1,109 @@
+"""The Jacobian of a model's outputs by its parameters, as an operator."""
+
+from collections.abc import Callable, Sequence
+
+from torch import Tensor, nn
+
+from theodolite.core import NormMode
+from theodolite.instruments.differentiate.derivatives import Map
+from theodolite.instruments.differentiate.parts import flat
+from theodolite.instruments.model.objective import Batch, checked_outputs, outputs_of
+from theodolite.instruments.model.randomness import Randomness
+from theodolite.instruments.operators.output_map import OutputMap
+from theodolite.instruments.operators.parameter_operator import ParameterOperator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
+from theodolite.instruments.passes.set_up import set_up
+
+
+class Jacobian(ParameterOperator):
+    """Outputs by parameters: rows are outputs, sample by sample, batch by batch.
+
+    Args:
+        model: Any module; left as found by every product.
+        batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
+            list or DataLoader of them.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
+        micro_batch: Samples a pass at most; saves memory, changes nothing else.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
+        seed: Seed of whatever the model draws.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        max_batches: Batches to take at most, from the first.
+
+    Example:
+        >>> import torch
+        >>> layer = nn.Linear(2, 1, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+        >>> Jacobian(layer, x, norm_mode="batch").dense()
+        array([[1., 2., 1.],
+               [3., 4., 1.]])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        *,
+        norm_mode: NormMode | str,
+        params: Sequence[str] | None = None,
+        outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
+        micro_batch: int | None = None,
+        graph_bytes: int | None = None,
+        seed: int = 0,
+        randomness: Randomness = "refuse",
+        max_batches: int | None = None,
+    ) -> None:
+        pick = outputs or outputs_of
+        given = set_up(
+            model,
+            batches,
+            measure=lambda network, batch: checked_outputs(pick(network, batch)),
+            build=lambda found, leaves: Map(found, leaves).prepare(),
+            norm_mode=norm_mode,
+            params=params,
+            mass=None,
+            scalar=False,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            max_batches=max_batches,
+        )
+        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        super().__init__(given, maps)
+        self._map = OutputMap(given.prepared, maps)
+        self._shapes = self._map.shapes()
+        rows = sum(shape.numel() for shape in self._shapes)
+        self.shape = (rows, sum(self._sizes))
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Return the outputs' change along a vector of parameters."""
+        self.passes += 1
+        with self._prepared.session():
+            pushed = self._map.push(self._parts(vector))
+            return flat([change for _, _, change in pushed])
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        """Pull a vector of outputs back to parameters."""
+        self.passes += 1
+        parts = vector.detach().split([shape.numel() for shape in self._shapes])
+        pairs = zip(parts, self._shapes, strict=True)
+        with self._prepared.session():
+            return flat(self._map.pull([part.reshape(shape) for part, shape in pairs]))
+
+    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
+        """Multiply the columns of some parameters."""
+        return self.matvec(self._embedded(places, vector))
+
+    def outputs(self) -> Tensor:
+        """Return the outputs of all the data, flat, as the rows go."""
+        with self._prepared.session():
+            return flat(
+                [
+                    self._map.map(group, chunk).outputs
+                    for group in self._prepared.groups
+                    for chunk in group.chunks
+                ]
+            )

@@ -1,0 +1,250 @@
+"""The Hessian of the loss by the parameters, as an operator."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import NormMode
+from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.model.objective import (
+    Loss,
+    Reduction,
+    Weights,
+    check_weights,
+    checked_value,
+    evaluate,
+    mass_of,
+    reduction_of,
+)
+from theodolite.instruments.model.randomness import Randomness
+from theodolite.instruments.operators.parameter_operator import ParameterOperator
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
+from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.set_up import set_up
+
+
+class HessianOptions(TypedDict, total=False):
+    """What instruments pass on to :class:`Hessian`, see there."""
+
+    reduction: Reduction | None
+    micro_batch: int | None
+    graph_bytes: int | None
+    randomness: Randomness
+    weights: Weights | None
+    max_batches: int | None
+
+
+class Hessian(ParameterOperator):
+    r"""Second derivatives of the loss of all the data, times vectors.
+
+    The gradient's graph is built once and each product pulls a vector back through it:
+    exact, also through batch statistics. Where graphs do not fit in memory, or
+    ``micro_batch`` is given, they are built anew, a chunk at a time; batch statistics
+    are then variables of their own, so that cutting changes nothing.
+
+    Args:
+        model: Any module; left as found by every product.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
+        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        norm_mode: Statistics that normalisation layers use: ``batch``, ``full``,
+            ``frozen`` or ``eval``.
+        params: Names of parameters; all that require a gradient by default.
+        reduction: How a function combines samples, ``mean`` by default: means of
+            several batches are weighted by their samples, sums are added.
+        micro_batch: Samples a pass at most; saves memory, changes nothing else.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
+        seed: Seed of whatever the model draws.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
+            by, as one number or one a sample, such as how many targets count.
+        max_batches: Batches to take at most, from the first.
+
+    Example:
+        >>> from theodolite.instruments import HalfSquareLoss
+        >>> layer = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+        >>> operator = Hessian(
+        ...     layer, (x, x[:, :1]), loss=HalfSquareLoss(), norm_mode="batch"
+        ... )
+        >>> operator @ torch.tensor([1.0, 1.0])
+        tensor([0.5000, 2.0000], dtype=torch.float64)
+    """
+
+    symmetric = True
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        *,
+        loss: Loss,
+        norm_mode: NormMode | str,
+        params: Sequence[str] | None = None,
+        reduction: Reduction | None = None,
+        micro_batch: int | None = None,
+        graph_bytes: int | None = None,
+        seed: int = 0,
+        randomness: Randomness = "refuse",
+        weights: Weights | None = None,
+        max_batches: int | None = None,
+    ) -> None:
+        self.reduction = reduction_of(loss, reduction)
+        check_weights(weights, self.reduction)
+        given = set_up(
+            model,
+            batches,
+            measure=lambda network, batch: evaluate(network, batch, loss),
+            build=Curve,
+            norm_mode=norm_mode,
+            params=params,
+            mass=(lambda batch, samples: mass_of(loss, batch, samples, weights))
+            if self.reduction == "mean"
+            else None,
+            scalar=True,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            max_batches=max_batches,
+            check=checked_value,
+        )
+        self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        super().__init__(given, self._curves)
+        self.shape = (sum(self._sizes), sum(self._sizes))
+        self.randomness = randomness
+        self._remake = lambda change: Hessian(
+            change(self.model),
+            self.changed_data(change),
+            loss=change(loss),
+            norm_mode=norm_mode,
+            params=self.names,
+            reduction=reduction,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            weights=weights,
+        )
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector."""
+        return self._product(self._parts(vector), None)
+
+    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
+        """Multiply a diagonal block; the graph is walked only where it matters."""
+        if self.coupled:
+            whole = self.matvec(self._embedded(places, vector))
+            return self._extracted(places, whole)
+        parts = vector.detach().split([self._sizes[i] for i in places])
+        shaped = [
+            part.reshape(self.layout[i][1])
+            for i, part in zip(places, parts, strict=True)
+        ]
+        return self._product(shaped, places)
+
+    def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
+        """Return the loss of all the data and its flat gradient."""
+        prepared = self._prepared
+        with prepared.session():
+            total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
+            for group in prepared.groups:
+                for chunk in group.chunks:
+                    curve, shared = self.curve(group, chunk)
+                    add(total, curve.gradient[: len(prepared.leaves)])
+                    value += shared.cpu()
+        self.passes += 1
+        return value, flat(total)
+
+    @contextmanager
+    def curves(self) -> Iterator[Iterator[Curve]]:
+        """Open the model and yield the loss of each chunk with its gradient's graph.
+
+        Only where no batch statistics run over several passes.
+        """
+        with self._prepared.session():
+            yield (
+                self.curve(group, chunk)[0]
+                for group in self._prepared.groups
+                for chunk in group.chunks
+            )
+
+    @property
+    def coupled(self) -> bool:
+        """Whether batch statistics run over several passes."""
+        return any(group.coupled for group in self._prepared.groups)
+
+    def curve(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
+        """Return a chunk's part of the loss as a curve, and its value; in a session.
+
+        The variables are the leaves, then the moments where these run over chunks.
+        """
+        return self._curves.graph(group, chunk, lambda: self._built(group, chunk))
+
+    def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
+        if group.statistics is None:
+            value = chunk.weight * self._prepared.run(chunk)
+            idle = not value.requires_grad and self._prepared.depends(chunk)
+            curve = Curve(value, self._prepared.leaves, constant=idle)
+            return curve, value.detach()
+        variables = group.statistics.variables()
+        return self._given_moments(group, chunk, variables)[:2]
+
+    def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
+        prepared = self._prepared
+        self.passes += 1
+        with prepared.session():
+            leaves = prepared.leaves
+            chosen = leaves if only is None else [leaves[i] for i in only]
+            total = zeros(chosen)
+            for group in prepared.groups:
+                if group.coupled:
+                    add(total, self._through_moments(group, tangents))
+                else:
+                    curve, _ = self.curve(group, group.chunks[0])
+                    add(total, curve.product(tangents, only))
+        return flat(total)
+
+    def _through_moments(self, group: Group, tangents: Parts) -> Parts:
+        r"""Multiply where batch statistics run over chunks.
+
+        With multipliers $\lambda$ the gradient is that of $\psi = \ell + \lambda S$ at
+        fixed moments; its change along $(v, \sigma)$ acts on parameters directly and
+        on moments, from where the adjoint carries it to parameters.
+        """
+        leaves, statistics = self._prepared.leaves, _statistics(group)
+        moved = statistics.tangent(leaves, tangents)
+
+        def source(chunk: Chunk, variables: Parts) -> tuple[Any, Parts, Parts]:
+            curve, _, shares = self._given_moments(group, chunk, variables)
+            return curve.graph, [*tangents, *moved], shares
+
+        return statistics.pull(leaves, source)
+
+    def _given_moments(
+        self, group: Group, chunk: Chunk, variables: Parts
+    ) -> tuple[Curve, Tensor, Parts]:
+        multipliers = self._multipliers(group)
+        value, shares = _statistics(group).forward(chunk, variables)
+        value = chunk.weight * value
+        pairs = zip(multipliers, shares, strict=True)
+        pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
+        curve = Curve(value + pulled, [*self._prepared.leaves, *variables])
+        return curve, value.detach(), shares
+
+    def _multipliers(self, group: Group) -> Parts:
+        statistics = _statistics(group)
+
+        def source(chunk: Chunk, variables: Parts) -> tuple[Parts, Parts, Parts]:
+            value, shares = statistics.forward(chunk, variables)
+            return [chunk.weight * value], [torch.ones_like(value)], shares
+
+        return self._curves.multipliers(group, lambda: statistics.solve(source))
+
+
+def _statistics(group: Group) -> Any:
+    return group.statistics

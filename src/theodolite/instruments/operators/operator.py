@@ -1,0 +1,173 @@
+"""What every linear operator of this room offers, whatever it differentiates."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+
+
+class Operator(ABC):
+    """A linear map that is known by its products with vectors.
+
+    Subclasses are final: they implement :meth:`matvec` and, unless symmetric,
+    :meth:`rmatvec`, both on flat vectors of the operator's dtype and device. A product
+    leaves the model as found and adds what it spent to ``passes``.
+
+    Attributes:
+        shape: Rows and columns.
+        dtype: Type of the products.
+        device: Where vectors live.
+        symmetric: Whether the operator equals its transpose.
+        passes: Backward passes (or Jacobian products) spent so far.
+        noise_norm: Bound on the rounding of the graph, once it was measured.
+    """
+
+    shape: tuple[int, int]
+    dtype: torch.dtype
+    device: torch.device
+    symmetric: bool = False
+    passes: int = 0
+    noise_norm: float | None = None
+
+    @abstractmethod
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector from the right."""
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector into the transpose."""
+        if self.symmetric:
+            return self.matvec(vector)
+        raise MeasurementError(
+            f"{type(self).__name__} offers no product with its transpose"
+        )
+
+    def __matmul__(self, other: Tensor | np.ndarray) -> Any:
+        """Multiply a vector (n,) or a block of columns (n, k); NumPy in, NumPy out."""
+        if isinstance(other, np.ndarray):
+            given = torch.as_tensor(other, dtype=self.dtype, device=self.device)
+            return _to_numpy(self @ given)
+        if other.ndim not in (1, 2) or other.shape[0] != self.shape[1]:
+            raise MeasurementError(
+                f"a block of shape {tuple(other.shape)} cannot follow an operator of "
+                f"shape {self.shape}: pass ({self.shape[1]},) or ({self.shape[1]}, k)"
+            )
+        given = other.to(dtype=self.dtype, device=self.device)
+        if given.ndim == 1:
+            return self.matvec(given)
+        columns = [self.matvec(column) for column in given.unbind(1)]
+        if not columns:
+            return given.new_zeros(self.shape[0], 0)
+        return torch.stack(columns, dim=1)
+
+    def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
+        """Return the operator of changed inputs, None where there is no model.
+
+        Args:
+            change: Returns a changed copy of the model, a batch or a loss.
+        """
+        del change
+        return None
+
+    @property
+    def T(self) -> "Operator":
+        """The transpose, sharing this operator's model."""
+        return self if self.symmetric else Transposed(self)
+
+    def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
+        """Return the whole matrix in float64, column by column."""
+        rows, columns = self.shape
+        wanted = 8 * rows * columns
+        if wanted > matrix_bytes:
+            raise MeasurementError(
+                f"the dense matrix of shape {self.shape} takes {wanted / 2**30:.1f} "
+                f"GiB, allowed are {matrix_bytes / 2**30:.1f}: work with products, or "
+                "raise matrix_bytes"
+            )
+        matrix = np.empty((rows, columns))
+        for j in range(columns):
+            unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
+            unit[j] = 1
+            matrix[:, j] = self.matvec(unit).detach().cpu().double().numpy()
+        return matrix
+
+    def to_scipy(self) -> Any:
+        """Return the operator as ``scipy.sparse.linalg.LinearOperator``."""
+        from scipy.sparse import linalg
+
+        make: Any = linalg.LinearOperator  # its stub knows the base class only
+        return make(
+            shape=self.shape,
+            matvec=lambda v: self @ np.asarray(v).reshape(-1),
+            rmatvec=lambda v: self.T @ np.asarray(v).reshape(-1),
+            dtype=_to_numpy(torch.empty(0, dtype=self.dtype)).dtype,
+        )
+
+
+def _to_numpy(tensor: Tensor) -> np.ndarray:
+    """Return an array; in float32 where NumPy lacks the type."""
+    given = tensor.detach().cpu()
+    return (given.float() if given.dtype is torch.bfloat16 else given).numpy()
+
+
+def _multiplied(matrix: Tensor, vector: Tensor) -> Tensor:
+    """Multiply; in float32 where processors may lack products of the type."""
+    if matrix.dtype is torch.bfloat16 and matrix.device.type == "cpu":
+        return (matrix.float() @ vector.float()).to(matrix.dtype)
+    return matrix @ vector
+
+
+class Transposed(Operator):
+    """The transpose of another operator."""
+
+    def __init__(self, inner: Operator) -> None:
+        self._inner = inner
+        self.shape = (inner.shape[1], inner.shape[0])
+        self.dtype, self.device = inner.dtype, inner.device
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply into the transpose."""
+        return self._inner.rmatvec(vector)
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        """Multiply into the original."""
+        return self._inner.matvec(vector)
+
+    @property
+    def T(self) -> Operator:
+        """The original."""
+        return self._inner
+
+
+class MatrixOperator(Operator):
+    """A matrix that is there already, as an operator; for tests and small blocks.
+
+    Example:
+        >>> operator = MatrixOperator(torch.eye(2) * 3)
+        >>> operator @ torch.tensor([1.0, 2.0])
+        tensor([3., 6.])
+    """
+
+    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
+        self._matrix = matrix
+        self.shape = (matrix.shape[0], matrix.shape[1])
+        self.dtype, self.device = matrix.dtype, matrix.device
+        self.symmetric = symmetric
+
+    def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
+        """Return the matrix as it is, whatever its size: it is there already."""
+        return self._matrix.detach().to("cpu", torch.float64).numpy()
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one vector."""
+        self.passes += 1
+        return _multiplied(self._matrix, vector)
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        """Multiply one vector into the transpose."""
+        self.passes += 1
+        return _multiplied(self._matrix.T, vector)

@@ -1,0 +1,184 @@
+r"""The same operator with other rounding, to see the rounding of a graph.
+
+What a graph in float32 computes differs from exact arithmetic by more than its last sum
+shows, as much as its layers amplify what is rounded before them. A twin tells: a copy
+of the model in float64, at the same weights and on the same data, whose own rounding is
+a billion times smaller. Where nothing finer is to be had, since the model is float64
+and casts to float32 within, or cannot be converted, the twin is a copy whose weights,
+and what its layers return, are moved by one rounding of the coarsest type in its graph,
+up or down by chance (as in Monte Carlo arithmetic).
+
+References:
+    Parker (1997), Monte Carlo arithmetic: exploiting randomness in floating-point
+    arithmetic, UCLA.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from theodolite.core import TheodoliteError
+from theodolite.instruments.operators.operator import Operator
+
+# A twin that is moved differs by two independent roundings, or by one that happened to
+# be small: the difference counts so many times, by choice.
+_MOVED = 3.0
+
+
+@dataclass(frozen=True)
+class Twin:
+    """An operator to compare with.
+
+    Attributes:
+        operator: The twin.
+        factor: How many times the difference an error may be.
+        finer: Whether the twin is exact for our purpose, or rounded as coarsely.
+    """
+
+    operator: Operator
+    factor: float
+    finer: bool
+
+
+def twin_of(operator: Operator) -> Twin | None:
+    """Make a twin, or None where the operator's model cannot be copied."""
+    drawn = getattr(operator, "randomness", "refuse") == "fixed"
+    changes = [_copied]
+    if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
+        changes = [_in_float64, _copied]
+    for change in changes:
+        with _Coarsest() as seen:
+            found = _remade(operator, seen.apart(change))
+        if found is None:
+            continue
+        fine = torch.finfo(torch.float64).eps
+        if found.dtype == torch.float64 and seen.eps <= fine:
+            if operator.dtype != torch.float64:
+                return Twin(found, 1.0, finer=True)
+        eps = max(seen.eps, torch.finfo(found.dtype).eps)
+        moved = _remade(operator, _moving(change, eps))
+        return None if moved is None else Twin(moved, _MOVED, finer=False)
+    return None
+
+
+def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
+    """Make the operator of changed inputs, None where they do not run."""
+    try:
+        return operator.remade(change)
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+class Several:
+    """Changed batches, as an iterable that is not taken for one; one at a time."""
+
+    def __init__(self, items: Sequence[Any], change: Callable[[Any], Any]) -> None:
+        self._items, self._change = items, change
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._change(item) for item in self._items)
+
+
+def _moving(change: Callable[[Any], Any], eps: float) -> Callable[[Any], Any]:
+    """Move the first module that is changed, which is the model, as well."""
+    models: list[nn.Module] = []
+
+    def changed(given: Any) -> Any:
+        found = change(given)
+        if isinstance(found, nn.Module) and not models:
+            models.append(found)
+            _move(found, eps)
+        return found
+
+    return changed
+
+
+def _copied(given: Any) -> Any:
+    if isinstance(given, nn.Module):
+        return copy.deepcopy(given)
+    return given
+
+
+def _in_float64(given: Any) -> Any:
+    if isinstance(given, nn.Module):
+        return copy.deepcopy(given).double()
+    if callable(given) or given is None:
+        return given
+    if isinstance(given, Mapping) and not isinstance(given, dict):
+        return type(given)({key: _in_float64(value) for key, value in given.items()})  # pyright: ignore[reportCallIssue]
+    return tree_map(_double, given)
+
+
+def _double(leaf: Any) -> Any:
+    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
+    return leaf.double() if real else leaf
+
+
+def _move(model: nn.Module, eps: float) -> None:
+    """Round all weights, and what every layer returns, up or down by chance."""
+    with torch.no_grad():
+        for place, parameter in enumerate(model.parameters()):
+            if parameter.is_floating_point():
+                moved = parameter.double() * _factors(parameter, eps, place)
+                parameter.copy_(moved)
+    for place, module in enumerate(model.modules()):
+        if not any(True for _ in module.children()):
+            module.register_forward_hook(_rounding(eps, place))
+
+
+def _rounding(eps: float, place: int) -> Callable[[nn.Module, Any, Any], Any]:
+    def rounded(_: nn.Module, args: Any, found: Any) -> Any:
+        def each(leaf: Any) -> Any:
+            if not isinstance(leaf, Tensor) or not leaf.is_floating_point():
+                return leaf
+            return leaf * _factors(leaf, eps, place).to(leaf.dtype)
+
+        return tree_map(each, found)
+
+    return rounded
+
+
+def _factors(like: Tensor, eps: float, place: int) -> Tensor:
+    """Return 1 ± eps in the shape of a tensor, the same every time."""
+    generator = torch.Generator().manual_seed(place)
+    drawn = torch.randint(0, 2, like.shape, generator=generator)
+    return 1 + eps * (2.0 * drawn.to(like.device, torch.float64) - 1.0)
+
+
+class _Coarsest(TorchDispatchMode):
+    """Notice the coarsest type of real numbers in what runs inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.eps, self.paused = 0.0, False
+
+    def apart(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Leave out what a change computes: copies start from the types as found."""
+
+        def changed(given: Any) -> Any:
+            self.paused = True
+            found = change(given)
+            self.paused = False
+            return found
+
+        return changed
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        found = func(*args, **(kwargs or {}))
+        for leaf in [] if self.paused else tree_leaves(found):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                if leaf.numel() > 1:
+                    self.eps = max(self.eps, torch.finfo(leaf.dtype).eps)
+        return found

@@ -1,0 +1,115 @@
+"""Batches of any make: their tensors, their samples, cut and joined."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.model.objective import Batch
+
+Batches = Any
+
+
+def tensors_in(batch: Batch) -> list[Tensor]:
+    """List the tensors of a batch, however they are nested."""
+    found: list[Tensor] = []
+    _map_tensors(batch, lambda tensor: found.append(tensor) or tensor)
+    return found
+
+
+def samples_in(batch: Batch) -> int | None:
+    """Count the samples: the first axis all tensors share, or None if there is none.
+
+    Example:
+        >>> samples_in({"x": torch.zeros(5, 2), "y": torch.zeros(5)})
+        5
+    """
+    sizes = {len(tensor) for tensor in tensors_in(batch) if tensor.ndim}
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def split_batch(batch: Batch, size: int) -> list[Batch]:
+    """Cut a batch along its samples into pieces of at most ``size``."""
+    check_micro_batch(size)
+    total = samples_in(batch)
+    if total is None:
+        raise MeasurementError(
+            f"a batch of type {type(batch).__name__} cannot be cut, since its tensors "
+            "share no first axis: leave micro_batch out, or pass tensors, tuples or "
+            "dicts of tensors"
+        )
+    return [
+        slice_batch(batch, start, min(start + size, total))
+        for start in range(0, total, size)
+    ]
+
+
+def check_micro_batch(size: int) -> None:
+    """Refuse what is no number of samples."""
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise MeasurementError(
+            f"micro_batch is {size!r}: pass a whole number of samples from 1 up"
+        )
+
+
+def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
+    """Return the samples from ``start`` to ``stop``."""
+    return _map_tensors(batch, lambda t: t[start:stop] if t.ndim else t)
+
+
+def join_batches(batches: Sequence[Batch]) -> Batch | None:
+    """Return all samples as one batch, or None where they do not fit together.
+
+    Example:
+        >>> pair = torch.zeros(2, 3), torch.ones(2)
+        >>> samples_in(join_batches([pair, pair]))
+        4
+    """
+    if len(batches) == 1:
+        return batches[0]
+    if any(samples_in(batch) is None for batch in batches):
+        return None
+    columns = list(zip(*map(tensors_in, batches), strict=False))
+    if any(len(tensors_in(batch)) != len(columns) for batch in batches):
+        return None
+    if any(len({(t.shape[1:], t.dtype, t.ndim) for t in c}) > 1 for c in columns):
+        return None
+    if any(not column[0].ndim for column in columns):
+        return None
+    joined = iter([torch.cat(column) for column in columns])
+    return _map_tensors(batches[0], lambda _: next(joined))
+
+
+def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
+    """Refuse data that lies elsewhere than the model."""
+    for batch in batches:
+        for tensor in tensors_in(batch):
+            if tensor.device != device:
+                raise MeasurementError(
+                    f"the model is on {device} and a batch on {tensor.device}: move "
+                    "the batch with .to(…)"
+                )
+
+
+def _map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Apply a function to every tensor of nested tuples, lists and mappings."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, Mapping):
+        parts = {key: _map_tensors(part, change) for key, part in batch.items()}
+        return _rebuilt(batch, parts)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(_map_tensors(part, change) for part in batch))
+    if isinstance(batch, tuple | list):
+        return type(batch)(_map_tensors(part, change) for part in batch)
+    return batch
+
+
+def _rebuilt(mapping: Mapping[Any, Any], parts: dict[Any, Any]) -> Any:
+    """Return a mapping of the same type where that takes a dict, else a dict."""
+    try:
+        return type(mapping)(parts)  # pyright: ignore[reportCallIssue]
+    except TypeError:
+        return parts

@@ -1,0 +1,88 @@
+"""Which graphs fit in memory: joined data, graphs kept between products, or none."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    own_statistics,
+)
+from theodolite.instruments.passes import forecast
+from theodolite.instruments.passes.batches import (
+    join_batches,
+    samples_in,
+    slice_batch,
+    tensors_in,
+)
+from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.prepared_model import PreparedModel
+from theodolite.instruments.passes.streams import partition_of
+
+Build = Callable[[Tensor, Sequence[Tensor]], object]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GraphMemory:
+    """Forecasts graphs of a model by growing a few samples' while it is sheltered.
+
+    Attributes:
+        prepared: The model and its data.
+        build: Builds, of what was measured and the leaves, what products need.
+        allowed: Bytes that graphs may take.
+    """
+
+    prepared: PreparedModel
+    build: Build
+    allowed: int
+
+    def joined(self) -> object | None:
+        """Return all data as one batch, if it can be joined and its graph fits."""
+        counts = partition_of(self.prepared.items)
+        wanted = self.predict(sum(count or 0 for count in counts))
+        fits = wanted is not None and wanted <= self.allowed
+        return join_batches(list(self.prepared.items)) if fits else None
+
+    def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
+        """Return whether the graphs of all chunks fit, and the bytes of the largest.
+
+        Raises:
+            MeasurementError: If the largest alone does not fit.
+        """
+        sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
+        largest = self.predict(max(sizes))
+        if largest is None:
+            return True, None
+        forecast.refuse_beyond(
+            largest,
+            self.allowed,
+            f"the graph of {max(sizes):,} samples",
+            "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
+        )
+        return largest * sum(sizes) / max(sizes) <= self.allowed, largest
+
+    def predict(self, samples: int) -> int | None:
+        """Forecast the bytes of a graph; None where a batch cannot be cut."""
+        batch = self.prepared.items[0]
+        if not samples or not samples_in(batch):
+            return None
+        known = [*self.prepared.model.parameters(), *self.prepared.model.buffers()]
+        known += tensors_in(batch)
+
+        def measure(count: int) -> int:
+            chunk = Chunk(data=slice_batch(batch, 0, count))
+            return forecast.graph_bytes(lambda: self._grow(chunk), known)
+
+        try:
+            return forecast.predict_bytes(
+                measure, samples, at_most=samples_in(batch) or 1
+            )
+        except (RuntimeError, ValueError, MeasurementError):
+            return None  # a model that takes no fewer samples than it was given
+
+    def _grow(self, chunk: Chunk) -> object:
+        with BatchNormCalls(own_statistics):
+            value = self.prepared.run(chunk, check=False)
+        return self.build(value, self.prepared.leaves)

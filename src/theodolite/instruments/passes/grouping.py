@@ -1,0 +1,223 @@
+"""Cut, join and weigh the data so that its partition means what the norm mode says."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError, NormMode, derive
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.norms.full_statistics import (
+    FullStatistics,
+    Moments,
+    moments_of,
+)
+from theodolite.instruments.passes.batches import (
+    check_micro_batch,
+    samples_in,
+    slice_batch,
+    split_batch,
+)
+from theodolite.instruments.passes.streams import Piece, StreamedBatches
+
+Mass = Callable[[Batch, int], float]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chunk:
+    """What one pass of the model takes.
+
+    Attributes:
+        data: The data, or where in a stream it is.
+        weight: Factor on its loss in the loss of all the data.
+        seed: Seed of its random numbers.
+    """
+
+    data: Batch | Piece
+    weight: float = 1.0
+    seed: int = 0
+
+    @property
+    def batch(self) -> Batch:
+        """The data, loaded where it is not in memory."""
+        return self.data.load() if isinstance(self.data, Piece) else self.data
+
+    @property
+    def samples(self) -> int | None:
+        """Samples of the data."""
+        kept = isinstance(self.data, Piece)
+        return self.data.samples if kept else samples_in(self.data)
+
+    def held(self) -> "Chunk":
+        """Return the same with its data in memory."""
+        return replace(self, data=self.batch)
+
+
+@dataclass(kw_only=True, eq=False)
+class Group:
+    """Chunks that share batch statistics; with one chunk, torch takes them itself."""
+
+    chunks: tuple[Chunk, ...]
+    statistics: FullStatistics | None = None
+
+    @property
+    def coupled(self) -> bool:
+        """Whether statistics run over several chunks."""
+        return len(self.chunks) > 1
+
+
+def group_batches(
+    items: Sequence[Batch],
+    *,
+    mode: NormMode,
+    norms: bool,
+    micro_batch: int | None,
+    mass: Mass | None,
+    seed: int,
+    joined: Callable[[], Batch | None],
+) -> list[Group]:
+    """Return the groups of chunks that the passes take.
+
+    Args:
+        items: The batches as given.
+        mode: Which statistics norms use.
+        norms: Whether the model has norms that couple samples.
+        micro_batch: Samples a chunk at most.
+        mass: Share of a batch in the mean of all, None for a sum.
+        seed: Root of the chunks' seeds.
+        joined: Returns all data as one batch, or None if that cannot be.
+    """
+    parts = _pieces(items, micro_batch)
+    every = [(place, piece) for place, part in enumerate(parts) for piece in part]
+    if norms and mode is NormMode.FULL:
+        whole = joined() if len(every) > 1 and micro_batch is None else None
+        sets = [every if whole is None else [(0, whole)]]
+    elif norms and mode is NormMode.BATCH:
+        sets = [[(place, piece) for piece in part] for place, part in enumerate(parts)]
+    else:
+        sets = [[entry] for entry in every]
+    chunks = [
+        [Chunk(data=data, seed=derive(seed, "batch", place)) for place, data in part]
+        for part in sets
+    ]
+    if mass is not None and sum(map(len, sets)) > 1:
+        chunks = _weighed(chunks, mass)
+    # A group in which nothing counts is left out: its loss is 0, or 0/0.
+    return [Group(chunks=tuple(p)) for p in chunks if any(c.weight for c in p)]
+
+
+def _pieces(
+    items: Sequence[Batch], micro_batch: int | None
+) -> list[list[Batch | Piece]]:
+    """Cut every batch; of a stream, say where the pieces are."""
+    if not isinstance(items, StreamedBatches):
+        return [
+            [item] if micro_batch is None else split_batch(item, micro_batch)
+            for item in items
+        ]
+    if micro_batch is None:
+        return [[Piece(items, place)] for place in range(len(items))]
+    check_micro_batch(micro_batch)
+    found: list[list[Batch | Piece]] = []
+    for place, samples in enumerate(items.samples):
+        if samples is None:
+            split_batch(items[place], micro_batch)  # which says why it cannot be cut
+        starts = range(0, samples or 0, micro_batch)
+        spans = [(start, min(start + micro_batch, samples or 0)) for start in starts]
+        found.append([Piece(items, place, span) for span in spans])
+    return found
+
+
+def _weighed(sets: list[list[Chunk]], mass: Mass) -> list[list[Chunk]]:
+    """Give each chunk its share in the mean of all."""
+    masses = [[mass_of(chunk.batch, mass) for chunk in part] for part in sets]
+    total = sum(map(sum, masses))
+    if not total > 0:
+        raise no_sample_counts()
+    return [
+        [replace(chunk, weight=m / total) for chunk, m in zip(*pair, strict=True)]
+        for pair in zip(sets, masses, strict=True)
+    ]
+
+
+def no_sample_counts() -> MeasurementError:
+    """Say that there is nothing to take a mean of."""
+    return MeasurementError(
+        "no sample counts in the loss: check the targets for some that are not ignored"
+    )
+
+
+def mass_of(batch: Batch, mass: Mass) -> float:
+    """Return the share of a batch in the mean of all, or say why it has none."""
+    samples = samples_in(batch)
+    if samples is None:
+        raise MeasurementError(
+            f"the samples of a batch of type {type(batch).__name__} cannot be counted, "
+            "so a mean over batches has no weights: pass tensors that share their "
+            "first axis, or reduction='sum'"
+        )
+    return mass(batch, samples)
+
+
+def check_separable(
+    batch: Batch, run: Callable[[Chunk], Tensor], mass: Mass | None, scalar: bool
+) -> None:
+    """Refuse a model or loss that is no sum over samples, given batch statistics.
+
+    A few samples are measured at once and in two parts, batch norms held at the
+    statistics of all of them. This finds a reduction stated wrongly, and layers that
+    couple samples in a way of their own.
+
+    Args:
+        batch: A batch as given.
+        run: Measures a chunk.
+        mass: Share of a batch in the mean of all, None for a sum.
+        scalar: Whether a loss is measured, or outputs.
+    """
+    samples = min(samples_in(batch) or 0, 4)
+    if samples < 2:
+        return
+    few = slice_batch(batch, 0, samples)
+    parts = [slice_batch(batch, 0, 1), slice_batch(batch, 1, samples)]
+    masses = [mass_of(part, mass) for part in parts] if mass and scalar else []
+    if masses and not all(masses):
+        return
+    known: list[Moments] = []
+
+    def record(call: NormCall) -> Tensor:
+        known.append(moments_of(call.x))
+        return call.by(known[-1].mean, known[-1].variance)
+
+    def repeat(call: NormCall) -> Tensor:
+        return call.by(known[call.place].mean, known[call.place].variance)
+
+    with torch.no_grad():
+        with BatchNormCalls(record):
+            whole = run(Chunk(data=few))
+        found = []
+        for part in parts:
+            with BatchNormCalls(repeat):
+                found.append(run(Chunk(data=part)))
+    if not scalar:
+        both = torch.cat([part.reshape(-1) for part in found])
+    elif masses:
+        pairs = zip(masses, found, strict=True)
+        both = torch.stack([m / sum(masses) * value for m, value in pairs]).sum()
+    else:
+        both = torch.stack(found).sum()
+    if _differ(whole.reshape(-1), both.reshape(-1)):
+        raise MeasurementError(
+            "samples measured together and apart give different numbers, so cutting "
+            "or joining batches would change the operator: state reduction='mean' or "
+            "'sum' as the loss has it, or pass one batch without micro_batch if the "
+            "model couples samples other than by batch norm"
+        )
+
+
+def _differ(first: Tensor, second: Tensor) -> bool:
+    if first.shape != second.shape:
+        return True
+    limit = 10 * torch.finfo(first.dtype).eps ** 0.5 * float(first.abs().max())
+    return float((first - second).abs().max()) > limit

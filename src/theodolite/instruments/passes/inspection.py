@@ -1,0 +1,108 @@
+"""A first look at a model: does it draw, does it repeat itself, do norms couple?"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError, NormMode, derive
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.model.randomness import (
+    Draws,
+    Randomness,
+    check_repeats,
+    reseed,
+)
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    NormCall,
+    batch_statistics,
+    own_statistics,
+)
+from theodolite.instruments.passes.batches import samples_in, split_batch
+from theodolite.instruments.passes.grouping import (
+    Chunk,
+    Mass,
+    mass_of,
+    no_sample_counts,
+)
+from theodolite.instruments.passes.prepared_model import PreparedModel
+
+
+def norms_couple(
+    prepared: PreparedModel,
+    *,
+    micro_batch: int | None,
+    mass: Mass | None,
+    seed: int,
+    randomness: Randomness,
+) -> bool:
+    """Run the first samples twice, refuse what cannot be measured; while sheltered.
+
+    Args:
+        prepared: The model and its data.
+        micro_batch: Samples a pass at most.
+        mass: Share of a batch in a mean over all, None for a sum.
+        seed: Seed of whatever the model draws.
+        randomness: Refuse models that draw, or fix what they draw by the seed.
+
+    Returns:
+        Whether norms take batch statistics, which couple samples.
+    """
+    first = _first_that_counts(prepared.items, micro_batch, mass)
+    probe = Chunk(data=first, seed=derive(seed, "batch", 0))
+    act = _statistics(prepared, micro_batch)
+    prepared.renew()
+    reseed(probe.seed)
+    draws = Draws()
+    with torch.no_grad(), BatchNormCalls(act) as calls:
+        value = prepared.check(prepared.measure(prepared.model, first))
+    if calls.calls and prepared.mode is NormMode.EVAL:
+        raise MeasurementError(
+            "a batch norm takes batch statistics also in eval mode: use norm mode "
+            "'batch' or 'full'"
+        )
+    if draws.happened():
+        _check_random(prepared, micro_batch, randomness)
+    with torch.no_grad(), BatchNormCalls(act):
+        check_repeats(value, prepared.run(probe))
+    return calls.calls > 0
+
+
+def _first_that_counts(
+    items: Sequence[Batch], micro_batch: int | None, mass: Mass | None
+) -> Batch:
+    """Return the first samples on which the loss is a number."""
+    for item in items:
+        parts = [item] if micro_batch is None else split_batch(item, micro_batch)
+        for part in parts:
+            if mass is None or samples_in(part) is None or mass_of(part, mass) > 0:
+                return part
+    raise no_sample_counts()
+
+
+def _statistics(
+    prepared: PreparedModel, micro_batch: int | None
+) -> Callable[[NormCall], Tensor]:
+    # A chunk may hold one sample, whose own statistics nobody asked for; and so may a
+    # batch where statistics are those of all.
+    joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
+    several = joins and len(prepared.items) > 1
+    return own_statistics if several or micro_batch is not None else batch_statistics
+
+
+def _check_random(
+    prepared: PreparedModel, micro_batch: int | None, randomness: Randomness
+) -> None:
+    if randomness == "refuse":
+        raise MeasurementError(
+            "the model draws random numbers, so the loss is random: switch that "
+            "off, or pass randomness='fixed' to fix what it draws by the seed"
+        )
+    joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
+    if micro_batch is not None or (joins and len(prepared.items) > 1):
+        raise MeasurementError(
+            "the model draws random numbers, and cutting or joining batches would "
+            "draw others: leave out micro_batch, and pass one batch, or norm mode "
+            "'batch' or 'eval'"
+        )

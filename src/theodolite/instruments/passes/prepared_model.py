@@ -1,0 +1,238 @@
+"""A model and its data, opened for passes again and again and followed in between."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import CheckpointError
+
+from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments.model.as_found import AsFound, opened
+from theodolite.instruments.model.fingerprint import Fingerprint
+from theodolite.instruments.model.objective import Batch, chosen_parameters
+from theodolite.instruments.model.randomness import reseed
+from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    batch_statistics,
+)
+from theodolite.instruments.norms.full_statistics import (
+    FullStatistics,
+    Moments,
+    frozen_statistics,
+)
+from theodolite.instruments.norms.normalisation import (
+    freeze_norm_layers,
+    norm_layers,
+    set_norm_layers,
+)
+from theodolite.instruments.passes.batches import (
+    Batches,
+    check_devices,
+    tensors_in,
+)
+from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _no_recomputing() -> Iterator[None]:
+    # torch runs what it recomputes outside of the modes that replace operators.
+    try:
+        yield
+    except CheckpointError as error:
+        raise MeasurementError(
+            "activation checkpointing recomputes batch norm or weight norm otherwise "
+            "than at first: switch it off, and save memory with micro_batch=…"
+        ) from error
+
+
+class PreparedModel:
+    """A model that is run in sessions, each of which leaves it as found.
+
+    Args:
+        model: Any module; a compiled one is unwrapped.
+        batches: What :func:`read_batches` takes.
+        measure: Runs the model on a batch; returns what is differentiated.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        max_batches: Batches to take at most.
+        callables: Further code that runs in sessions, such as a loss of outputs.
+        check: Returns what was measured, or says why it is of no use.
+
+    Attributes:
+        items: The batches as given.
+        groups: Chunks of the data that share batch statistics, once settled.
+        leaves: The parameters to differentiate by.
+        layout: Their names and shapes.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        *,
+        measure: Callable[[nn.Module, Batch], Tensor],
+        norm_mode: NormMode | str,
+        params: Sequence[str] | None,
+        max_batches: int | None = None,
+        callables: Sequence[Callable[..., object]] = (),
+        check: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        self._scalar, self.check = check is not None, check or (lambda value: value)
+        self._callables = [measure, *callables]
+        self.model = getattr(model, "_orig_mod", model)
+        self.mode, self.measure = NormMode(norm_mode), measure
+        self._names = list(chosen_parameters(self.model, params))
+        self._careful = False
+        self._found: AsFound | None = None
+        self._resolve()
+        self.items = read_batches(batches, max_batches=max_batches)
+        check_devices(self.items, self.device)
+        self.groups: list[Group] = []
+        self._norms = False
+        self._frozen: dict[nn.Module, Moments] = {}
+        self._fingerprint: Fingerprint | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def when_changed(self, listener: Callable[[], None]) -> None:
+        """Have something called whenever the model is found changed."""
+        self._listeners.append(listener)
+
+    def settle(self, groups: list[Group], *, norms: bool) -> None:
+        """Say which passes a session makes, and whether norms couple samples."""
+        self.groups, self._norms = groups, norms
+
+    def try_out(self, look: Callable[[], T]) -> T:
+        """Run the model for the first time, and notice whether it can be trusted.
+
+        One that writes to tensors that are not its to write is copied as a whole for
+        every session from then on.
+        """
+        reach = self._reach()
+        with opened(self.model, careful=True, reach=reach):
+            grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+            before = Fingerprint(reach, grads)
+            with self.sheltered():
+                found = look()
+            self._careful = not before.matches(self._reach())
+        return found
+
+    @contextmanager
+    def sheltered(self, reach: Reach | None = None) -> Iterator[None]:
+        """Open the model before groups are settled; as found on the way out."""
+        with opened(
+            self.model,
+            careful=self._careful,
+            leaves=self.leaves,
+            reach=reach or self._reach(),
+        ) as found:
+            before, self._found = self._found, found
+            try:
+                yield
+            finally:
+                self._found = before
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Open the model for passes; it is as found on the way out."""
+        reach = self._reach()
+        changed = self._follow(reach)
+        with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
+            self.renew()
+            if changed:
+                self._measure_statistics()
+            yield
+
+    def _reach(self) -> Reach:
+        return Reach([self.model, *self._callables])
+
+    def _follow(self, reach: Reach) -> bool:
+        """Notice that the model or the data changed, and drop what was known."""
+        if self._fingerprint is not None and self._fingerprint.matches(reach):
+            return False
+        before = self.layout, self.dtype, self.device
+        self._resolve()
+        if (self.layout, self.dtype, self.device) != before:
+            raise MeasurementError(
+                "the model was moved, converted or given parameters of other shapes "
+                "since the operator was made: make a new one"
+            )
+        streamed = isinstance(self.items, StreamedBatches)
+        items = () if streamed else self.items
+        data = [tensor for item in items for tensor in tensors_in(item)]
+        running = self.mode is NormMode.EVAL
+        spared = [] if running else norm_layers(self.model)
+        self._fingerprint = Fingerprint(reach, data, spared)
+        self._frozen = {}
+        for listener in self._listeners:
+            listener()
+        return True
+
+    def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
+        """Run a chunk from the state the model was found in; only in a session.
+
+        What counts for nothing is 0 even where it was 0/0.
+        """
+        batch = chunk.batch
+        self.renew()
+        reseed(chunk.seed)
+        value = self.measure(self.model, batch)
+        if self._scalar and chunk.weight == 0:
+            return torch.zeros_like(value)
+        return self.check(value) if check else value
+
+    def depends(self, chunk: Chunk) -> bool:
+        """Say whether what is measured depends on any parameter; only in a session.
+
+        If so, those chosen may well play no part, and derivatives by them are zero.
+        """
+        every = [p for p in self.model.parameters() if p.is_floating_point()]
+        flags = [parameter.requires_grad for parameter in every]
+        try:
+            for parameter in every:
+                parameter.requires_grad_(True)
+            return self.run(chunk).requires_grad
+        finally:
+            for parameter, flag in zip(every, flags, strict=True):
+                parameter.requires_grad_(flag)
+
+    def renew(self) -> None:
+        """Bring the model to the state each pass starts from; only in a session."""
+        if self._found is not None:
+            self._found.lend_buffers()
+        set_norm_layers(self.model, self.mode)
+        freeze_norm_layers(self._frozen)
+
+    def _measure_statistics(self) -> None:
+        """Find what norms need to know of all the data, at these parameters."""
+        chunks = [chunk for group in self.groups for chunk in group.chunks]
+        if self.mode is NormMode.FROZEN and self._norms:
+            self._frozen = frozen_statistics(norm_layers(self.model), chunks, self.run)
+        for group in self.groups:
+            if group.coupled:
+                group.statistics = FullStatistics(group.chunks, self.run)
+
+    def _resolve(self) -> None:
+        """Find the parameters by name, since a module may be given new ones."""
+        chosen = chosen_parameters(self.model, self._names)
+        leaf = next(iter(chosen.values()))
+        if {(p.dtype, p.device) for p in chosen.values()} != {
+            (leaf.dtype, leaf.device)
+        }:
+            raise MeasurementError(
+                "the parameters are of several dtypes or on several devices, wanted "
+                "is one: choose some with params=…, or convert the model"
+            )
+        if not leaf.is_floating_point():
+            raise MeasurementError(
+                f"the parameters are {leaf.dtype}, wanted are real floats: convert the "
+                "model, for instance with double()"
+            )
+        self.leaves: list[Tensor] = list(chosen.values())
+        self.layout = tuple((name, tuple(p.shape)) for name, p in chosen.items())
+        self.dtype, self.device = leaf.dtype, leaf.device

@@ -1,0 +1,129 @@
+"""Set a model and its data up for an operator: look, group, forecast."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from theodolite.core import NormMode
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.model.randomness import Randomness, check_randomness
+from theodolite.instruments.norms.normalisation import refuse_dropout
+from theodolite.instruments.passes import forecast
+from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_memory import Build, GraphMemory
+from theodolite.instruments.passes.grouping import Mass, check_separable, group_batches
+from theodolite.instruments.passes.inspection import norms_couple
+from theodolite.instruments.passes.prepared_model import PreparedModel
+from theodolite.instruments.passes.streams import partition_of
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetUp:
+    """What operators on parameters start from.
+
+    Attributes:
+        prepared: The model and its data, with passes settled.
+        retain: Whether the graphs of all chunks fit in memory together.
+        forecast_bytes: Memory that the largest pass takes at its peak, None where that
+            could not be told.
+        partition: Samples of each batch as given.
+        micro_batch: Samples a pass at most.
+        seed: Seed of whatever the model draws.
+    """
+
+    prepared: PreparedModel
+    retain: bool
+    forecast_bytes: int | None
+    partition: tuple[int | None, ...]
+    micro_batch: int | None
+    seed: int
+
+
+def set_up(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    measure: Callable[[nn.Module, Batch], Tensor],
+    build: Build,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None,
+    mass: Mass | None,
+    scalar: bool,
+    micro_batch: int | None = None,
+    graph_bytes: int | None = None,
+    seed: int = 0,
+    randomness: Randomness = "refuse",
+    max_batches: int | None = None,
+    callables: Sequence[Callable[..., object]] = (),
+    check: Callable[[Tensor], Tensor] | None = None,
+) -> SetUp:
+    """Prepare a model, look at it, and decide what its passes take.
+
+    Args:
+        model: Any module; a compiled one is unwrapped.
+        batches: What :func:`read_batches` takes.
+        measure: Runs the model on a batch; returns what is differentiated.
+        build: Builds, of that and the leaves, the graph that products need.
+        norm_mode: Statistics that normalisation layers use.
+        params: Names of parameters; all that require a gradient by default.
+        mass: Share of a batch in the mean of all, None for a sum.
+        scalar: Whether a loss is measured, or outputs.
+        micro_batch: Samples a pass at most, to save memory.
+        graph_bytes: Memory that graphs may take; most of what is free by default.
+        seed: Seed of whatever the model draws.
+        randomness: Refuse models that draw, or fix what they draw by the seed.
+        max_batches: Batches to take at most.
+        callables: Further code that runs in sessions, such as a loss of outputs.
+        check: Returns what was measured, or says why it is of no use.
+    """
+    check_randomness(randomness)
+    prepared = PreparedModel(
+        model,
+        batches,
+        measure=measure,
+        norm_mode=norm_mode,
+        params=params,
+        max_batches=max_batches,
+        callables=callables,
+        check=check,
+    )
+    allowed = forecast.budget(graph_bytes, prepared.device)
+    memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
+    if randomness == "refuse":
+        refuse_dropout(prepared.model)
+    norms = prepared.try_out(
+        lambda: norms_couple(
+            prepared,
+            micro_batch=micro_batch,
+            mass=mass if scalar else None,
+            seed=seed,
+            randomness=randomness,
+        )
+    )
+    with prepared.sheltered():
+        groups = group_batches(
+            prepared.items,
+            mode=prepared.mode,
+            norms=norms,
+            micro_batch=micro_batch,
+            mass=mass,
+            seed=seed,
+            joined=memory.joined,
+        )
+        joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
+        if micro_batch is not None or (joins and len(prepared.items) > 1):
+            check_separable(prepared.items[0], prepared.run, mass, scalar)
+        fits, largest = memory.decide(groups)
+    if fits and micro_batch is None:
+        # Graphs that are kept hold the data anyway.
+        groups = [replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups]
+    prepared.settle(groups, norms=norms)
+    return SetUp(
+        prepared=prepared,
+        retain=fits and micro_batch is None,
+        forecast_bytes=largest,
+        partition=partition_of(prepared.items),
+        micro_batch=micro_batch,
+        seed=seed,
+    )

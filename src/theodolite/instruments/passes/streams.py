@@ -1,0 +1,274 @@
+"""What may be given as data, the same whenever it is read, and read as it is needed."""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.model.randomness import (
+    generator_state,
+    random_state,
+    restore_generator,
+    restore_random_state,
+)
+from theodolite.instruments.passes.batches import (
+    Batches,
+    samples_in,
+    slice_batch,
+    tensors_in,
+)
+
+
+def read_batches(
+    batches: Batches, *, max_batches: int | None = None
+) -> "Sequence[Batch]":
+    """Return the batches as a sequence that stays the same.
+
+    One batch is a tensor, a tuple such as (inputs, targets), a list of tensors, a
+    mapping, or anything that cannot be iterated. Several are any other list, a
+    DataLoader, or an iterable that can be iterated again; the latter two are never in
+    memory as a whole, see :class:`StreamedBatches`.
+
+    Args:
+        batches: The data.
+        max_batches: How many to take at most, from the first.
+
+    Example:
+        >>> x, y = torch.zeros(4, 2), torch.zeros(4)
+        >>> len(read_batches((x, y))), len(read_batches([(x, y), (x, y)]))
+        (1, 2)
+    """
+    if max_batches is not None and (
+        isinstance(max_batches, bool)
+        or not isinstance(max_batches, int)
+        or max_batches < 1
+    ):
+        raise MeasurementError(
+            f"max_batches is {max_batches!r}: pass a whole number from 1 up, or None"
+        )
+    if isinstance(batches, StreamedBatches):
+        return batches if max_batches is None else batches.first(max_batches)
+    if _is_one(batches):
+        return (batches,)
+    if isinstance(batches, Dataset) and not isinstance(batches, Iterable):
+        raise MeasurementError(
+            f"a {type(batches).__name__} holds samples, wanted are batches: wrap it in "
+            "a DataLoader with a batch_size"
+        )
+    if isinstance(batches, Iterator):
+        raise MeasurementError(
+            f"a {type(batches).__name__} can be read only once, and products read the "
+            "data again: pass list(…) of it, or the loader itself"
+        )
+    if isinstance(batches, DataLoader) and batches.batch_size is None:
+        if batches.batch_sampler is None:
+            raise MeasurementError(
+                "the DataLoader has batch_size=None, so it yields samples: give it a "
+                "batch_size"
+            )
+    if not isinstance(batches, list):
+        return StreamedBatches(batches, max_batches)
+    if not batches:
+        raise _none()
+    return tuple(batches[:max_batches])
+
+
+class StreamedBatches(Sequence[Batch]):
+    """Batches of a loader, read again whenever they are wanted, one at a time.
+
+    Each reading starts from the random states of the first, the loader's own
+    generators among them, so that a loader that shuffles gives one partition; and the
+    random states of others are left alone. A batch that comes out differently is
+    refused by its checksum.
+
+    Args:
+        loader: Can be iterated again and again.
+        max_batches: How many to take at most.
+    """
+
+    def __init__(self, loader: Iterable[Batch], max_batches: int | None) -> None:
+        self._loader, self._most = loader, max_batches
+        self._generators = _generators(loader)
+        self._start = random_state(), [generator_state(g) for g in self._generators]
+        self._marks: list[int] = []
+        self._samples: list[int | None] = []
+        self._known = False
+        self._place, self._current = -1, None
+        self._iterator: Iterator[Batch] | None = None
+        self._state: Any = self._start
+
+    @property
+    def samples(self) -> tuple[int | None, ...]:
+        """Samples of each batch."""
+        return tuple(self._samples[: len(self)])
+
+    def first(self, count: int) -> "StreamedBatches":
+        """Return no more than some batches of the same loader."""
+        most = count if self._most is None else min(count, self._most)
+        found = StreamedBatches(self._loader, most)
+        found._start = found._state = self._start
+        return found
+
+    def __len__(self) -> int:
+        if not self._known:
+            for _ in self:
+                pass
+        return len(self._marks)
+
+    def __iter__(self) -> Iterator[Batch]:
+        place = 0
+        while (found := self._at(place)) is not None:
+            yield found[0]
+            place += 1
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        found = self._at(place + len(self) if place < 0 else place)
+        if found is None:
+            raise IndexError(place)
+        return found[0]
+
+    def _at(self, place: int) -> tuple[Batch] | None:
+        """Return a batch in a tuple, as it may be None itself; None past the end."""
+        if place != self._place or self._current is None:
+            if place <= self._place or self._iterator is None:
+                self._place, self._iterator, self._state = -1, None, self._start
+            while self._place < place:
+                if not self._advance():
+                    return None
+        return self._current
+
+    def _advance(self) -> bool:
+        """Read the next batch from the random states that the loader left."""
+        outside = random_state(), [generator_state(g) for g in self._generators]
+        self._current = None
+        _restore(self._generators, self._state)
+        try:
+            if self._iterator is None:
+                self._iterator = iter(self._loader)
+            full = self._most is not None and self._place + 1 >= self._most
+            found = () if full else tuple(_next(self._iterator))
+            self._state = random_state(), [generator_state(g) for g in self._generators]
+        finally:
+            _restore(self._generators, outside)
+        if not found:
+            return self._end()
+        self._place, self._current = self._place + 1, (found[0],)
+        self._note(found[0])
+        return True
+
+    def _end(self) -> bool:
+        short = self._known and self._place + 1 < len(self._marks)
+        self._known = True
+        self._place, self._iterator = -1, None
+        if short:
+            raise _changed()
+        if not self._marks:
+            raise _none()
+        return False
+
+    def _note(self, batch: Batch) -> None:
+        mark = checksum(batch)
+        if self._place < len(self._marks):
+            if mark != self._marks[self._place]:
+                raise _changed()
+        elif self._known:
+            raise _changed()
+        else:
+            self._marks.append(mark)
+            self._samples.append(samples_in(batch))
+
+
+class Piece:
+    """Some samples of one batch of a stream, loaded when they are wanted.
+
+    Args:
+        stream: The batches.
+        place: Which of them.
+        span: First sample and the one past the last; all by default.
+    """
+
+    def __init__(
+        self, stream: StreamedBatches, place: int, span: tuple[int, int] | None = None
+    ) -> None:
+        self._stream, self._place, self._span = stream, place, span
+
+    @property
+    def samples(self) -> int | None:
+        """How many they are."""
+        if self._span is None:
+            return self._stream.samples[self._place]
+        return self._span[1] - self._span[0]
+
+    def load(self) -> Batch:
+        """Return the samples."""
+        whole = self._stream[self._place]
+        return whole if self._span is None else slice_batch(whole, *self._span)
+
+
+def partition_of(items: Sequence[Batch]) -> tuple[int | None, ...]:
+    """Return the samples of each batch."""
+    if isinstance(items, StreamedBatches):
+        return items.samples
+    return tuple(samples_in(item) for item in items)
+
+
+def checksum(batch: Batch) -> int:
+    """Return a number that changes with the values of a batch's tensors."""
+    found = 0
+    for tensor in tensors_in(batch):
+        found = zlib.crc32(repr((tensor.dtype, tuple(tensor.shape))).encode(), found)
+        plain = tensor.detach().cpu().contiguous().reshape(-1)
+        raw: Any = plain.view(torch.uint8).numpy()
+        found = zlib.crc32(raw, found)
+    return found
+
+
+def _generators(loader: Any) -> list[torch.Generator]:
+    """List the generators that a loader and its samplers have of their own."""
+    batches = getattr(loader, "batch_sampler", None)
+    holders = [loader, batches, getattr(loader, "sampler", None)]
+    holders.append(getattr(batches, "sampler", None))
+    found = [getattr(holder, "generator", None) for holder in holders]
+    kept = {id(g): g for g in found if isinstance(g, torch.Generator)}
+    return list(kept.values())
+
+
+def _restore(generators: list[torch.Generator], states: Any) -> None:
+    restore_random_state(states[0])
+    for generator, state in zip(generators, states[1], strict=True):
+        restore_generator(generator, state)
+
+
+def _next(iterator: Iterator[Batch]) -> Iterator[Batch]:
+    for batch in iterator:
+        yield batch
+        return
+
+
+def _none() -> MeasurementError:
+    return MeasurementError("no batches came: pass at least one")
+
+
+def _changed() -> MeasurementError:
+    return MeasurementError(
+        "the data came out differently when it was read again, and products read it "
+        "many times: switch off augmentation that no seed of torch, NumPy or Python "
+        "fixes, or pass list(loader), which is read once"
+    )
+
+
+def _is_one(batches: Batches) -> bool:
+    if isinstance(batches, list):
+        # A list of tensors is what the default collation of a DataLoader makes of a
+        # pair, so it is one batch.
+        return bool(batches) and all(isinstance(part, Tensor) for part in batches)
+    if isinstance(batches, Tensor | tuple | Mapping | str):
+        return True
+    return not isinstance(batches, Iterable | Dataset)

@@ -1,0 +1,9 @@
+"""Singular values of the Jacobian of a model, or of a part of it.
+
+- ``values``: the instrument.
+- ``per_sample``: exactly, a sample at a time.
+- ``by_quadrature``: bounds, where matrices would not fit.
+- ``reading``: the result.
+
+May touch: ``solvers`` and what stands before it. Start reading at ``values``.
+"""

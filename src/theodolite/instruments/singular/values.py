@@ -1,0 +1,203 @@
+"""Singular values of a block's Jacobian, by the cheapest way that is sure enough."""
+
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import (
+    ConfigError,
+    MeasurementError,
+    NormMode,
+    Status,
+    Stopwatch,
+    unknown_name,
+)
+from theodolite.instruments.model.objective import Batch, Outputs
+from theodolite.instruments.operators.block_jacobian import BlockJacobian
+from theodolite.instruments.operators.graph_noise import graph_noise
+from theodolite.instruments.operators.span import Block
+from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
+from theodolite.instruments.singular.per_sample import (
+    active_units,
+    bytes_wanted,
+    sample_values,
+    whole_values,
+)
+from theodolite.instruments.singular.reading import SingularValues
+from theodolite.instruments.solvers.bidiagonal import grid
+
+Method = Literal["auto", "dense", "blocks", "quadrature"]
+
+# A dense spectrum of this size takes about a second; twice of it ten times as long.
+_SMALL = 2_048
+# Samples times cubed size that an eigensolver does in about a minute on one core
+# (0.28 s at size 1,600).
+_MINUTE = 60 / 0.28 * 1_600**3
+
+
+def singular_values(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    block: Block,
+    norm_mode: NormMode | str,
+    method: Method = "auto",
+    tol: float = 0.02,
+    max_steps: int = 256,
+    seed: int = 0,
+    matrix_bytes: int = 4 * 2**30,
+    basis_bytes: int = 4 * 2**30,
+    outputs: Outputs | None = None,
+) -> SingularValues:
+    r"""Measure the singular values of a block's Jacobian on a real batch.
+
+    ``dense`` takes the whole Jacobian, samples coupled, and is exact. ``blocks`` takes
+    one Jacobian a sample with statistics held at those of the batch: exact where
+    statistics are constants. Batch statistics add a term of rank 2 for each channel of
+    each BatchNorm. The Jacobian of a graph is affine in that of each of its nodes,
+    $J = A_k J_k B_k + C_k$, also around skips; so freezing the norms one by one changes
+    $J$ by rank $r = 2\sum_k c_k$ at most, and since $\sigma_{i+r}(J) \le
+    \sigma_i(J_{\mathrm{frozen}})$ and conversely, the distribution function by $r/n$.
+    ``quadrature`` takes random starts; see
+    :mod:`theodolite.instruments.solvers.bidiagonal`.
+    ``auto`` takes the first of these that is exact and quick, else within ``tol``.
+
+    Args:
+        model: Any module; left as found.
+        batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
+        block: Name of a submodule, or of the first and the last of a span.
+        norm_mode: Statistics that normalisation layers use.
+        method: How; see above.
+        tol: Error of the distribution function wanted, in the supremum.
+        max_steps: Steps a random start may take; each is a product and a transposed
+            one.
+        seed: Of the random starts.
+        matrix_bytes: Memory that Jacobians may take as matrices.
+        basis_bytes: Memory that the vectors of a random start may take.
+        outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
+            does not.
+
+    Returns:
+        The reading; ``status`` is EXACT for values off by rounding only, that of the
+        model's graph included (by ``dense`` and ``blocks``), CONVERGED
+        for a bound that holds or is within ``tol``, MAX_MATVECS for a wider one.
+
+    Example:
+        >>> import torch
+        >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).double()
+        >>> _ = nn.init.constant_(net[0].bias, 1.0)
+        >>> x = torch.zeros(3, 2, dtype=torch.float64)
+        >>> reading = singular_values(net, x, block="1", norm_mode="eval")
+        >>> reading.rank, reading.values.tolist()
+        (6, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+    _check(method, tol, max_steps)
+    watch = Stopwatch()
+    given = {"block": block, "norm_mode": norm_mode, "outputs": outputs}
+    jacobian = BlockJacobian(model, batch, **given)
+    chosen = _choose(jacobian, tol, matrix_bytes) if method == "auto" else method
+    if chosen == "blocks":
+        try:
+            jacobian = BlockJacobian(model, batch, **given, coupled=False)
+        except MeasurementError:
+            if method != "auto":
+                raise
+            chosen = "dense" if max(jacobian.shape) <= _SMALL else "quadrature"
+    if chosen == "quadrature":
+        return by_quadrature(jacobian, tol, max_steps, seed, basis_bytes, watch)
+    return _by_values(jacobian, chosen, matrix_bytes, watch)
+
+
+def _check(method: str, tol: float, max_steps: int) -> None:
+    if method not in get_args(Method):
+        raise unknown_name("method", method, get_args(Method))
+    if not 0 < tol < 1:
+        raise ConfigError(f"tol {tol} is not between 0 and 1: try 0.02")
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise ConfigError(f"max_steps is {max_steps!r}: pass a whole number from 1 up")
+
+
+def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:
+    size, samples = min(jacobian.shape), jacobian.samples
+    whole = bytes_wanted(*jacobian.shape, 1, jacobian.dtype) <= matrix_bytes
+    rows, columns = (length // samples for length in jacobian.shape)
+    cubed = min(rows, columns) * rows * columns
+    by_sample = (
+        jacobian.output_shape[:1] == jacobian.input_shape[:1]
+        and bytes_wanted(rows, columns, samples, jacobian.dtype) <= matrix_bytes
+        and samples * cubed <= _MINUTE
+    )
+    if by_sample and jacobian.coupling_rank == 0 and samples > 1:
+        return "blocks"
+    if whole and max(jacobian.shape) <= _SMALL:
+        return "dense"
+    if by_sample and jacobian.coupling_rank <= tol * size:
+        return "blocks"
+    return "quadrature"
+
+
+def _by_values(
+    jacobian: BlockJacobian, method: str, matrix_bytes: int, watch: Stopwatch
+) -> SingularValues:
+    """Take every singular value, of the whole Jacobian or of its blocks."""
+    rows, columns = active_units(jacobian)
+    take = whole_values if method == "dense" else sample_values
+    found, errors = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
+    if jacobian.dtype != torch.float64 and len(errors):
+        noise = graph_noise(jacobian)
+        errors = errors if noise is None else np.maximum(errors, noise.norm)
+    size = min(jacobian.shape)
+    tolerance = float(errors.max(initial=0.0))
+    # A value that is not told from zero may be one: only units that are off make zeros
+    # that are certain, and those are not among the values found.
+    kept, unsure = found > tolerance, int((found <= tolerance).sum())
+    values = found[kept]
+    coupling = jacobian.coupling_rank if method == "blocks" else 0
+    points = grid(float(found[0]) if len(found) else 0.0, CELLS)
+    low, cdf, high = _fractions(found, errors, kept, points, size)
+    spread = np.maximum(high - cdf, cdf - low) + coupling / size
+    rank = len(values)
+    ends = max(0, rank - coupling), min(size, rank + unsure + coupling)
+    status = Status.CONVERGED if coupling else Status.EXACT
+    return SingularValues(
+        values=values,
+        value_error=errors[kept],
+        weights=np.full(rank, 1 / size),
+        points=points,
+        cdf=cdf,
+        cdf_error=np.minimum(spread, 1.0),
+        bound=float(np.minimum(spread, 1.0).max(initial=0.0)),
+        rank=rank,
+        rank_error=max(rank - ends[0], ends[1] - rank),
+        rank_low=ends[0],
+        rank_high=ends[1],
+        tolerance=tolerance,
+        size=size,
+        coupling_rank=jacobian.coupling_rank,
+        level=1.0,
+        # Where no value at all is told from zero, none was measured.
+        status=Status.ROUNDING if unsure and not rank else status,
+        norm_mode=jacobian.norm_mode,
+        cost=watch.read(passes=jacobian.passes),
+        method="per-sample blocks" if method == "blocks" else "dense",
+    )
+
+
+def _fractions(
+    found: np.ndarray,
+    errors: np.ndarray,
+    kept: np.ndarray,
+    points: np.ndarray,
+    size: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distribution function, and what it is at least and at most."""
+    smallest = np.where(kept, found, 0.0)
+    moved = (found + errors, smallest, np.where(kept, found - errors, 0.0))
+    above = [
+        len(found) - np.searchsorted(np.sort(values), points, side="right")
+        for values in moved
+    ]
+    low, cdf, high = (1 - count / size for count in above)
+    return low, cdf, high

@@ -1,0 +1,211 @@
+"""The whole tangent kernel of a batch, streamed, checked and certified."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
+from theodolite.instruments.model.as_found import opened
+from theodolite.instruments.model.objective import (
+    Batch,
+    checked_outputs,
+    chosen_parameters,
+    outputs_of,
+)
+from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.norms.batch_norm_calls import (
+    BatchNormCalls,
+    own_statistics,
+    plain_statistics,
+)
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
+from theodolite.instruments.norms.normalisation import (
+    freeze_norm_layers,
+    norm_layers,
+    refuse_dropout,
+    set_norm_layers,
+)
+from theodolite.instruments.operators.graph_noise import GraphNoise
+from theodolite.instruments.operators.tangent import TangentKernel
+from theodolite.instruments.passes.batches import Batches, join_batches
+from theodolite.instruments.passes.streams import read_batches
+from theodolite.instruments.tangents.layer_sweep import plan
+from theodolite.instruments.tangents.noise import kernel_noise
+from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
+from theodolite.instruments.tangents.work import KernelWork
+
+# Where there is no finer type to compare with, so many roundings of the largest entry
+# are allowed for, by choice.
+_ROUNDINGS = 16
+
+
+def tangent_kernel(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    params: Sequence[str] | None = None,
+    trace_outputs: bool = False,
+    certify: bool = True,
+    matrix_bytes: int = 4 * 2**30,
+    outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
+) -> DenseTangentKernel:
+    r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
+
+    Where samples do not act on one another, derivatives by the parameters of known
+    layers come from what entered them and from as many backward passes as a sample has
+    outputs; other parameters sample by sample. Through batch statistics every row takes
+    a backward pass of its own. Only a slice of the Jacobian is held at a time. A random
+    quadratic form of the result is compared with $\|DF^\top v\|^2$ from plain backward
+    passes; where it disagrees the slower way is taken.
+
+    Args:
+        model: Any module; left as found.
+        batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
+            list or DataLoader of them.
+        norm_mode: Statistics that normalisation layers use. But for ``batch`` through
+            BatchNorm, how the data is split changes nothing.
+        params: Names of parameters; all that require a gradient by default.
+        trace_outputs: Sum over equal outputs, $K_{nm} = \sum_c K_{nc,mc}$.
+        certify: Compute the eigenvalues and check that none is negative; without,
+            they are NaN.
+        matrix_bytes: Memory that the matrix and the work on it may take.
+        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
+
+    Returns:
+        The reading.
+
+    Example:
+        >>> layer = nn.Linear(2, 1, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+        >>> tangent_kernel(layer, x, norm_mode="batch").matrix
+        array([[ 6., 12.],
+               [12., 26.]])
+    """
+    mode, watch = NormMode(norm_mode), Stopwatch()
+    chosen = list(chosen_parameters(model, params).values())
+    given = tuple(read_batches(batches))
+    pick = outputs or outputs_of
+
+    reach = Reach([model, pick])
+    with (
+        opened(model, careful=True, reach=reach) as found,
+        BatchNormCalls(plain_statistics),
+    ):
+        found.lend_buffers()
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        frozen: dict[nn.Module, Moments] = {}
+
+        def run(batch: Batch) -> Tensor:
+            found.lend_buffers()  # of a state that the last run moved
+            freeze_norm_layers(frozen)
+            return _checked(pick(model, batch))
+
+        refuse_dropout(model)
+        set_norm_layers(model, mode)
+        norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode)
+        scenes = _scenes(given, mode, norms)
+        if norms and mode is NormMode.FROZEN:
+            frozen |= frozen_statistics(norm_layers(model), scenes, run)
+        coupled = norms and mode is not NormMode.FROZEN
+        sheet = plan(model, scenes, run, chosen)
+        if coupled:
+            sheet = replace(sheet, units=[], rest=chosen)
+        work = KernelWork(
+            model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes
+        )
+        matrix, method = work.kernel(coupled=coupled)
+    noise = None
+    if matrix.dtype != torch.float64:
+        noise = kernel_noise(
+            lambda micro_batch: TangentKernel(
+                model,
+                batches,
+                norm_mode=mode,
+                params=params,
+                outputs=outputs,
+                micro_batch=None if coupled else micro_batch,
+            ),
+            matrix,
+            work.width if trace_outputs else 1,
+        )
+    return _read(matrix, work, mode, method, certify, watch, noise)
+
+
+def _takes_batch_statistics(forward: Callable[[], object], mode: NormMode) -> bool:
+    """Say whether any batch norm does, be it a module or a function."""
+    with torch.no_grad(), BatchNormCalls(own_statistics) as calls:
+        forward()
+    if calls.calls and mode is NormMode.EVAL:
+        raise MeasurementError(
+            "a batch norm takes batch statistics also in eval mode: use norm mode "
+            "'batch' or 'full'"
+        )
+    return calls.calls > 0
+
+
+def _scenes(given: Sequence[Batch], mode: NormMode, norms: bool) -> Sequence[Batch]:
+    """Return the batches to run; joined where statistics are those of all the data."""
+    if len(given) == 1 or not norms or mode is not NormMode.FULL:
+        return given
+    joined = join_batches(given)
+    if joined is None:
+        raise MeasurementError(
+            "batches of different shapes cannot be joined, which statistics of all the "
+            "data want here: pass them as one, or use products of TangentKernel"
+        )
+    return [joined]
+
+
+def _checked(found: object) -> Tensor:
+    outputs = checked_outputs(found)
+    if outputs.ndim == 0 or not outputs.numel() or not outputs.is_floating_point():
+        raise MeasurementError(
+            f"the outputs have shape {tuple(outputs.shape)} and type {outputs.dtype}: "
+            "the tangent kernel wants real ones, samples along the first axis"
+        )
+    return outputs
+
+
+def _read(
+    matrix: Tensor,
+    work: KernelWork,
+    mode: NormMode,
+    method: str,
+    certify: bool,
+    watch: Stopwatch,
+    noise: GraphNoise | None,
+) -> DenseTangentKernel:
+    whole = matrix.double()
+    eps = torch.finfo(matrix.dtype).eps
+    trace = float(whole.diagonal().sum())
+    ends, status = (float("nan"),) * 5, Status.EXACT
+    off, entry = (
+        _ROUNDINGS * eps * trace,
+        _ROUNDINGS * eps * float(whole.diagonal().max()),
+    )
+    if noise is not None:
+        off, entry = noise.norm, float(noise.rows.max())
+    if certify:
+        ends, status = spectrum_ends(whole, off)
+    largest, smallest, error, ratio, ratio_error = ends
+    return DenseTangentKernel(
+        matrix=whole.cpu().numpy(),
+        matrix_error=entry,
+        largest=largest,
+        smallest=smallest,
+        eigenvalue_error=error,
+        condition=ratio,
+        condition_error=ratio_error,
+        peak_bytes=work.peak_bytes,
+        samples=work.samples,
+        outputs=work.width,
+        traced=work.traced,
+        status=status,
+        norm_mode=mode,
+        cost=watch.read(passes=work.passes),
+        method=method,
+    )

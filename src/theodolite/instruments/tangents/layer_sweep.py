@@ -1,0 +1,245 @@
+"""The tangent kernel's Gram matrix, layer by layer."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.pullback import pull_back_many
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.tangents.gram import Gram
+from theodolite.instruments.tangents.layer_rows import (
+    Call,
+    known,
+    outer_factors,
+    rows_of,
+)
+
+Run = Callable[[Batch], Tensor]
+
+
+@dataclass
+class Unit:
+    """Layers that must be looked at together, since they share parameters.
+
+    Attributes:
+        uses: For each parameter, the layers and slots in which it is.
+        bytes: What their activations and the derivatives by them take.
+    """
+
+    uses: list[list[tuple[nn.Module, str]]]
+    bytes: int = 0
+
+    @property
+    def modules(self) -> set[nn.Module]:
+        """All layers of the unit."""
+        return {module for use in self.uses for module, _ in use}
+
+
+@dataclass
+class Plan:
+    """Which parameters are met in known layers, and which are not.
+
+    Attributes:
+        units: Groups of known layers.
+        rest: Parameters that other code meets.
+        width: Outputs of one sample.
+        samples: Samples of each batch.
+    """
+
+    units: list[Unit]
+    rest: list[nn.Parameter]
+    width: int
+    samples: list[int] = field(default_factory=list)
+
+
+def plan(
+    model: nn.Module,
+    scenes: Sequence[Batch],
+    run: Run,
+    chosen: Sequence[nn.Parameter],
+) -> Plan:
+    """Run the model once without derivatives, and sort its parameters."""
+    owners: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {p: [] for p in chosen}
+    for module in model.modules():
+        for slot, parameter in module._parameters.items():
+            if parameter is not None and parameter in owners:
+                owners[parameter].append((module, slot))
+    sizes, samples, width = _sizes(model, scenes, run)
+    units, rest = [], []
+    for parameter, uses in owners.items():
+        plain = all(sizes.get(m) and slot in ("weight", "bias") for m, slot in uses)
+        if plain and uses:
+            units.append(Unit([uses], sum(sizes[m] for m, _ in uses)))
+        else:
+            rest.append(parameter)
+    return Plan(_merged(units, sizes), rest, width, samples)
+
+
+def sweep(
+    model: nn.Module,
+    scenes: Sequence[Batch],
+    run: Run,
+    units: Sequence[Unit],
+    gram: Gram,
+    *,
+    columns: int,
+) -> int:
+    """Add what some units give; returns the backward passes spent."""
+    modules = set(chain.from_iterable(unit.modules for unit in units))
+    seen = [_calls(model, scene, run, modules) for scene in scenes]
+    for unit in units:
+        _add_unit(unit, [calls for calls, _ in seen], gram, columns)
+    return sum(passes for _, passes in seen)
+
+
+def groups(units: Sequence[Unit], allowed: int) -> Iterator[list[Unit]]:
+    """Put as many units into one sweep as memory allows."""
+    group: list[Unit] = []
+    for unit in units:
+        if group and sum(u.bytes for u in group) + unit.bytes > allowed:
+            yield group
+            group = []
+        group.append(unit)
+    if group:
+        yield group
+
+
+def _sizes(
+    model: nn.Module, scenes: Sequence[Batch], run: Run
+) -> tuple[dict[nn.Module, int], list[int], int]:
+    """Return bytes by layer, 0 for one that samples do not pass by themselves."""
+    met: dict[nn.Module, list[tuple[int, int, int]]] = {}
+
+    def look(module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
+        plain = args and isinstance(args[0], Tensor) and isinstance(result, Tensor)
+        lengths = (len(args[0]), args[0].nbytes, result.nbytes) if plain else (0, 0, 0)
+        met.setdefault(module, []).append(lengths)
+
+    handles = [
+        module.register_forward_hook(look)
+        for module in model.modules()
+        if known(module)
+    ]
+    samples, widths, sizes = [], set(), {}
+    for scene in scenes:
+        met.clear()
+        with torch.no_grad():
+            outputs = run(scene)
+        samples.append(len(outputs))
+        widths.add(outputs.numel() // max(1, len(outputs)))
+        for module in [m for m in model.modules() if known(m)]:
+            calls = met.get(module, [])
+            count = outputs.numel() // max(1, len(outputs))
+            found = sum(_spread(module) * a + 2 * count * z for _, a, z in calls)
+            fits = bool(calls) and all(n == len(outputs) for n, _, _ in calls)
+            past = sizes.get(module, 1)
+            sizes[module] = past + found if fits and past else 0
+    for handle in handles:
+        handle.remove()
+    if len(widths) > 1:
+        raise MeasurementError(
+            f"batches have {sorted(widths)} outputs a sample: the tangent kernel wants "
+            "the same of all"
+        )
+    return sizes, samples, widths.pop()
+
+
+def _spread(module: nn.Module) -> int:
+    """Return how many times its inputs a layer's rows are made from."""
+    if isinstance(module, nn.Conv2d):
+        return 1 + module.kernel_size[0] * module.kernel_size[1]
+    return 2
+
+
+def _merged(units: Sequence[Unit], sizes: Mapping[nn.Module, int]) -> list[Unit]:
+    """Join units that have a layer in common."""
+    merged: list[Unit] = []
+    for unit in units:
+        touching = [other for other in merged if other.modules & unit.modules]
+        uses = [*chain.from_iterable(other.uses for other in touching), *unit.uses]
+        joined = Unit(uses)
+        joined.bytes = sum(sizes[module] for module in joined.modules)
+        merged = [other for other in merged if other not in touching] + [joined]
+    return merged
+
+
+def _calls(
+    model: nn.Module, scene: Batch, run: Run, modules: set[nn.Module]
+) -> tuple[dict[nn.Module, list[Call]], int]:
+    """Run a batch, and pull every output back to what left the layers."""
+    met: list[tuple[nn.Module, Tensor, Tensor]] = []
+
+    def look(module: nn.Module, args: tuple[Any, ...], result: Tensor) -> Tensor:
+        left = result if result.requires_grad else result.detach().requires_grad_()
+        met.append((module, args[0].detach(), left))
+        return left.clone()  # which later code may write to
+
+    handles = [module.register_forward_hook(look) for module in modules]
+    outputs = run(scene)
+    for handle in handles:
+        handle.remove()
+    flat = outputs.reshape(len(outputs), -1)
+    width = flat.shape[1]
+    basis = torch.eye(width, dtype=flat.dtype, device=flat.device)
+    cotangents = basis.unsqueeze(1).expand(width, *flat.shape)
+    lefts = [left for _, _, left in met]
+    try:
+        pulled = pull_back_many(flat, lefts, cotangents, batched=True)
+    except RuntimeError:  # an operator that torch cannot batch
+        pulled = pull_back_many(flat, lefts, cotangents, batched=False)
+    calls: dict[nn.Module, list[Call]] = {}
+    for (module, inputs, _), part in zip(met, pulled, strict=True):
+        call = Call(module, inputs, part.detach().transpose(0, 1))
+        calls.setdefault(module, []).append(call)
+    return calls, width
+
+
+def _add_unit(
+    unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram, columns: int
+) -> None:
+    if len(unit.modules) == 1 and _add_outer(unit, seen, gram):
+        return
+    for uses in unit.uses:
+        parts = [
+            _summed_rows(
+                [(call, slot) for m, slot in uses for call in calls[m]], columns
+            )
+            for calls in seen
+        ]
+        for blocks in zip(*parts, strict=True):
+            whole = list(blocks)
+            gram.add(torch.cat(whole) if len(whole) > 1 else whole[0])
+
+
+def _add_outer(unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram) -> bool:
+    """Add a matrix that meets one vector a sample; False where it does not."""
+    (module,) = unit.modules
+    if any(len(calls[module]) != 1 for calls in seen):
+        return False
+    firsts = [calls[module][0] for calls in seen]
+    whole = firsts[0]
+    if len(firsts) > 1 and all(call.inputs.ndim == 2 for call in firsts):
+        inputs = torch.cat([call.inputs for call in firsts])
+        whole = Call(module, inputs, torch.cat([call.pulled for call in firsts]))
+    elif len(firsts) > 1:
+        return False
+    found = outer_factors(whole, {slot for uses in unit.uses for _, slot in uses})
+    if found is None:
+        return False
+    gram.add_outer(*found)
+    return True
+
+
+def _summed_rows(calls: list[tuple[Call, str]], columns: int) -> Iterator[Tensor]:
+    """Yield blocks of rows by one parameter, summed over its uses."""
+    streams = [rows_of(call, slot, columns=columns) for call, slot in calls]
+    for blocks in zip(*streams, strict=True):
+        total = blocks[0][1]
+        for _, rows in blocks[1:]:
+            total = total + rows
+        yield total

@@ -1,0 +1,177 @@
+"""The ways to a tangent kernel, from quick to sure, within a given memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError, stream
+from theodolite.instruments.differentiate.parts import add
+from theodolite.instruments.differentiate.pullback import pull_back
+from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.passes.batches import split_batch
+from theodolite.instruments.tangents.gram import Gram
+from theodolite.instruments.tangents.layer_sweep import Plan, groups, sweep
+from theodolite.instruments.tangents.rows import add_rows
+
+# Columns of the Jacobian held at a time: beyond a few thousand products are no faster.
+_COLUMNS = 4_096
+
+
+@dataclass(frozen=True)
+class Share:
+    """How memory is shared out, in bytes.
+
+    Attributes:
+        columns: Columns of the Jacobian held at a time.
+        layers: For activations and derivatives by them in one sweep.
+        rows: For rows by parameters of unknown layers.
+        peak: All together, the matrix included.
+    """
+
+    columns: int
+    layers: int
+    rows: int
+    peak: int
+
+
+def share_out(
+    sheet: Plan, *, size: int, rows: int, itemsize: int, matrix_bytes: int
+) -> Share:
+    """Share memory out before anything large is allocated, or refuse."""
+    # The half that grows, the whole of it, and in float64 that and the copy that the
+    # eigensolver works on.
+    fixed = size**2 * (3 * itemsize + 16)
+    largest = max((unit.bytes for unit in sheet.units), default=0)
+    # A block of columns, and the layer's own copy of what it is made from.
+    column = 2 * rows * itemsize
+    spare = matrix_bytes - fixed - largest - column
+    if spare < 0:
+        raise MeasurementError(
+            f"the tangent kernel of {rows:,} outputs takes "
+            f"{(matrix_bytes - spare) / 2**30:.3g} GiB, allowed are "
+            f"{matrix_bytes / 2**30:.3g}: raise matrix_bytes, pass less data, use "
+            "trace_outputs=True, or products of TangentKernel"
+        )
+    columns = 1 + min(_COLUMNS, spare // 2 // column)
+    for_rows = columns * column
+    every = sum(unit.bytes for unit in sheet.units)
+    layers = largest + min(every - largest, spare - (columns - 1) * column)
+    rest = sum(parameter.numel() for parameter in sheet.rest)
+    for_rows = max(for_rows, min(rest * column, matrix_bytes - fixed - layers))
+    return Share(columns, layers, for_rows, fixed + layers + for_rows)
+
+
+class KernelWork:
+    """One measurement: its data, its memory and the ways it may take."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        scenes: Sequence[Batch],
+        run: Callable[[Batch], Tensor],
+        chosen: list[nn.Parameter],
+        sheet: Plan,
+        traced: bool,
+        matrix_bytes: int,
+    ) -> None:
+        self._model, self._scenes, self._run = model, scenes, run
+        self._chosen, self._sheet, self.traced = chosen, sheet, traced
+        self.samples, self.width = sum(sheet.samples), sheet.width
+        self.rows = self.samples * self.width
+        self.passes = 0
+        self._share = share_out(
+            sheet,
+            size=self.samples if traced else self.rows,
+            rows=self.rows,
+            itemsize=chosen[0].itemsize,
+            matrix_bytes=matrix_bytes,
+        )
+        self.peak_bytes = self._share.peak
+
+    def kernel(self, *, coupled: bool) -> tuple[Tensor, str]:
+        """Return the matrix by the quickest way that passes the check."""
+        if not coupled:
+            for layered, method in ((True, "layer by layer"), (False, "by samples")):
+                found = self._uncoupled(layered=layered)
+                if self._confirmed(found):
+                    return found, method
+        gram = self._gram()
+        self._add(self._scenes, self._chosen, gram)
+        found = gram.matrix()
+        if not self._confirmed(found):
+            raise MeasurementError(
+                "two ways to the tangent kernel disagree beyond rounding, or it holds "
+                "NaN or infinity: look for randomness and changing state in the model, "
+                "and check the data"
+            )
+        return found, "by rows"
+
+    def _uncoupled(self, *, layered: bool) -> Tensor:
+        gram = self._gram()
+        for group in groups(self._sheet.units if layered else [], self._share.layers):
+            self.passes += sweep(
+                self._model,
+                self._scenes,
+                self._run,
+                group,
+                gram,
+                columns=self._share.columns,
+            )
+        rest = self._sheet.rest if layered else self._chosen
+        if rest:
+            singles = [p for scene in self._scenes for p in split_batch(scene, 1)]
+            self._add(singles, rest, gram)
+        return gram.matrix()
+
+    def _add(
+        self, pieces: Sequence[Batch], parameters: list[nn.Parameter], gram: Gram
+    ) -> None:
+        self.passes += add_rows(
+            pieces,
+            self._run,
+            parameters,
+            gram,
+            rows=self.rows,
+            allowed=self._share.rows,
+        )
+
+    def _gram(self) -> Gram:
+        return Gram(
+            self.samples, self.width, traced=self.traced, like=self._chosen[0].detach()
+        )
+
+    def _confirmed(self, matrix: Tensor) -> bool:
+        r"""Compare a random quadratic form with $\|DF^\top v\|^2$."""
+        vectors = stream(0, "check").standard_normal((len(matrix),))
+        vector = torch.as_tensor(vectors).to(matrix)
+        found = float(vector.double() @ (matrix.double() @ vector.double()))
+        if self.traced:
+            eye = torch.eye(self.width, dtype=matrix.dtype, device=matrix.device)
+            cotangents = [torch.outer(vector, unit) for unit in eye]
+        else:
+            cotangents = [vector.reshape(self.samples, self.width)]
+        wanted = sum(self._squared_norms(cotangents))
+        scale = max(abs(found), wanted)
+        limit = 1e3 * torch.finfo(matrix.dtype).eps * max(scale, 1e-300)
+        return bool(np.isfinite(found)) and abs(found - wanted) <= limit
+
+    def _squared_norms(self, cotangents: list[Tensor]) -> list[float]:
+        for parameter in self._chosen:
+            parameter.requires_grad_(True)
+        totals = [[torch.zeros_like(p) for p in self._chosen] for _ in cotangents]
+        start = 0
+        for scene in self._scenes:
+            outputs = self._run(scene)
+            outputs = outputs.reshape(len(outputs), -1)
+            for total, cotangent in zip(totals, cotangents, strict=True):
+                if outputs.requires_grad:
+                    part = cotangent[start : start + len(outputs)].to(outputs)
+                    add(total, pull_back([outputs], self._chosen, [part]))
+            start += len(outputs)
+            self.passes += len(cotangents)
+        for parameter in self._chosen:
+            parameter.requires_grad_(False)
+        return [sum(float(p.double().square().sum()) for p in t) for t in totals]

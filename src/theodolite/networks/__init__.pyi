@@ -1,0 +1,10 @@
+from .activations import torch_activation as torch_activation
+from .building import build as build
+from .initialisation import draw_weights as draw_weights
+from .preactivation import PreactivationNetwork as PreactivationNetwork
+from .preactivation import PreactivationUnit as PreactivationUnit
+from .preactivation import unit_convolutions as unit_convolutions
+from .shortcut import ShortcutNetwork as ShortcutNetwork
+from .shortcut import ShortcutUnit as ShortcutUnit
+from .shortcut import get_weights as get_weights
+from .shortcut import set_weights as set_weights

@@ -1,0 +1,81 @@
+"""One builder for every kind of blueprint."""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import nn
+
+from theodolite.core import (
+    Blueprint,
+    ConfigError,
+    PreactivationBlueprint,
+    ShortcutBlueprint,
+)
+from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
+from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
+
+# Kinds are final, so that the type of a blueprint is its kind.
+_BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
+    ShortcutBlueprint: build_shortcut,
+    PreactivationBlueprint: build_preactivation,
+}
+
+
+@overload
+def build(
+    blueprint: ShortcutBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> ShortcutNetwork: ...
+@overload
+def build(
+    blueprint: PreactivationBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> PreactivationNetwork: ...
+@overload
+def build(
+    blueprint: Blueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> nn.Module: ...
+def build(
+    blueprint: Blueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> nn.Module:
+    """Make the network that a blueprint of any kind describes.
+
+    Args:
+        blueprint: Architecture; the network remembers it as ``blueprint``.
+        seed: Of the weights, drawn by NumPy, alike on every device.
+        dtype: Of the parameters; by default float64 for n-shortcut networks, which
+            meet closed forms, and float32 for pre-activation networks.
+        device: Where the parameters lie.
+
+    Example:
+        >>> network = build(ShortcutBlueprint(width=4, depth=6, shortcut=3), seed=0)
+        >>> network(torch.ones(2, 4, dtype=torch.float64)).shape
+        torch.Size([2, 4])
+        >>> network = build(PreactivationBlueprint(depth=8, width=4), seed=0)
+        >>> network(torch.ones(2, 3, 8, 8)).shape
+        torch.Size([2, 10])
+    """
+    builder = _BUILDERS.get(type(blueprint))
+    if builder is None:
+        known = ", ".join(kind.__name__ for kind in _BUILDERS)
+        raise ConfigError(
+            f"a value of type {type(blueprint).__name__} is no blueprint that networks "
+            f"can build: pass one of {known}"
+        )
+    settings: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    return builder(blueprint, seed=seed, device=device, **settings)

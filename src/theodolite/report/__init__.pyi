@@ -1,0 +1,10 @@
+from .collect import JudgedRun as JudgedRun
+from .collect import judged_runs as judged_runs
+from .errata import errata_page as errata_page
+from .errata import write_errata as write_errata
+from .maths import renderable as renderable
+from .numbers import format_number as format_number
+from .page import render as render
+from .prose import formulas as formulas
+from .prose import unrenderable as unrenderable
+from .write import write_report as write_report

@@ -1,0 +1,114 @@
+"""The page of errata: what papers print, what is right, and the numbers that say so."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from theodolite.core import Kind, SavedJudgement, SavedPaper, SavedVerdict, Summary
+from theodolite.report.collect import JudgedRun, Told, judged_runs
+from theodolite.report.gauge import region_told, told
+from theodolite.report.numbers import format_number
+from theodolite.report.story import arrange
+from theodolite.report.write import write_text
+
+_HEAD = """# Errata
+
+Statements of the papers that are wrong or leave out what they need. `make errata`
+writes this page from a run, so that no number on it is typed by hand. An erratum is
+confirmed where the numbers refute what is printed and bear out what is right;
+[how a verdict is reached](verdicts.md) says what the intervals mean.
+"""
+
+
+def write_errata(
+    root: Path | str,
+    destination: Path | str,
+    *,
+    damaged: Told = lambda damage: None,
+) -> Path:
+    """Write the page of errata from the latest run of every study.
+
+    Args:
+        root: Folder that holds ``runs/``.
+        destination: File to write.
+        damaged: Told of every file of a run that is left out because it is damaged.
+
+    Returns:
+        The file written.
+
+    Raises:
+        TheodoliteError: Where no run is finished, or none can be read.
+    """
+    return write_text(
+        Path(destination), errata_page(judged_runs(root, damaged=damaged))
+    )
+
+
+def errata_page(runs: Iterable[JudgedRun]) -> str:
+    """Return the page of errata of these runs, as Markdown."""
+    parts = [_HEAD]
+    for _, group in groupby(runs, key=lambda run: run.summary.paper.name):
+        summaries = [run.summary for run in arrange(group)]
+        errata = [
+            (one, summary)
+            for summary in summaries
+            for one in summary.claims
+            if one.kind is Kind.ERRATUM
+        ]
+        if errata:
+            parts.append(_heading(summaries[0].paper, [one for one, _ in errata]))
+            parts += [_erratum(one, summary) for one, summary in errata]
+    return "\n".join(parts)
+
+
+def _heading(paper: SavedPaper, errata: list[SavedVerdict]) -> str:
+    confirmed = sum(one.confirmed for one in errata)
+    return (
+        f"## {paper.title} ({paper.authors}, {paper.year})\n\n"
+        f"{confirmed} of {len(errata)} errata are confirmed.\n"
+    )
+
+
+def _erratum(verdict: SavedVerdict, summary: Summary) -> str:
+    ruling = verdict.ruling
+    state = "" if verdict.confirmed else " (not confirmed)"
+    lines = [
+        f"### `{verdict.claim}`{state}",
+        "",
+        f"{verdict.place}. {verdict.statement}",
+        "",
+        f"- Printed: {verdict.printed}",
+        f"- Right: {verdict.corrected}",
+        _judged("printed", ruling.judged),
+    ]
+    if ruling.corrected is not None:
+        lines.append(_judged("corrected", ruling.corrected))
+    lines += [
+        f"- {name}: {format_number(number.value, number.error)}"
+        for name, number in verdict.numbers.items()
+    ]
+    return "\n".join([*lines, _origin(verdict, summary), ""])
+
+
+def _judged(reading: str, judged: SavedJudgement) -> str:
+    leaf = judged.deciding
+    told_of = f"- As {reading} {judged.outcome}: "
+    if leaf.region is None:
+        return told_of + (leaf.note or "nothing could be judged")
+    number = told(leaf)
+    if leaf.value is not None and leaf.error is not None:
+        number = f"{number}, error {format_number(float(f'{leaf.error:.2g}'))}"
+    others = len(judged.leaves) - 1
+    beside = f" (one of {others + 1} numbers)" if others else ""
+    return (
+        f"{told_of}{leaf.name} = {number}; claimed {region_told(leaf.region)}{beside}"
+    )
+
+
+def _origin(verdict: SavedVerdict, summary: Summary) -> str:
+    study = f"`{summary.study.name}` at scale {summary.scale}"
+    if verdict.rests_on == "own":
+        return f"- Computed by {study}"
+    on = f" on {verdict.on}" if verdict.on else ""
+    alone = f"; its own rows say {verdict.alone} as printed" if verdict.alone else ""
+    return f"- Computed by the committed run at paper scale{on} of {study}{alone}"

@@ -1,0 +1,6 @@
+"""Cells on a Ray cluster, with or without a shared disk.
+
+Start with ``cluster``; ``connection`` joins, ``code`` lets the package travel,
+``capacity`` says what fits, ``flight`` follows the cells, ``worker`` computes one.
+Touches the task and in-process executor.
+"""

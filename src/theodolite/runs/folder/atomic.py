@@ -1,0 +1,144 @@
+"""Files that are whole or absent, and a sentence when they cannot be written."""
+
+import errno
+import functools
+import hashlib
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from theodolite.core import RunError
+
+_SUFFIX = ".part"
+# A writer holds its temporary file for milliseconds; an hour is a dead writer's.
+_OLD_S = 3600.0
+
+_SPACE = "free some space or choose another folder"
+_RIGHTS = "make it writable or choose another folder"
+_IN_THE_WAY = "move the file that stands where a folder is wanted"
+_ADVICE = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f)",
+    errno.EROFS: _RIGHTS,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+}
+
+
+@contextmanager
+def refusing(action: str, folder: Path) -> Iterator[None]:
+    """Turn an error of the operating system into a sentence about the folder."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = _ADVICE.get(error.errno or 0, "choose another folder")
+        raise RunError(
+            f"cannot {action} the run folder {folder}: {reason}; what was there is "
+            f"kept, finished cells included: {advice}, then run again"
+        ) from error
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Put a whole file in place: temporary file, fsync, rename, fsync the folder.
+
+    Raises:
+        OSError: The file could not be written; what was at ``path`` is untouched
+            and the temporary file is gone.
+    """
+    part = path.parent / f".{_here()}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+    try:
+        with open(part, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    _sync_folder(path.parent)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a whole file in place, and sweep what killed writers left beside it.
+
+    A device, a pipe or a link, such as ``/dev/stdout``, is written through and never
+    replaced: it is not ours.
+
+    Raises:
+        OSError: The file could not be written; see :func:`write_atomic`.
+    """
+    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    _sweep(path.parent.glob(f".*{_SUFFIX}"))
+    write_atomic(path, content)
+
+
+def sweep(folder: Path) -> None:
+    """Remove temporary files whose writer is dead; leave everybody else's."""
+    _sweep(folder.rglob(f".*{_SUFFIX}"))
+
+
+def _sweep(parts: Iterable[Path]) -> None:
+    for part in parts:
+        with suppress(OSError, ValueError):
+            if _abandoned(part):
+                part.unlink()
+
+
+def _abandoned(part: Path) -> bool:
+    here, pid, _ = part.name[1 : -len(_SUFFIX)].split("-")
+    if time.time() - part.stat().st_mtime > _OLD_S:
+        return True
+    return here == _here() and not _alive(int(pid))
+
+
+def _alive(pid: int) -> bool:
+    if os.name == "nt":  # os.kill would end the process there; wait for old age
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _zombie(pid)
+
+
+def _zombie(pid: int) -> bool:
+    """Say whether a process has ended but was not yet collected by its parent."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] in ("Z", "X")
+
+
+@functools.cache
+def _here() -> str:
+    """Name the place where a process number means something."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself survive a power cut, where folders can be synced."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

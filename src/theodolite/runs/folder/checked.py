@@ -1,0 +1,194 @@
+"""Files of a run with a digest beside them: read whole and unaltered, or not at all.
+
+::
+
+    summary.json
+    checks/summary.json.sha256     digest and name, as `sha256sum` writes them
+
+A cell keeps its digest in its own last line; see :mod:`theodolite.runs.folder.cells`.
+"""
+
+import hashlib
+import os
+import secrets
+import shlex
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from theodolite.core import RunError
+from theodolite.runs.folder.atomic import write_atomic
+from theodolite.runs.folder.lock import wait_lock
+
+CHECKS = "checks"
+_SUFFIX = ".sha256"
+# Somebody may be writing the two files while we read them.
+_TRIES, _PAUSE_S = 4, 0.02
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file of a run that is not as it was written.
+
+    Attributes:
+        folder: The run's folder.
+        name: The file, relative to the folder.
+        problem: What is wrong with it, as a predicate.
+
+    Example:
+        >>> str(Damage(Path("out/runs/p/s/0af"), "summary.json", "is not JSON"))
+        'out/runs/p/s/0af/summary.json is not JSON'
+    """
+
+    folder: Path
+    name: str
+    problem: str
+
+    @property
+    def advice(self) -> str:
+        """The command that heals it."""
+        root = self.folder.parents[3] if len(self.folder.parents) > 3 else self.folder
+        return f"`theodolite repair --out {shlex.quote(str(root))}`"
+
+    def __str__(self) -> str:
+        return f"{self.folder / self.name} {self.problem}"
+
+
+class DamagedError(RunError):
+    """A file of a run that cannot be trusted; ``damage`` says which and why."""
+
+    def __init__(self, damage: Damage) -> None:
+        self.damage = damage
+        super().__init__(
+            f"{damage}: {damage.advice} writes it anew from the finished cells"
+        )
+
+    def __reduce__(self) -> tuple[type["DamagedError"], tuple[Damage]]:
+        return type(self), (self.damage,)
+
+
+def write_checked(folder: Path, name: str, content: bytes) -> Path:
+    """Put a file and its digest in place; nothing is written where both are there.
+
+    Killed at any moment it leaves a file that its digest vouches for: while one is
+    replaced by another, the digests of both are kept.
+
+    Raises:
+        OSError: The file could not be written.
+    """
+    path, check = folder / name, _check_of(folder, name)
+    new = hashlib.sha256(content).hexdigest()
+    for place in (path, check, folder / "locks" / "files"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with wait_lock(folder / "locks" / "files"):
+        for place in (path, check):
+            clear_place(place)
+        known = _known(check)
+        if known == [new] and _digest(path) == new:
+            return path
+        write_atomic(check, _lines(name, *known[-1:], new))
+        write_atomic(path, content)
+        if known:
+            write_atomic(check, _lines(name, new))
+    return path
+
+
+def read_checked(folder: Path, name: str) -> bytes | None:
+    """Return the content of a file; None where there is none.
+
+    Raises:
+        DamagedError: It is not what was written, or cannot be read.
+    """
+    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+        raise DamagedError(Damage(folder, name, "is not a file of the run"))
+    known: list[str] = []
+    for attempt in range(_TRIES):
+        if attempt:
+            time.sleep(_PAUSE_S)
+        try:
+            content = (folder / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            problem = f"cannot be read ({reason})"
+            raise DamagedError(Damage(folder, name, problem)) from error
+        known = _known(_check_of(folder, name))
+        if hashlib.sha256(content).hexdigest() in known:
+            return content
+    problem = "is not what was written" if known else "has no digest to be checked by"
+    raise DamagedError(Damage(folder, name, problem))
+
+
+def checked_text(folder: Path, name: str) -> str | None:
+    """Return the text of a file; see :func:`read_checked`."""
+    content = read_checked(folder, name)
+    try:
+        return None if content is None else content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text (byte {error.start})"
+        raise DamagedError(Damage(folder, name, problem)) from error
+
+
+def written_names(folder: Path) -> list[str]:
+    """Return the names of all files that were written with a digest, sorted."""
+    checks = folder / CHECKS
+    found = checks.rglob(f"*{_SUFFIX}") if checks.is_dir() else ()
+    names = (str(path.relative_to(checks).as_posix()) for path in found)
+    return sorted(name.removesuffix(_SUFFIX) for name in names)
+
+
+def damage_of(folder: Path, name: str) -> Damage | None:
+    """Return what is wrong with a file that was written, None where it is whole."""
+    try:
+        content = read_checked(folder, name)
+    except DamagedError as error:
+        return error.damage
+    return Damage(folder, name, "is missing") if content is None else None
+
+
+def set_aside(folder: Path, name: str) -> None:
+    """Move a damaged file out of the way, to be looked at; forget its digest."""
+    _move(folder / name, folder / "damaged" / name)
+    check = _check_of(folder, name)
+    clear_place(check)
+    check.unlink(missing_ok=True)
+
+
+def clear_place(path: Path) -> None:
+    """Move a folder away that stands where a file belongs."""
+    if path.is_dir():
+        _move(path, path.with_name(f"{path.name}.damaged"))
+
+
+def _move(source: Path, target: Path) -> None:
+    if target.exists():
+        target = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.replace(source, target)
+
+
+def _check_of(folder: Path, name: str) -> Path:
+    return folder / CHECKS / f"{name}{_SUFFIX}"
+
+
+def _lines(name: str, *digests: str) -> bytes:
+    return "".join(f"{digest}  {name}\n" for digest in digests).encode()
+
+
+def _known(check: Path) -> list[str]:
+    """Return the digests that are kept of a file, the newest last."""
+    try:
+        text = check.read_bytes().decode("ascii", "replace")
+    except OSError:
+        return []
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None

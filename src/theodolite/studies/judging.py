@@ -1,0 +1,120 @@
+"""From rows to verdicts, figures and the summary that reports read."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from theodolite import figures
+from theodolite.core import (
+    Evidence,
+    Roads,
+    Rows,
+    Summary,
+    check_summary,
+    decide,
+    from_lines,
+    strict,
+    to_lines,
+)
+from theodolite.runs import DamagedError, RunFolder, write_summary
+from theodolite.studies.catalogue import Entry
+from theodolite.studies.planning import Plan, plan_again
+from theodolite.studies.study import Drawing, Study
+
+PREDICTED = "predicted.jsonl"
+
+
+def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
+    """Gather a finished run's own rows, and the committed ones where it wants them."""
+    study = entry.study
+    predicted = predicted_rows(entry, config, folder)
+    return evidence(study, config, Roads(predicted, folder.rows(study.cells(config))))
+
+
+def evidence(study: Study, config: Any, own: Roads) -> Evidence:
+    """Set the committed rows beside a run's own, where its config asks for them."""
+    committed = study.committed
+    if committed is None or not config.committed:
+        return Evidence(own)
+    return Evidence(own, committed.run.roads(own.predicted), committed.on)
+
+
+def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summary:
+    """Turn rows into verdicts, figures and the summary that reports read."""
+    study = entry.study
+    content = strict(
+        {
+            "paper": entry.paper.to_dict(),
+            "study": {
+                "name": entry.name,
+                "title": study.title,
+                "summary": study.summary,
+                "departures": list(study.departures),
+            },
+            "scale": plan.spec.scale,
+            "judged": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "command": plan.command,
+            "cost": folder.cost().to_dict(),
+            "claims": [decide(claim, found).to_dict() for claim in study.claims],
+            "comparison": study.compare(found.own),
+            "figures": draw(entry, folder, found),
+        }
+    )
+    summary = check_summary(content, source=f"the summary of {entry.full_name}")
+    write_summary(folder, summary)
+    return summary
+
+
+def redraw(entry: Entry, folder: RunFolder) -> list[Path]:
+    """Draw a study's figures again from its saved rows.
+
+    Raises:
+        RunError: Cells are missing, or another version of the study made them.
+    """
+    plan = plan_again(entry, folder)
+    drawn = draw(entry, folder, evidence_of(entry, plan.config, folder))
+    return [folder.path / name for figure in drawn for name in figure["files"]]
+
+
+def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
+    """Return the theory's rows, computed once a folder, and again where damaged."""
+    with suppress(DamagedError, ValueError, TypeError, RecursionError):
+        saved = folder.read(PREDICTED)
+        if saved is not None:
+            return from_lines(saved)
+    with threadpool_limits(1):
+        rows = entry.study.predict(config)
+    folder.write(PREDICTED, to_lines(rows))
+    return from_lines(to_lines(rows))
+
+
+def draw(entry: Entry, folder: RunFolder, found: Evidence) -> list[dict[str, Any]]:
+    """Draw every figure: of the committed run where there is one, and of this run."""
+    drawn = []
+    for drawing in entry.study.drawings:
+        if found.committed is None:
+            drawn.append(_draw(folder, drawing, found.own, drawing.name, "this run"))
+            continue
+        where = f" on {found.on}" if found.on else ""
+        told = f"the committed run at paper scale{where}"
+        drawn.append(_draw(folder, drawing, found.committed, drawing.name, told))
+        if found.own:
+            here = f"{drawing.name}_here"
+            drawn.append(_draw(folder, drawing, found.own, here, "this run"))
+    return drawn
+
+
+def _draw(
+    folder: RunFolder, drawing: Drawing, roads: Roads, name: str, told: str
+) -> dict[str, Any]:
+    with figures.house_style():
+        figure = drawing.draw(drawing.table(roads))
+        files = figures.save(figure, name)
+    names = [f"figures/{file}" for file in files]
+    for path, content in zip(names, files.values(), strict=True):
+        folder.write(path, content)
+    caption = f"{drawing.caption} Drawn from {told}."
+    return {"name": name, "caption": caption, "files": names}

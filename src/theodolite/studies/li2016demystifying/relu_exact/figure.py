@@ -1,0 +1,72 @@
+"""Condition numbers by depth and the limit at zero, from rows of points."""
+
+from typing import TYPE_CHECKING, Any
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "two_shortcut": "2-shortcut, ReLU at mid",
+    "tanh": "1-shortcut, tanh",
+    "relu_before": "1-shortcut, ReLU before",
+    "relu_after": "1-shortcut, ReLU after",
+}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw ratios against depth, and the approach to the limit."""
+    figure, (left, right) = figures.new_figure(7.6, 3.6, panels=(1, 2))
+    _ratios(left, table)
+    _limit(right, table)
+    return figure
+
+
+def _ratios(panel: Any, table: Rows) -> None:
+    names = list(LABELS)
+    for kind in names:
+        style = figures.series_style(kind, names)
+        points = table.where(quantity="ratio", kind=kind)
+        theory = table.where(quantity="closed_form", kind=kind)
+        figures.band(
+            panel,
+            points.column("depth"),
+            points.values(),
+            points.values("spread"),
+            style=style,
+            label=LABELS[kind],
+            bound=points.column("open"),
+            line=not len(theory),
+        )
+        if len(theory):
+            figures.curve(panel, theory.column("depth"), theory.values(), style=style)
+    figures.log_axis(panel, "x", base=2, ticks=table.levels("depth"))
+    panel.margins(y=0.35)  # room for the legend
+    panel.set_xlabel("depth (weight matrices)")
+    panel.set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+    figures.legend(panel)
+
+
+def _limit(panel: Any, table: Rows) -> None:
+    rows = table.where(quantity="limit_gap")
+    style = figures.series_style("found", ["found"])
+    for trial in rows.levels("trial"):
+        chosen = rows.where(trial=trial)
+        figures.band(
+            panel,
+            chosen.column("scale"),
+            chosen.values(),
+            style=style,
+            label="measured, a network each" if trial == rows[0]["trial"] else None,
+        )
+    square = table.where(quantity="square")
+    panel.plot(square.column("scale"), square.values(), color="0.5",
+               linestyle="dashed", label="slope 2")  # fmt: skip
+    figures.log_axis(panel, "x", ticks=rows.levels("scale"))
+    figures.log_axis(panel, "y")
+    panel.set_title("towards half-space moments")
+    panel.set_xlabel("size of the weights, in Xavier's")
+    panel.set_ylabel("distance of spectra")
+    figures.legend(panel)

@@ -1,0 +1,49 @@
+"""Networks at zero, and measured Hessians in the paper's order."""
+
+from typing import Any
+
+import numpy as np
+
+from theodolite import instruments, networks
+from theodolite.core import ShortcutBlueprint, column_major
+
+
+def at_zero(plan: ShortcutBlueprint, device: str) -> Any:
+    """Build a network with all weights zero."""
+    return networks.build(plan.with_(init="zero"), seed=0, device=device)
+
+
+def measured_hessian(
+    network: Any,
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    params: list[str] | None = None,
+    matrix_bytes: int = 4 * 2**30,
+) -> tuple[np.ndarray, Any]:
+    """Measure a Hessian by double backward, in the paper's order of parameters.
+
+    Args:
+        network: Any network of matrices and biases.
+        x: Inputs.
+        y: Targets.
+        params: Names of the parameters; all by default, others are constants.
+        matrix_bytes: Refuse to build a larger matrix.
+
+    Returns:
+        The reordered matrix, and the reading it is from.
+    """
+    import torch
+
+    device = next(network.parameters()).device
+    batch = tuple(torch.tensor(part, device=device) for part in (x, y))
+    reading = instruments.hessian(
+        network,
+        batch,
+        loss=instruments.HalfSquareLoss(),
+        norm_mode="eval",
+        params=params,
+        matrix_bytes=matrix_bytes,
+    )
+    order = column_major([shape for _, shape in reading.layout])
+    return reading.matrix[np.ix_(order, order)], reading

@@ -1,0 +1,85 @@
+"""Figure 10 and the norms of theorem 1, from saved rows."""
+
+from typing import TYPE_CHECKING, Any
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw a path on the sphere, and norms against the number of units."""
+    figure, (sphere, norms) = figures.new_figure(7.2, 4.0, panels=(1, 2))
+    _sphere(sphere, table.where(quantity="picture"))
+    _norms(norms, table)
+    return figure
+
+
+def _sphere(panel: Any, rows: Rows) -> None:
+    palette = figures.PALETTE
+    _curve(panel, rows, "globe", None, color="0.6", linewidth=0.9)
+    for place in rows.where(curve="cap").levels("sample"):
+        rim = rows.where(curve="cap", sample=place)
+        x, y = rim.values("right"), rim.values("up")
+        panel.fill(x, y, color=palette["vermilion"], alpha=0.15, linewidth=0)
+        panel.plot(x, y, color=palette["vermilion"], linewidth=0.8)
+    _curve(panel, rows, "straight", "straight arc", color="0.45", linestyle="dashed")
+    _curve(panel, rows, "path", "path", color=palette["blue"])
+    dots = {"color": palette["blue"], "linestyle": "none", "markersize": 3.0}
+    _curve(panel, rows, "steps", None, marker="o", **dots)
+    others = rows.where(lambda row: row["curve"] == "sample" and row["sample"] > 0)
+    panel.plot(
+        others.values("right"),
+        others.values("up"),
+        color=palette["vermilion"],
+        marker="o",
+        linestyle="none",
+        label="other samples",
+    )
+    for name, place in (("sample", "left"), ("label", "right")):
+        point = rows.only(curve=name, sample=0, step=0)
+        panel.annotate(
+            "$x$" if name == "sample" else "$y$",
+            (point["right"], point["up"]),
+            textcoords="offset points",
+            xytext=(-4 if place == "left" else 4, -12),
+            ha="center",
+        )
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+    panel.set_title("around the caps of radius ρ/2")
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3,
+                 columnspacing=1.0, handlelength=1.6)  # fmt: skip
+
+
+def _curve(panel: Any, rows: Rows, name: str, label: str | None, **look: Any) -> None:
+    chosen = rows.where(curve=name)
+    panel.plot(chosen.values("right"), chosen.values("up"), label=label, **look)
+
+
+def _norms(panel: Any, table: Rows) -> None:
+    rows = table.where(quantity="max_norm")
+    names = list(dict.fromkeys(rows.column("name")))
+    for name in names:
+        style = figures.series_style(name, names)
+        found = rows.where(name=name)
+        figures.band(
+            panel,
+            found.column("units"),
+            found.values(),
+            found.values("error"),
+            style=style,
+            label=name,
+            line=False,
+        )
+        bound = table.where(quantity="bound", name=name)
+        figures.curve(panel, bound.column("units"), bound.values(), style=style)
+    figures.log_axis(panel, "x")
+    figures.log_axis(panel, "y")
+    panel.set_title("points: built networks; dashed: bound")
+    panel.set_xlabel("residual units $R$")
+    panel.set_ylabel(r"largest $\|W\|_F$")
+    panel.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2,
+                 columnspacing=1.0, handlelength=1.2)  # fmt: skip

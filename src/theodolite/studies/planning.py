@@ -1,0 +1,242 @@
+"""Check a study before anything is computed: its config, its device and its data."""
+
+import os
+import shlex
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from theodolite import data
+from theodolite.core import ConfigError, RunError
+from theodolite.runs import (
+    Executor,
+    Progress,
+    RunFolder,
+    RunSpec,
+    Tracker,
+    Tracking,
+    execute,
+)
+from theodolite.studies.catalogue import Entry
+from theodolite.studies.chosen_cells import (
+    ChosenCells,
+    beside,
+    choose,
+    largest_difference,
+    parse_filters,
+)
+from theodolite.studies.work import StudyWork, part_name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study that has been found able to run: its config, device and data are there.
+
+    Attributes:
+        entry: Which study.
+        spec: What names its run folder; datasets count by their checksums.
+        config: The study's own config.
+        command: How to run it again.
+        checksums: Of the datasets that are read from the user's files.
+    """
+
+    entry: Entry
+    spec: RunSpec
+    config: Any
+    command: str
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def work(self) -> StudyWork:
+        """What a process does with a cell."""
+        return StudyWork(self.entry.full_name, self.config.to_dict(), self.checksums)
+
+    def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
+        """Return the cells with these labels, given as ``LABEL=VALUE``."""
+        cells = self.entry.study.cells(self.config)
+        return choose(cells, parse_filters(filters), self.entry.full_name)
+
+    def finished(self, root: Path | str) -> tuple[int, int]:
+        """Return how many cells are finished under a root, and how many there are."""
+        cells = self.entry.study.cells(self.config)
+        names = self.spec.paper, self.spec.study, self.spec.digest
+        try:
+            folder = RunFolder.open(Path(root).joinpath("runs", *names))
+            return len(cells) - len(folder.pending(cells)), len(cells)
+        except RunError:
+            return 0, len(cells)
+
+    def run_cells(
+        self,
+        filters: Iterable[str],
+        *,
+        root: Path | str,
+        pool: Executor | None = None,
+        progress: Progress | None = None,
+        trackers: Iterable[Tracker] | Tracking = (),
+    ) -> ChosenCells:
+        """Run some cells into the study's run folder; nothing is judged.
+
+        Args:
+            filters: ``LABEL=VALUE`` texts that choose the cells.
+            root: Folder of all results.
+            pool: Workers; this process by default.
+            progress: Told of every finished cell.
+            trackers: Told the rows of each computed cell.
+        """
+        cells = self.choose(filters)
+        folder = RunFolder.create(root, self.spec)
+        execution = execute(
+            folder,
+            cells,
+            self.work,
+            pool=pool,
+            jobs=None if pool is not None else 0,
+            initialise=None if pool is not None else prepare_worker,
+            progress=progress,
+            label=self.entry.full_name,
+            trackers=trackers,
+        )
+        committed = self.entry.study.committed
+        rows = beside(folder.rows(cells), cells, committed, self.config)
+        apart = largest_difference(rows)
+        return ChosenCells(folder, execution, tuple(cells), rows, apart)
+
+
+def plan_study(
+    entry: Entry,
+    *,
+    scale: str,
+    n_seeds: int | None = None,
+    device: str | None = None,
+    elsewhere: bool = False,
+) -> Plan:
+    """Check a study before anything is computed, and load its data once.
+
+    Args:
+        entry: Which study.
+        scale: ``smoke``, ``quick`` or ``paper``.
+        n_seeds: Trials a point in place of the preset's.
+        device: Where networks live, in place of the preset's.
+        elsewhere: Other machines will compute: the device need not be here.
+    """
+    study = entry.study
+    config = study.config(scale, n_seeds=n_seeds, device=device)
+    if not elsewhere:
+        check_device(config.device)
+    needed = {
+        part_name(name, split): data.load(name, split)
+        for name in study.datasets(config)
+        for split in study.splits
+    }
+    sums = {name: found.checksum for name, found in needed.items()}
+    spec = RunSpec(
+        paper=entry.paper.name,
+        study=entry.name,
+        scale=scale,
+        config={**config.to_dict(), **({"data": sums} if sums else {})},
+        revision=study.revision,
+        device=config.device,
+        seeds=config.seeds,
+    )
+    from_folder = {
+        part: sums[part]
+        for part, found in needed.items()
+        if data.needs_folder(found.name)
+    }
+    command = _command(entry, scale, n_seeds, device, bool(from_folder))
+    return Plan(entry, spec, config, command, from_folder)
+
+
+def plan_again(entry: Entry, folder: RunFolder) -> Plan:
+    """Return the plan that made a run whose cells are all there; nothing is loaded.
+
+    Raises:
+        RunError: Cells are missing, or another version of the study made them.
+    """
+    spec, config = folder.spec, _config_again(entry, folder)
+    preset = entry.study.presets.get(spec.scale, config)
+    from_folder = {
+        part: digest
+        for part, digest in spec.config.get("data", {}).items()
+        if data.needs_folder(part.partition("/")[0])
+    }
+    command = _command(
+        entry,
+        spec.scale,
+        None if config.n_seeds == preset.n_seeds else config.n_seeds,
+        None if config.device == preset.device else config.device,
+        bool(from_folder),
+    )
+    cells = entry.study.cells(config)
+    if missing := len(folder.pending(cells)):
+        root = shlex.quote(str(folder.path.parents[3]))
+        raise RunError(
+            f"{missing} of {len(cells)} cells in {folder.path} are missing or damaged: "
+            f"`{command} --out {root}` computes these and keeps the others"
+        )
+    return Plan(entry, spec, config, command, from_folder)
+
+
+def _config_again(entry: Entry, folder: RunFolder) -> Any:
+    """Return the config of a run, if this version of the study has the same."""
+    study, spec = entry.study, folder.spec
+    sums = spec.config.get("data", {})
+    with suppress(TypeError, ValueError, AttributeError):
+        config = study.config_from(spec.config)
+        made = {**config.to_dict(), **({"data": sums} if sums else {})}
+        if made == spec.config and study.revision == spec.revision:
+            return config
+    raise RunError(
+        f"{folder.path} was made by another version of {entry.full_name}, which alone "
+        "can judge it: run the study again, into a folder beside it"
+    )
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that networks cannot live on here."""
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about devices that torch has forgotten
+            usable = torch.device(name).type != "meta"
+            torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError):
+        usable = False
+    if not usable:
+        raise ConfigError(
+            f"device {name!r} was asked for and is not there: try 'cpu'"
+            f"{', or cuda:0' if torch.cuda.is_available() else ''}"
+        )
+
+
+def prepare_worker() -> None:
+    """Make a process compute one thing at a time, and the same thing every time."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def _command(
+    entry: Entry,
+    scale: str,
+    n_seeds: int | None,
+    device: str | None,
+    from_folder: bool,
+) -> str:
+    parts = ["theodolite", "run", entry.full_name, "--scale", scale]
+    if n_seeds is not None:
+        parts += ["--seeds", str(n_seeds)]
+    if device is not None:
+        parts += ["--device", device]
+    if from_folder:
+        parts += ["--data", "DIR"]
+    return " ".join(parts)

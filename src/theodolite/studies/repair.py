@@ -1,0 +1,143 @@
+"""Heal damaged runs from their finished cells; nothing that is whole is touched."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from theodolite.core import RunError, TheodoliteError
+from theodolite.runs import (
+    SUMMARY,
+    Damage,
+    DamagedError,
+    RunFolder,
+    read_summary,
+    results_in,
+)
+from theodolite.studies.catalogue import Entry, catalogue
+from theodolite.studies.judging import (
+    PREDICTED,
+    evidence_of,
+    judge,
+    predicted_rows,
+    redraw,
+)
+from theodolite.studies.planning import plan_again, plan_study
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What became of a run that was looked through.
+
+    Attributes:
+        folder: The run.
+        healed: Files that were damaged and are whole, or set aside where nothing is
+            lost by it.
+        left: What is still wrong, each with what to do about it.
+    """
+
+    folder: Path
+    healed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a machine reads of it."""
+        return {
+            "folder": str(self.folder),
+            "healed": list(self.healed),
+            "left": list(self.left),
+        }
+
+
+def repair_runs(root: Path | str) -> Iterator[Repaired]:
+    """Read every file of every run under a root, and heal what is damaged.
+
+    Cells are never computed here: a run whose cells are damaged is left, with the
+    command that computes them.
+    """
+    results = results_in(root)
+    entries = {(e.paper.name, e.name): e for e in catalogue()}
+    paths = {folder.path for folder in results.folders}
+    paths |= {damage.folder for damage in results.damages}
+    for path in sorted(paths):
+        yield _repaired(path, entries.get((path.parts[-3], path.parts[-2])))
+
+
+def _repaired(path: Path, entry: Entry | None) -> Repaired:
+    try:
+        folder, healed = _opened(path, entry)
+    except TheodoliteError as error:
+        return Repaired(path, left=(str(error),))
+    damages = _damages(folder)
+    try:
+        _heal(entry, folder, damages)
+    except TheodoliteError as error:
+        return Repaired(path, tuple(healed), (str(error),))
+    return Repaired(path, (*healed, *(one.name for one in damages)))
+
+
+def _heal(entry: Entry | None, folder: RunFolder, damages: list[Damage]) -> None:
+    """Write anew what the finished cells give, set aside what nothing is lost by."""
+    own = [one for one in damages if not one.name.startswith("launches/")]
+    if own and _was_judged(folder):
+        if entry is None:
+            raise RunError(f"{own[0]} and its study is not known here: it is left so")
+        _judge_again(entry, folder, {one.name for one in own})
+    for damage in own:
+        if damage.name.startswith("cells/"):
+            raise RunError(f"{damage}: run its study again, which computes it")
+    for damage in folder.damages():  # records of launches, figures no longer drawn
+        folder.set_aside(damage.name)
+
+
+def _opened(path: Path, entry: Entry | None) -> tuple[RunFolder, list[str]]:
+    """Open a folder; write its ``run.json`` anew where that is damaged."""
+    try:
+        return RunFolder.open(path), []
+    except DamagedError as damaged:
+        try:
+            return RunFolder.restored(path), [damaged.damage.name]
+        except DamagedError:
+            for spec in _presets(entry):
+                if spec.digest == path.name:
+                    return RunFolder.create(path.parents[3], spec), ["run.json"]
+            raise RunError(
+                f"{damaged.damage} and nothing in the folder says what was run: give "
+                "the command that made it once more, which finds its cells"
+            ) from damaged
+
+
+def _presets(entry: Entry | None) -> Iterator[Any]:
+    """Yield what the presets of a study run, where their data are here."""
+    if entry is None:
+        return
+    for scale in entry.study.presets:
+        with suppress(TheodoliteError):
+            yield plan_study(entry, scale=scale).spec
+
+
+def _damages(folder: RunFolder) -> list[Damage]:
+    """Return all damage, that of files without a digest included."""
+    found = {damage.name: damage for damage in folder.damages()}
+    for read in (lambda: read_summary(folder), lambda: folder.read(PREDICTED)):
+        try:
+            read()
+        except DamagedError as error:
+            found.setdefault(error.damage.name, error.damage)
+    return list(found.values())
+
+
+def _was_judged(folder: RunFolder) -> bool:
+    return folder.was_written(SUMMARY) or (folder.path / SUMMARY).exists()
+
+
+def _judge_again(entry: Entry, folder: RunFolder, damaged: Iterable[str]) -> None:
+    """Write anew what is damaged of predictions, figures and summary."""
+    plan = plan_again(entry, folder)
+    if PREDICTED in damaged:
+        predicted_rows(entry, plan.config, folder)
+    if SUMMARY in damaged:
+        judge(entry, folder, evidence_of(entry, plan.config, folder), plan)
+    elif any(name.startswith("figures/") for name in damaged):
+        redraw(entry, folder)

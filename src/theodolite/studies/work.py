@@ -1,0 +1,62 @@
+"""A study's work as it travels: names and plain values, and the data where needed."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from theodolite import data
+from theodolite.core import DataError, Rows
+from theodolite.studies.catalogue import find
+
+
+@dataclass(frozen=True)
+class StudyWork:
+    """Measure cells of one study, in any process.
+
+    Attributes:
+        name: Full name of the study.
+        config: Its config as plain values.
+        checksums: Checksum of each part of a dataset that is read from the user's
+            files, by :func:`part_name`.
+    """
+
+    name: str
+    config: Mapping[str, Any]
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, cell: Mapping[str, Any]) -> Rows:
+        """Measure one cell."""
+        study = find(self.name).study
+        return study.of_cell(study.config_from(self.config), cell)
+
+    def pack(self) -> dict[str, Any]:
+        """Return the datasets that a far process may lack; see ``Travelling``."""
+        return {part: data.packed(_load(part)) for part in self.checksums}
+
+    def unpack(self, fetch: Callable[[str], Any]) -> None:
+        """Find each dataset where this process is, or fetch it."""
+        for part, checksum in self.checksums.items():
+            if not _found_here(part, checksum):
+                data.provide(data.unpacked(fetch(part), checksum))
+
+
+def part_name(name: str, split: str) -> str:
+    """Name a part of a dataset; samples for training go by the dataset's own name.
+
+    Example:
+        >>> part_name("mnist", "train"), part_name("cifar10", "test")
+        ('mnist', 'cifar10/test')
+    """
+    return name if split == "train" else f"{name}/{split}"
+
+
+def _load(part: str) -> data.Dataset:
+    name, _, split = part.partition("/")
+    return data.load(name, split or "train")
+
+
+def _found_here(part: str, checksum: str) -> bool:
+    try:
+        return _load(part).checksum == checksum
+    except DataError:
+        return False

@@ -1,0 +1,153 @@
+"""Losses and gradients of a stack of networks by batched matrix products.
+
+Activations lie as (points, width, samples), so that one product moves all points
+through a layer. The backward pass is written out: nothing is recorded, and memory is
+what the activations of one chunk of samples take.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.stacked.samples import Samples
+
+# Fewer samples than this a chunk would starve the products before memory is short.
+_FEW_SAMPLES = 8192
+
+
+def even(total: int, at_most: int) -> int:
+    """Return the size of the fewest, most even parts of at most a given size.
+
+    Example:
+        >>> even(10, 6)
+        5
+    """
+    return math.ceil(total / math.ceil(total / max(1, at_most)))
+
+
+class TorchPasses:
+    """Plan the batched passes of one blueprint, and make room for stacks.
+
+    Args:
+        blueprint: Architecture of every point, linear or with ReLU at mid.
+        samples: What the points train on.
+        dtype: Precision of weights and activations.
+        device: Where to compute.
+        memory: Bytes that activations may take.
+    """
+
+    label = "torch"
+
+    def __init__(
+        self,
+        blueprint: ShortcutBlueprint,
+        samples: Samples,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        memory: int,
+    ) -> None:
+        self.blueprint = blueprint
+        self.scale, self.constant = samples.scale, samples.constant
+        place = {"dtype": dtype, "device": device}
+        self.x = torch.as_tensor(samples.x, **place).mT.contiguous()
+        self.y = torch.as_tensor(samples.y, **place).mT.contiguous()
+        # Inputs of all layers, the output, and three more for the way back.
+        each = (blueprint.depth + 4) * blueprint.width * self.x.element_size()
+        self.places = max(1, memory // each)
+
+    def room(self, points: int) -> int:
+        """Return how many points to move at once."""
+        few = min(self.x.shape[1], _FEW_SAMPLES)
+        return even(points, self.places // few)
+
+    def workspace(self, points: int) -> "TorchWorkspace":
+        """Return buffers, and the passes over them, for a stack of points."""
+        return TorchWorkspace(self, points)
+
+
+class TorchWorkspace:
+    """Passes over one stack, in buffers that stay where they are."""
+
+    def __init__(self, passes: TorchPasses, points: int) -> None:
+        self.passes = passes
+        x, blueprint = passes.x, passes.blueprint
+        self.chunk = even(x.shape[1], passes.places // points)
+        shape = (points, blueprint.width, self.chunk)
+        self.acts = x.new_empty(blueprint.depth, *shape)
+        square = (points, blueprint.depth, blueprint.width, blueprint.width)
+        self.gradient = x.new_zeros(square)
+        self.losses = x.new_zeros(points, dtype=torch.float64)
+
+    def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
+        """Return every point's loss, as float64, and gradient.
+
+        Args:
+            weights: Shape (points, depth, width, width).
+            alive: Points whose values matter; here all are computed.
+        """
+        del alive
+        self.gradient.zero_()
+        self.losses.fill_(self.passes.constant)
+        for start in range(0, self.passes.x.shape[1], self.chunk):
+            x = self.passes.x[:, start : start + self.chunk]
+            error = self._forward(weights, x)
+            error -= self.passes.y[:, start : start + self.chunk]
+            squares = error.square().sum((1, 2), dtype=torch.float64)
+            self.losses.add_(squares, alpha=0.5 * self.passes.scale)
+            self._backward(weights, x, error.mul_(self.passes.scale))
+        return self.losses, self.gradient
+
+    def _layer_input(self, layer: int, x: Tensor) -> Tensor:
+        """Return what a layer reads: the samples, or what the layer before left."""
+        if not layer:
+            return x.expand(self.losses.shape[0], -1, -1)
+        return self.acts[layer - 1, :, :, : x.shape[1]]
+
+    def _forward(self, weights: Tensor, x: Tensor) -> Tensor:
+        """Fill the activations and return the outputs."""
+        blueprint = self.passes.blueprint
+        unit_input = self._layer_input(0, x)
+        for layer in range(blueprint.depth):
+            before = self._layer_input(layer, x)
+            after = self._layer_input(layer + 1, x)
+            matrix = weights[:, layer]
+            if (layer + 1) % blueprint.shortcut:
+                torch.bmm(matrix, before, out=after)
+                if not blueprint.linear:
+                    after.relu_()
+                continue
+            if blueprint.skip:
+                torch.baddbmm(unit_input, matrix, before, out=after)
+            else:
+                torch.bmm(matrix, before, out=after)
+            unit_input = after
+        return unit_input
+
+    def _backward(self, weights: Tensor, x: Tensor, whole: Tensor) -> None:
+        """Add this chunk's part to the gradient.
+
+        Args:
+            weights: Those of the forward pass.
+            x: Its samples.
+            whole: Derivative of the loss by the outputs.
+        """
+        blueprint = self.passes.blueprint
+        now = whole
+        for layer in reversed(range(blueprint.depth)):
+            before = self._layer_input(layer, x)
+            self.gradient[:, layer] += torch.bmm(now, before.mT)
+            matrix = weights[:, layer].mT
+            if layer % blueprint.shortcut:
+                now = torch.bmm(matrix, now)
+                if not blueprint.linear:
+                    now.masked_fill_(before <= 0, 0)
+            elif layer:
+                now = (
+                    torch.baddbmm(whole, matrix, now)
+                    if blueprint.skip
+                    else torch.bmm(matrix, now)
+                )
+                whole = now

@@ -1,0 +1,78 @@
+"""Which engine trains which network, and what a run of it costs."""
+
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
+from theodolite.training.engines.contract import Engine
+
+STRATEGIES = ("auto", "moments", "fused", "stacked", "plain")
+
+# Rough seconds a floating-point operation, to cut a grid into pieces of about equal
+# length; nothing else hangs on them.
+# The plain loop also pays for every call of torch.
+_CALL_S = 1e-4
+_SECONDS = {"moments": 5e-11, "fused": 5e-11, "stacked": 1e-12, "plain": 3e-10}
+
+
+def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
+    """Return the strategy for a blueprint, or say why the one asked for cannot be.
+
+    ``auto``: on a GPU one stack; on a CPU moments for linear networks and fused tiles
+    for ReLU between matrices; the plain loop for all else.
+    """
+    if strategy not in STRATEGIES:
+        raise unknown_name("strategy", strategy, STRATEGIES)
+    fits = {
+        "moments": blueprint.linear,
+        "fused": _linear_or_relu(blueprint) and device == "cpu",
+        "stacked": _linear_or_relu(blueprint),
+        "plain": True,
+    }
+    if strategy == "auto":
+        order = ("moments", "fused") if device == "cpu" else ("stacked",)
+        return next((name for name in order if fits[name]), "plain")
+    if not fits[strategy]:
+        raise ConfigError(
+            f"strategy {strategy!r} cannot train a network with activations "
+            f"({blueprint.pre}, {blueprint.mid}, {blueprint.post}), "
+            f"bias={blueprint.bias} on {device}: try 'auto' or 'plain'"
+        )
+    return strategy
+
+
+def engine_for(
+    name: str,
+    blueprint: ShortcutBlueprint,
+    data: tuple[np.ndarray, np.ndarray],
+    *,
+    dtype: str,
+    device: str,
+) -> Engine:
+    """Make the engine of a strategy other than ``plain``."""
+    settings: dict[str, Any] = {"dtype": dtype}
+    if name == "moments":
+        from theodolite.training.engines.moments import MomentsEngine as Chosen
+    elif name == "fused":
+        from theodolite.training.engines.fused import FusedEngine as Chosen
+    else:
+        from theodolite.training.engines.stacked.engine import StackedEngine as Chosen
+
+        settings["device"] = device
+    return Chosen(blueprint, *data, **settings)
+
+
+def seconds(
+    name: str, blueprint: ShortcutBlueprint, n_samples: int, steps: int
+) -> float:
+    """Guess how long one point takes, within a factor of a few."""
+    columns = blueprint.width if name == "moments" else n_samples
+    work = 6.0 * blueprint.depth * blueprint.width**2 * columns * (steps + 1)
+    calls = blueprint.depth * (steps + 1) if name == "plain" else 0
+    return work * _SECONDS[name] + calls * _CALL_S
+
+
+def _linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
+    outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
+    return outside and blueprint.mid in ("identity", "relu") and not blueprint.bias

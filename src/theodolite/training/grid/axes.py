@@ -1,0 +1,135 @@
+"""The points of a grid: a product of axes, checked before anything is trained."""
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from theodolite.core import ConfigError, ShortcutBlueprint, plain, unknown_name
+from theodolite.training.loop.descent import Descent
+
+_DESCENT = ("lr", "momentum", "weight_decay")
+_BLUEPRINT = tuple(field.name for field in fields(ShortcutBlueprint))
+AXES = ("seed", *_DESCENT, *_BLUEPRINT)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a grid.
+
+    Attributes:
+        labels: Its place along each axis.
+        blueprint: Its architecture.
+        descent: Its rate, momentum, weight decay and schedule.
+        seed: Seed of its weights.
+    """
+
+    labels: dict[str, Any]
+    blueprint: ShortcutBlueprint
+    descent: Descent
+    seed: int
+
+
+def expand(
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
+    axes: Mapping[str, Iterable[Any]],
+    *,
+    drops: Mapping[int, float],
+) -> tuple[dict[str, tuple[Any, ...]], list[Point]]:
+    """Return the axes as tuples and every point of their product.
+
+    Args:
+        blueprint: What all points have in common, or several by name, which are then
+            the axis ``network``.
+        axes: Values of seed, lr, momentum, weight_decay or a blueprint's field.
+        drops: Steps of the rate's schedule, common to all.
+    """
+    if not isinstance(axes, Mapping):
+        raise ConfigError(f"axes are {axes!r}: pass a mapping such as {{'lr': [0.1]}}")
+    checked = {name: _values(name, values) for name, values in axes.items()}
+    if isinstance(blueprint, Mapping):
+        checked = {"network": tuple(blueprint), **checked}
+    _check_networks(blueprint)
+    if "lr" not in checked:
+        raise ConfigError(
+            f"axes {sorted(axes)} have no learning rate: add 'lr': [0.1] or more"
+        )
+    made = _Made(blueprint, drops, tuple(checked))
+    points = [
+        made.point(dict(zip(checked, chosen, strict=True)))
+        for chosen in itertools.product(*checked.values())
+    ]
+    return checked, points
+
+
+class _Made:
+    """Blueprints and descents, each made once, however many points share it."""
+
+    def __init__(
+        self,
+        blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint],
+        drops: Mapping[int, float],
+        axes: tuple[str, ...],
+    ) -> None:
+        self._blueprint, self._drops = blueprint, drops
+        self._shape = [name for name in ("network", *_BLUEPRINT) if name in axes]
+        self._descent = [name for name in _DESCENT if name in axes]
+        self._blueprints: dict[tuple[Any, ...], ShortcutBlueprint] = {}
+        self._descents: dict[tuple[Any, ...], Descent] = {}
+
+    def point(self, labels: dict[str, Any]) -> Point:
+        key = tuple([labels[name] for name in self._shape])
+        if key not in self._blueprints:
+            self._blueprints[key] = self._changed(labels)
+        rates = tuple([labels[name] for name in self._descent])
+        if rates not in self._descents:
+            settings = dict(zip(self._descent, rates, strict=True))
+            self._descents[rates] = Descent(**settings, drops=self._drops)
+        seed = int(labels.get("seed", 0))
+        return Point(labels, self._blueprints[key], self._descents[rates], seed)
+
+    def _changed(self, labels: Mapping[str, Any]) -> ShortcutBlueprint:
+        blueprint = self._blueprint
+        if isinstance(blueprint, Mapping):
+            blueprint = blueprint[labels["network"]]
+        changes = {name: labels[name] for name in _BLUEPRINT if name in labels}
+        return blueprint.with_(**changes) if changes else blueprint
+
+
+def _check_networks(blueprint: Any) -> None:
+    named = blueprint if isinstance(blueprint, Mapping) else {"": blueprint}
+    for name, one in named.items():
+        if not isinstance(name, str) or not isinstance(one, ShortcutBlueprint):
+            raise ConfigError(
+                f"the network {name!r} is {one!r}: pass a ShortcutBlueprint, or some "
+                "by name"
+            )
+    if not named:
+        raise ConfigError("no network came: pass a ShortcutBlueprint, or some by name")
+
+
+def _values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    if name not in AXES:
+        raise unknown_name("axis", name, AXES)
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ConfigError(
+            f"axis {name!r} is {values!r}: pass a list of its values, as [{values!r}]"
+        )
+    places = tuple(plain(list(values)))
+    if not places:
+        raise ConfigError(f"axis {name!r} is empty: pass at least one value")
+    if any(isinstance(value, list | dict) for value in places):
+        raise ConfigError(
+            f"axis {name!r} holds {list(places)}: pass single numbers or words"
+        )
+    # 1 and 1.0 are one place along an axis.
+    if len(set(places)) < len(places):
+        raise ConfigError(f"axis {name!r} names a value twice: {list(places)}")
+    if any(isinstance(value, float) and not math.isfinite(value) for value in places):
+        raise ConfigError(f"axis {name!r} holds {list(places)}: pass finite values")
+    if name == "seed" and not all(
+        type(value) is int and value >= 0 for value in places
+    ):
+        raise ConfigError(f"seeds {list(places)}: pass whole numbers from 0 up")
+    return places

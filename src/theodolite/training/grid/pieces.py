@@ -1,0 +1,249 @@
+"""Pieces of a grid: what one process trains at a time, and saves in one file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from theodolite import networks
+from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
+from theodolite.training.engines.contract import Engine
+from theodolite.training.engines.strategies import choose, engine_for, seconds
+from theodolite.training.grid.axes import Point, expand
+from theodolite.training.grid.stack import Ending, train_stack
+from theodolite.training.probes.probes import Board, Probe, Snapshot
+from theodolite.training.probes.schedules import When
+
+# A piece of about this length is long against saving it and short against losing it.
+_SECONDS = 2.0
+_LARGEST = 2048
+# Quantities of the rows that are a grid's own.
+QUANTITIES = ("final_loss", "loss", "retired_probe")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that a process needs to train any piece of a grid; picklable."""
+
+    blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint]
+    axes: Mapping[str, tuple[Any, ...]]
+    drops: Mapping[int, float]
+    data: tuple[np.ndarray, np.ndarray]
+    steps: int
+    probes: tuple[Probe, ...]
+    record: When | None
+    divergence: float
+    dtype: str
+    device: str
+    strategy: str
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived."""
+        derived = {"points", "pieces", "_engines"}
+        return {k: v for k, v in self.__dict__.items() if k not in derived}
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Every run of the grid."""
+        axes = {name: v for name, v in self.axes.items() if name != "network"}
+        return expand(self.blueprint, axes, drops=self.drops)[1]
+
+    @cached_property
+    def pieces(self) -> list[tuple[str, list[int]]]:
+        """Pieces: a strategy and the numbers of the points, all of one shape."""
+        shapes: dict[ShortcutBlueprint, list[int]] = {}
+        shape_of: dict[int, list[int]] = {}
+        for number, point in enumerate(self.points):
+            blueprint = point.blueprint
+            # Points share the objects of their blueprints, so few are looked at.
+            if id(blueprint) not in shape_of:
+                shape = blueprint.with_(init="zero", init_scale=1.0)
+                shape_of[id(blueprint)] = shapes.setdefault(shape, [])
+            shape_of[id(blueprint)].append(number)
+        return [
+            (name, numbers[start : start + size])
+            for shape, numbers in shapes.items()
+            for name, size in [self._size(shape)]
+            for start in range(0, len(numbers), size)
+        ]
+
+    def engine(self, name: str, blueprint: ShortcutBlueprint) -> Engine:
+        """Return the engine of a shape; the last one is kept for the next piece."""
+        key = name, blueprint.with_(init="zero", init_scale=1.0)
+        if key not in self._engines:
+            self._engines.clear()
+            self._engines[key] = engine_for(
+                name, blueprint, self.data, dtype=self.dtype, device=self.device
+            )
+        return self._engines[key]
+
+    @cached_property
+    def _engines(self) -> dict[tuple[str, ShortcutBlueprint], Engine]:
+        return {}
+
+    @property
+    def seconds(self) -> float:
+        """Guess at the processor time of the whole grid."""
+        return sum(
+            len(numbers) * self._seconds(name, self.points[numbers[0]].blueprint)
+            for name, numbers in self.pieces
+        )
+
+    def _size(self, shape: ShortcutBlueprint) -> tuple[str, int]:
+        name = choose(shape, strategy=self.strategy, device=self.device)
+        if name == "stacked":  # a device wants all it can get, and bounds its memory
+            return name, _LARGEST
+        fit = int(_SECONDS / max(self._seconds(name, shape), 1e-12))
+        return name, min(max(fit, 1), _LARGEST)
+
+    def _seconds(self, name: str, shape: ShortcutBlueprint) -> float:
+        return seconds(name, shape, len(self.data[0]), self.steps)
+
+
+def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
+    """Train the points of one piece and return their rows."""
+    name, numbers = job.pieces[labels["piece"]]
+    points = [job.points[number] for number in numbers]
+    boards = _boards(job, points, labels)
+    if name == "plain":
+        endings = [_plainly(job, *pair) for pair in zip(points, boards, strict=True)]
+        method = "plain loop"
+    else:
+        engine = job.engine(name, points[0].blueprint)
+        endings, method = _stacked(job, engine, points, boards), engine.name
+    rows: list[Row] = []
+    eps = float(np.finfo(job.dtype).eps)
+    for point, board, ending in zip(points, boards, endings, strict=True):
+        rows += _rows(job, point, ending, method, eps)
+        rows += board.rows
+        rows += [
+            {**point.labels, "quantity": "retired_probe", "probe": name, "reason": why}
+            for name, why in board.retired.items()
+        ]
+    return rows
+
+
+def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Board]:
+    if not job.probes:  # one that stays empty serves all
+        return [Board(())] * len(points)
+    # What fails is kept in the rows, and said once for the whole grid.
+    return [
+        Board(job.probes, {**point.labels, **labels}, quiet=True) for point in points
+    ]
+
+
+def _stacked(
+    job: Job, engine: Engine, points: list[Point], boards: list[Board]
+) -> list[Ending]:
+    drawn: dict[tuple[int, int], np.ndarray] = {}
+    keys = [(id(point.blueprint), point.seed) for point in points]
+    for key, point in zip(keys, points, strict=True):
+        if key not in drawn:
+            drawn[key] = networks.draw_weights(point.blueprint, seed=point.seed)
+    weights = [drawn[key] for key in keys]
+
+    def look(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
+        return _snapshot(job, points[number], step, loss, weights)
+
+    return train_stack(
+        engine,
+        weights,
+        [point.descent for point in points],
+        steps=job.steps,
+        boards=boards,
+        record=_Last() if job.record is None else job.record,
+        divergence=job.divergence,
+        look=look,
+    )
+
+
+def _snapshot(
+    job: Job, point: Point, step: int, loss: float, weights: np.ndarray
+) -> Snapshot:
+    import torch
+
+    from theodolite.instruments import HalfSquareLoss
+
+    dtype = getattr(torch, job.dtype)
+
+    def make() -> networks.ShortcutNetwork:
+        network = networks.ShortcutNetwork(point.blueprint, dtype=dtype)
+        networks.set_weights(network, weights)
+        return network.to(job.device)
+
+    # A copy: what a probe does to it is seen by nobody else.
+    x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
+    return Snapshot(
+        step=step,
+        loss=loss,
+        model=make,
+        data=(x, y),
+        criterion=HalfSquareLoss(),
+        labels=point.labels,
+    )
+
+
+def _plainly(job: Job, point: Point, board: Board) -> Ending:
+    import torch
+
+    from theodolite.training.loop.loop import train_with
+
+    network = networks.build(
+        point.blueprint,
+        seed=point.seed,
+        dtype=getattr(torch, job.dtype),
+        device=job.device,
+    )
+    run = train_with(
+        network,
+        job.data,
+        optimiser=point.descent,
+        steps=job.steps,
+        board=board,
+        record=_Last() if job.record is None else job.record,
+        divergence=job.divergence,
+        labels=point.labels,
+    )
+    return Ending(run.steps, run.loss, run.diverged_at)
+
+
+def _rows(job: Job, point: Point, ending: Ending, method: str, eps: float) -> list[Row]:
+    lost = ending.diverged_at is not None
+    final = None if lost else ending.final_loss
+    rows: list[Row] = [
+        {
+            **point.labels,
+            "quantity": "final_loss",
+            "value": final,
+            "error": None if final is None else eps * abs(final),
+            "diverged_at": ending.diverged_at,
+            "status": str(Status.DIVERGED if lost else Status.FINISHED),
+            "norm_mode": str(NormMode.BATCH),
+            "method": method,
+        }
+    ]
+    if job.record is not None:
+        for step, loss in zip(
+            ending.steps.tolist(), ending.losses.tolist(), strict=True
+        ):
+            rows.append(
+                {
+                    **point.labels,
+                    "quantity": "loss",
+                    "step": step,
+                    "value": loss,
+                    "error": eps * abs(loss),
+                }
+            )
+    return rows
+
+
+class _Last:
+    """Keep the last loss only, which is always kept."""
+
+    levels: tuple[float, ...] = ()
+
+    def due(self, step: int) -> bool:
+        return False

@@ -1,0 +1,117 @@
+"""What a grid of training runs returns: every point labelled by its axes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite.core import ConfigError, Cost, Rows, TheodoliteError, plain
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Labelled results of a grid.
+
+    Attributes:
+        axes: Name to values, in the order of the arrays' dimensions.
+        rows: Everything that was saved: ``final_loss`` of every point with its status,
+            ``loss`` along recorded steps, and the probes' rows.
+        steps: Updates asked for.
+        cost: What the points cost.
+        folder: Where the rows are, None if they were not kept.
+        notes: What a person should know, in sentences.
+    """
+
+    axes: Mapping[str, tuple[Any, ...]]
+    rows: Rows
+    steps: int
+    cost: Cost
+    folder: Path | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return tuple(len(values) for values in self.axes.values())
+
+    @cached_property
+    def final_loss(self) -> np.ndarray:
+        """Final losses, an axis of the array per axis of the grid; NaN if diverged."""
+        return self._array("final_loss", "value")
+
+    @cached_property
+    def final_loss_error(self) -> np.ndarray:
+        """Rounding error of each final loss as evaluated."""
+        return self._array("final_loss", "error")
+
+    @cached_property
+    def diverged_at(self) -> np.ndarray:
+        """Step at which each point was retired; NaN for those that went to the end."""
+        return self._array("final_loss", "diverged_at")
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """The strategies that trained the points."""
+        return tuple(sorted({row["method"] for row in self._of("final_loss")}))
+
+    def losses(self, **labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return recorded steps and losses of one point.
+
+        Args:
+            **labels: Its place along the axes, as many as it takes to name one point.
+        """
+        rows = self.rows.where(quantity="loss", **labels)
+        points = {tuple(row[name] for name in self.axes) for row in rows}
+        if len(points) != 1:
+            raise TheodoliteError(
+                f"{len(points)} points with recorded losses carry {labels}, wanted "
+                "one: name more axes, or train with record=LogSpaced(10)"
+            )
+        return rows.values("step").astype(int), rows.values()
+
+    def probed(self, quantity: str, **labels: Any) -> Rows:
+        """Return the rows of one quantity of a probe."""
+        return self.rows.where(quantity=quantity, **labels)
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Return the results as labelled arrays (extra ``theodolite[tables]``)."""
+        try:
+            import xarray
+        except ImportError as error:
+            raise TheodoliteError(
+                "xarray is not installed, and this conversion needs it: "
+                "pip install 'theodolite[tables]'"
+            ) from error
+        names = ("final_loss", "final_loss_error", "diverged_at")
+        arrays = {name: (tuple(self.axes), getattr(self, name)) for name in names}
+        coordinates = {name: list(values) for name, values in self.axes.items()}
+        return xarray.Dataset(arrays, coords=coordinates, attrs={"steps": self.steps})
+
+    def _of(self, quantity: str) -> Rows:
+        return self.rows.where(quantity=quantity)
+
+    def _array(self, quantity: str, column: str) -> np.ndarray:
+        array = np.full(self.shape, np.nan)
+        place = {
+            name: {value: i for i, value in enumerate(plain(list(values)))}
+            for name, values in self.axes.items()
+        }
+        for row in self._of(quantity):
+            index = tuple(place[name][row[name]] for name in self.axes)
+            value = row[column]
+            array[index] = np.nan if value is None else value
+        return array
+
+    def axis(self, name: str) -> int:
+        """Return the number of an axis in the arrays."""
+        if name not in self.axes:
+            raise ConfigError(
+                f"the grid has no axis {name!r}: it has {', '.join(self.axes)}"
+            )
+        return list(self.axes).index(name)

@@ -1,0 +1,211 @@
+"""Bring a stack of points to its end with an engine: probes, records, retirement."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.training.engines.contract import Engine
+from theodolite.training.loop.descent import Descent
+from theodolite.training.probes.probes import Board, Snapshot
+from theodolite.training.probes.schedules import When
+
+# Makes a snapshot of a point from its number, step, loss and weights.
+Look = Callable[[int, int, float, np.ndarray], Snapshot]
+# Losses are returned from the engine in spans of this many steps.
+_LONGEST = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Ending:
+    """How one point ended.
+
+    Attributes:
+        steps: Steps of the recorded losses.
+        losses: Loss before the update of each; the last is that of the final weights,
+            or the one at which the point was retired.
+        diverged_at: Step at which the point was retired, None if it went to its end.
+    """
+
+    steps: np.ndarray
+    losses: np.ndarray
+    diverged_at: int | None
+
+    @property
+    def final_loss(self) -> float:
+        """Loss of the final weights; NaN for a diverged point."""
+        return float("nan") if self.diverged_at is not None else float(self.losses[-1])
+
+
+def train_stack(
+    engine: Engine,
+    weights: Sequence[np.ndarray],
+    descents: Sequence[Descent],
+    *,
+    steps: int,
+    boards: Sequence[Board],
+    record: When,
+    divergence: float,
+    look: Look,
+) -> list[Ending]:
+    """Train every point of a stack; what diverges is retired alone.
+
+    Args:
+        engine: What moves the stack.
+        weights: First weights of each point, shape (depth, width, width).
+        descents: Rate, momentum and weight decay of each point.
+        steps: Updates to make.
+        boards: Probes of each point.
+        record: Which losses to keep.
+        divergence: Multiple of its first loss above which a point is retired.
+        look: Makes the snapshots that probes see.
+    """
+    if len(boards) > 1 and boards[0].floor > -np.inf:
+        # Points cross a loss level at steps of their own, so each goes alone.
+        return [
+            train_stack(
+                engine,
+                weights[point : point + 1],
+                descents[point : point + 1],
+                steps=steps,
+                boards=boards[point : point + 1],
+                record=record,
+                divergence=divergence,
+                look=_shifted(look, point),
+            )[0]
+            for point in range(len(boards))
+        ]
+    stack = _Stack(engine, weights, descents, steps, boards, look)
+    return stack.run([step for step in range(steps) if record.due(step)], divergence)
+
+
+def _shifted(look: Look, point: int) -> Look:
+    return lambda _, step, loss, weights: look(point, step, loss, weights)
+
+
+class _Stack:
+    """Points in lock-step; those retired leave the stack."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        weights: Sequence[np.ndarray],
+        descents: Sequence[Descent],
+        steps: int,
+        boards: Sequence[Board],
+        look: Look,
+    ) -> None:
+        self.engine, self.steps, self.boards, self.look = engine, steps, boards, look
+        self.weights = engine.place(weights)
+        shape = len(weights), *weights[0].shape
+        self.velocity = engine.place(np.broadcast_to(0.0, shape))
+        # Points share descents; a row of rates each, and which row is whose.
+        shared = {id(descent): descent for descent in descents}
+        self.rates = np.stack([d.rates(0, steps) for d in shared.values()])
+        row = {key: number for number, key in enumerate(shared)}
+        self.rate_of = np.array([row[id(descent)] for descent in descents])
+        self.momentum = np.array([float(d.momentum) for d in descents])
+        self.decay = np.array([float(d.weight_decay) for d in descents])
+        self.live = np.arange(len(descents))
+        self.last_loss = np.full(len(descents), np.nan)
+        self.diverged_at = np.full(len(descents), -1)
+        self.stopped = np.nan
+        # Points have the same probes, so what is due for one is due for all.
+        self.due = boards[0].schedule(steps)
+
+    def run(self, kept: list[int], divergence: float) -> list[Ending]:
+        """Bring all points to their end, keeping the losses of some steps."""
+        self.kept = np.array(kept, dtype=np.intp)
+        self.losses = np.full((len(self.live), len(kept)), np.nan)
+        now = self.engine.losses(self.weights)
+        with np.errstate(over="ignore"):
+            self.ceiling = np.where(now == 0, np.inf, divergence * np.abs(now))
+        self._retire(0, now, ~np.isfinite(now))
+        step = 0
+        while len(self.live) and step < self.steps:
+            if self._due(step):
+                self._measure(step)
+            step = self._advance(step, self._next(step))
+        if len(self.live):
+            now = self.engine.losses(self.weights)
+            self.last_loss[self.live] = now
+            self._retire(self.steps, now, ~(now <= self.ceiling))
+            if len(self.live) and self._due(self.steps):
+                self._measure(self.steps)
+        return self._endings()
+
+    def _due(self, step: int) -> bool:
+        return bool(self.due[step]) or self._floor > -np.inf
+
+    @property
+    def _floor(self) -> float:
+        """The level waited for; only a point alone in its stack waits for one."""
+        return self.boards[0].floor if len(self.boards) == 1 else -np.inf
+
+    def _next(self, step: int) -> int:
+        last = min(self.steps, step + _LONGEST)
+        due = np.flatnonzero(self.due[step + 1 : last])
+        return step + 1 + int(due[0]) if len(due) else last
+
+    def _advance(self, step: int, stop: int) -> int:
+        """Make updates up to a step; return the step that was reached."""
+        done = self.engine.advance(
+            self.weights,
+            self.velocity,
+            self.rates[self.rate_of[self.live], step:stop],
+            momentum=self.momentum[self.live],
+            weight_decay=self.decay[self.live],
+            floor=np.full(len(self.live), self._floor),
+            ceiling=self.ceiling,
+        )
+        first, last = np.searchsorted(self.kept, (step, stop))
+        if last > first:
+            losses = done.losses[:, self.kept[first:last] - step]
+            self.losses[self.live, first:last] = losses
+        early = done.taken < stop - step
+        lost = early & ~(done.stopped <= self.ceiling)
+        # A point stopped at its level is alone in its stack, so steps do not differ.
+        waits = bool((early & ~lost).any())
+        self.stopped = float(done.stopped[0]) if waits else np.nan
+        self._retire(step + done.taken, done.stopped, lost)
+        return step + int(done.taken[0]) if waits else stop
+
+    def _measure(self, step: int) -> None:
+        # At a level the loss is the one that was compared with it: evaluated anew, it
+        # could round to the other side and never be seen to cross.
+        at_level = not np.isnan(self.stopped)
+        now = [self.stopped] if at_level else self.engine.losses(self.weights)
+        for place, point in enumerate(self.live.tolist()):
+            board, loss = self.boards[point], float(now[place])
+            if board.due(step) or loss <= board.floor:
+                weights = self.engine.fetch(self.weights, place)
+                board.visit(self.look(point, step, loss, weights))
+
+    def _retire(
+        self, step: int | np.ndarray, losses: np.ndarray, lost: np.ndarray
+    ) -> None:
+        if not lost.any():
+            return
+        at = np.broadcast_to(step, lost.shape)
+        for place in np.flatnonzero(lost):
+            point = self.live[place]
+            self.diverged_at[point] = at[place]
+            self.last_loss[point] = losses[place]
+        kept = np.flatnonzero(~lost)
+        self.live, self.ceiling = self.live[kept], self.ceiling[kept]
+        self.weights = self.engine.keep(self.weights, kept)
+        self.velocity = self.engine.keep(self.velocity, kept)
+
+    def _endings(self) -> list[Ending]:
+        whole = np.append(self.kept, self.steps)
+        losses = np.column_stack([self.losses, self.last_loss])
+        endings = []
+        for point, end in enumerate(self.diverged_at.tolist()):
+            if end < 0:
+                endings.append(Ending(whole, losses[point], None))
+                continue
+            before = np.searchsorted(self.kept, end)
+            steps = np.append(self.kept[:before], end)
+            ended = np.append(self.losses[point, :before], self.last_loss[point])
+            endings.append(Ending(steps, ended, end))
+        return endings

@@ -1,0 +1,5 @@
+"""Several convolutional networks trained at once on one device.
+
+Start with ``convolutional``; ``recipe`` says how, ``run`` is one network's training,
+``graphed`` replays a step as a CUDA graph. Touches probes.
+"""

@@ -1,0 +1,102 @@
+"""Train many image classifiers at once on one device, each as if it were alone.
+
+Runs take turns, a step each. On CUDA each has its own stream and its step is one
+graph, so small networks share the card; on the CPU the same code runs eagerly. A run
+that diverges or breaks is retired with the reason, and the others go on.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from theodolite.core import ConfigError
+from theodolite.training.images.recipe import Images, Recipe, Trained
+from theodolite.training.images.run import Augment, Measure, Run, Tell
+
+
+def train_many(
+    models: Sequence[nn.Module | Callable[[], nn.Module]],
+    images: Images,
+    *,
+    recipe: Recipe,
+    seeds: Sequence[int],
+    augment: Augment | None = None,
+    probe: Measure | None = None,
+    report: Tell | None = None,
+    at_once: int = 4,
+    limit_s: float = float("inf"),
+) -> list[Trained]:
+    """Train networks of any architecture, several at a time, in the order given.
+
+    A seed names the order of the images and their augmentation, so runs of one seed
+    see the same batches whatever their architecture.
+
+    Args:
+        models: Networks, trained in place where ``images`` live, or functions that
+            build them when their turn comes.
+        images: What to train and test on.
+        recipe: How.
+        seeds: One a network.
+        augment: Maps raw images and a CPU generator to changed images.
+        probe: Reads numbers off a network, at the start and after every epoch; the
+            network is left as found. Where it raises, it is retired.
+        report: Told of each reading, with the place of the network in ``models``;
+            retired where it raises.
+        at_once: Networks in training at any moment.
+        limit_s: Seconds after which all that still runs is stopped.
+
+    Returns:
+        What became of each network, in the order given.
+    """
+    if len(models) != len(seeds):
+        raise ConfigError(
+            f"{len(models)} models and {len(seeds)} seeds: pass one seed a model"
+        )
+    if len(images.labels) < recipe.batch_size:
+        raise ConfigError(
+            f"{len(images.labels)} images do not fill a batch of "
+            f"{recipe.batch_size}: pass a smaller batch_size"
+        )
+    if not images.inputs.is_cuda and recipe.precision != "float32":
+        raise ConfigError(
+            f"precision {recipe.precision!r} was asked for on "
+            f"{images.inputs.device}: it wants CUDA; pass 'float32'"
+        )
+    told: set[str] = set()  # what was warned of, for all runs together
+    runs = [
+        Run(place, model, images, recipe, seed, augment, probe, report, told)
+        for place, (model, seed) in enumerate(zip(models, seeds, strict=True))
+    ]
+    with torch.backends.cudnn.flags(
+        enabled=True,
+        benchmark=not torch.are_deterministic_algorithms_enabled(),
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        allow_tf32=recipe.precision == "tf32",
+    ):
+        _take_turns(runs, at_once, time.monotonic() + limit_s)
+    return [run.result() for run in runs]
+
+
+def _take_turns(runs: list[Run], at_once: int, deadline: float) -> None:
+    waiting, active = list(reversed(runs)), []
+    while (waiting or active) and time.monotonic() < deadline:
+        while waiting and len(active) < max(1, at_once):
+            run = waiting.pop()
+            active.append((run, run.life()))
+        for pair in list(active):
+            run, life = pair
+            try:
+                next(life)
+            except StopIteration:
+                active.remove(pair)
+                run.release()
+            except Exception as problem:
+                active.remove(pair)
+                run.status = "failed"
+                run.error = f"{type(problem).__name__}: {problem}"[:500]
+                run.release()
+    for run, life in active:
+        life.close()
+        run.release()

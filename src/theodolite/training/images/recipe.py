@@ -1,0 +1,141 @@
+"""What image classifiers are trained on and how, and what became of them."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from theodolite.core import ConfigError, DataError, unknown_name
+
+Precision = Literal["float32", "tf32", "bf16"]
+Epoch = dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How every network of a call is trained.
+
+    Attributes:
+        epochs: Passes over the images; what does not fill a last batch is left out of
+            a pass.
+        batch_size: Images a step.
+        rate: Learning rate at the start.
+        momentum: Of the velocity.
+        weight_decay: Of all parameters.
+        nesterov: Whether the momentum is Nesterov's.
+        milestones: Fractions of all steps at which the rate is multiplied by
+            ``factor``. Li et al. (2016), figure 2: at the 81st and the 122nd of 200
+            epochs.
+        factor: See ``milestones``.
+        precision: ``float32``, ``tf32`` or ``bf16`` (autocast; the last two on CUDA).
+    """
+
+    epochs: int
+    batch_size: int = 128
+    rate: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    nesterov: bool = True
+    milestones: tuple[float, ...] = (80 / 200, 121 / 200)
+    factor: float = 0.1
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            value = getattr(self, name)
+            if not (_is(Integral, value) and value >= 1):
+                raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+        for name in ("rate", "factor"):
+            value = getattr(self, name)
+            if not (_is(Real, value) and 0 < value < math.inf):
+                raise ConfigError(f"{name} is {value!r}: pass a positive number")
+        if not (_is(Real, self.momentum) and 0 <= self.momentum < 1):
+            raise ConfigError(
+                f"momentum is {self.momentum!r}: pass a number from 0 to below 1"
+            )
+        if not (_is(Real, self.weight_decay) and 0 <= self.weight_decay < math.inf):
+            raise ConfigError(
+                f"weight_decay is {self.weight_decay!r}: pass a number from 0 up"
+            )
+        if self.precision not in get_args(Precision):
+            raise unknown_name("precision", self.precision, get_args(Precision))
+
+    def rate_at(self, progress: float) -> float:
+        """Return the learning rate when this fraction of all steps is done.
+
+        Example:
+            >>> Recipe(epochs=200, factor=0.5).rate_at(80 / 200)
+            0.05
+        """
+        return self.rate * self.factor ** sum(progress >= m for m in self.milestones)
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images and classes to train on and to test on, resident on one device.
+
+    Attributes:
+        inputs: Training images (N, C, H, W), uint8 or floating.
+        labels: Their classes, int64.
+        test_inputs: Images held out.
+        test_labels: Their classes.
+        centre: Mean of each channel, in the units of the images.
+        scale: Deviation of each channel.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __post_init__(self) -> None:
+        for name in ("", "test_"):
+            inputs, labels = (getattr(self, name + n) for n in ("inputs", "labels"))
+            if len(inputs) != len(labels) or not len(labels):
+                raise DataError(
+                    f"{len(inputs)} {name}inputs and {len(labels)} {name}labels: pass "
+                    "one label an image, and at least one image"
+                )
+        for name, part in vars(self).items():
+            if part.is_floating_point() and not torch.isfinite(part).all():
+                raise DataError(
+                    f"{int((~torch.isfinite(part)).sum())} of the {part.numel()} "
+                    f"numbers of {name} are NaN or infinite: clean the data first"
+                )
+
+    def to(self, device: torch.device | str) -> "Images":
+        """Return the images on a device."""
+        return Images(*(t.to(device) for t in vars(self).values()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trained:
+    """What became of one network.
+
+    Attributes:
+        status: ``finished``, ``diverged``, ``stopped`` (by the time limit) or
+            ``failed``.
+        history: A reading an epoch, from epoch 0, the start: ``epoch``,
+            ``train_loss`` and ``train_error`` (means over the epoch, while weights
+            move; none at 0), ``test_loss``, ``test_error``, ``seconds`` since the run
+            began, and what the probe found.
+        graphed: Whether its steps were replayed as a CUDA graph.
+        error: Why it failed, or why its graph could not be captured; else empty.
+        retired: Why ``probe`` or ``report`` was called no more, for those that raised.
+    """
+
+    status: str
+    history: tuple[Epoch, ...]
+    graphed: bool = False
+    error: str = ""
+    retired: Mapping[str, str] = field(default_factory=dict)

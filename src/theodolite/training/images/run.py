@@ -1,0 +1,191 @@
+"""One image classifier in training, a step at a time."""
+
+import math
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from theodolite.core import derive
+from theodolite.instruments import preserve
+from theodolite.training.images.graphed import Step, capture
+from theodolite.training.images.recipe import Epoch, Images, Recipe, Trained
+from theodolite.training.probes.probes import warn
+
+Augment = Callable[[Tensor, torch.Generator], Tensor]
+Measure = Callable[[nn.Module], Mapping[str, float]]
+Tell = Callable[[int, Epoch], None]
+
+_TEST_BATCH = 1000
+
+
+class Run:
+    """One network's training, a step at a time."""
+
+    def __init__(
+        self,
+        place: int,
+        model: nn.Module | Callable[[], nn.Module],
+        images: Images,
+        recipe: Recipe,
+        seed: int,
+        augment: Augment | None,
+        probe: Measure | None,
+        report: Tell | None,
+        told: set[str],
+    ) -> None:
+        self.place, self.given, self.images, self.recipe = place, model, images, recipe
+        self.augment, self.probe, self.report = augment, probe, report
+        self.generator = torch.Generator().manual_seed(derive(seed, "images"))
+        self.told, self.retired = told, dict[str, str]()
+        self.history: list[Epoch] = []
+        self.status, self.error, self.graphed = "stopped", "", False
+        self.stream: Any = None
+
+    def result(self) -> Trained:
+        """Return what became of the run so far."""
+        return Trained(
+            status=self.status,
+            history=tuple(self.history),
+            graphed=self.graphed,
+            error=self.error,
+            retired=self.retired,
+        )
+
+    def release(self) -> None:
+        """Let go of the network, its graph and its epoch's images."""
+        if self.stream is not None:
+            self.stream.synchronize()
+        self.given = self.step = self.advance = None
+
+    def on_stream(self) -> Any:
+        """Return the context in which the run's own work is queued."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def life(self) -> Generator[None, None, None]:
+        """Yield after every step."""
+        self._begin()
+        size, count = self.recipe.batch_size, len(self.images.labels)
+        steps = count // size
+        total = steps * self.recipe.epochs
+        for epoch in range(1, self.recipe.epochs + 1):
+            with self.on_stream():
+                inputs, labels = self._shuffled(steps * size)
+                self.step.restart()
+            for place in range(steps):
+                part = slice(place * size, (place + 1) * size)
+                rate = self.recipe.rate_at(((epoch - 1) * steps + place) / total)
+                with self.on_stream():
+                    if rate != self.rate:
+                        self.step.rate.fill_(rate)
+                        self.rate = rate
+                    self.step.fill(inputs[part], labels[part])
+                    self.advance()
+                yield
+            with self.on_stream():
+                sound = self._read(epoch, steps)
+            if not sound:
+                self.status = "diverged"
+                return
+        self.status = "finished"
+
+    def _begin(self) -> None:
+        home = self.images.inputs
+        model: Any = self.given
+        model = model if isinstance(model, nn.Module) else model()
+        self.given = None
+        model.to(home.device).train()
+        if home.is_cuda:
+            model.to(memory_format=torch.channels_last)
+        recipe, self.rate, self.began = self.recipe, -1.0, time.monotonic()
+        self.step: Any = Step(
+            model,
+            home[: recipe.batch_size],
+            self.images.labels[: recipe.batch_size],
+            centre=self.images.centre,
+            scale=self.images.scale,
+            momentum=recipe.momentum,
+            weight_decay=recipe.weight_decay,
+            nesterov=recipe.nesterov,
+            half=recipe.precision == "bf16",
+        )
+        self.advance: Any = self.step.compute
+        if home.is_cuda:
+            self.stream = torch.cuda.Stream(home.device)
+            try:
+                self.advance = capture(self.step, self.stream)
+                self.graphed = True
+            except RuntimeError as problem:
+                self.error = f"not graphed: {problem}"[:500]
+        with self.on_stream():
+            self._read(0, 0)
+
+    def _shuffled(self, count: int) -> tuple[Tensor, Tensor]:
+        """Return an epoch's images, augmented, in their random order."""
+        order = torch.randperm(len(self.images.labels), generator=self.generator)
+        order = order[:count].to(self.images.labels.device)
+        inputs = self.images.inputs[order]
+        if self.augment is not None:
+            inputs = self.augment(inputs, self.generator)
+        return inputs, self.images.labels[order]
+
+    def _read(self, epoch: int, steps: int) -> bool:
+        """Note where the run stands; say whether all losses are finite."""
+        numbers: Epoch = {"epoch": epoch}
+        if steps:
+            numbers["train_loss"] = float(self.step.loss) / steps
+            numbers["train_error"] = float(self.step.wrong) / (
+                steps * self.recipe.batch_size
+            )
+        numbers |= evaluate(self.step, self.images)
+        numbers["seconds"] = time.monotonic() - self.began
+        losses = [value for name, value in numbers.items() if name.endswith("loss")]
+        if self.probe is not None:
+            numbers |= self._attempt("probe", self._measure, self.probe) or {}
+        self.history.append(numbers)
+        if self.report is not None:
+            self._attempt("report", self.report, self.place, numbers)
+        return all(map(math.isfinite, losses))
+
+    def _measure(self, probe: Measure) -> Epoch:
+        with preserve(self.step.model):
+            return dict(probe(self.step.model))
+
+    def _attempt(self, what: str, action: Callable[..., Any], *given: Any) -> Any:
+        """Do what the training does not need; once it has failed, never again."""
+        if what in self.retired:
+            return None
+        try:
+            return action(*given)
+        except Exception as problem:
+            self.retired[what] = f"{type(problem).__name__}: {problem}"[:500]
+            if what not in self.told:
+                self.told.add(what)
+                warn(
+                    f"the {what} raised {self.retired[what]} on network {self.place}: "
+                    "it is retired there and training goes on; mend it and run again"
+                )
+            return None
+
+
+def evaluate(step: Step, images: Images) -> Epoch:
+    """Return loss and error on the images held out, with running statistics."""
+    training = step.model.training
+    step.model.eval()
+    loss = torch.zeros((), dtype=torch.float64, device=images.test_labels.device)
+    wrong = torch.zeros_like(loss)
+    total = partial(functional.cross_entropy, reduction="sum")
+    with torch.no_grad():
+        for start in range(0, len(images.test_labels), _TEST_BATCH):
+            part = slice(start, start + _TEST_BATCH)
+            scores = step.scores(images.test_inputs[part])
+            loss += total(scores, images.test_labels[part])
+            wrong += (scores.argmax(1) != images.test_labels[part]).sum()
+    step.model.train(training)
+    count = len(images.test_labels)
+    return {"test_loss": float(loss) / count, "test_error": float(wrong) / count}

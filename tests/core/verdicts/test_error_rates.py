@@ -1,0 +1,240 @@
+"""Both error rates of every judge, over thousands of made worlds at the edge.
+
+At the edge of a region the truth is as hard to tell as it can be. From just outside
+no more than 5 % of worlds may give HOLDS, from just inside no more than 5 % FAILS.
+"""
+
+import numpy as np
+import pytest
+
+from theodolite.core import (
+    ALPHA,
+    Roads,
+    Rows,
+    above,
+    below,
+    combined,
+    each,
+    equivalent,
+    every,
+    inside,
+    judge,
+    mean,
+    measured,
+    near,
+    ordered,
+    sampled,
+    share,
+    some,
+    somewhere,
+    stream,
+    trend,
+)
+
+WORLDS = 2000
+# Five standard deviations of a count at a rate of 5 %: a wrong level of 8 % is seen.
+MOST = ALPHA + 5 * np.sqrt(ALPHA * (1 - ALPHA) / WORLDS)
+MARGIN = near(0, 1.0, source="ours", why="a made world")
+
+
+def rates(make, worlds=WORLDS):
+    """Return the shares of worlds that hold and fail."""
+    outcomes = [str(make(stream(7, "world", i)).outcome) for i in range(worlds)]
+    return {o: outcomes.count(o) / worlds for o in ("HOLDS", "FAILS", "UNDECIDED")}
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+@pytest.mark.parametrize("region", [above(0.0), below(0.0), MARGIN])
+def test_means_at_an_end(n, region):
+    end = 1.0 if region is MARGIN else 0.0
+    found = rates(lambda rng: judge(sampled("y", rng.normal(end, 0.3, n)), region))
+    assert found["HOLDS"] <= MOST
+    assert found["FAILS"] <= MOST
+
+
+def test_a_narrow_region_shares_the_level_between_its_ends():
+    narrow = near(0, 0.01, source="ours", why="a made world")
+    found = rates(lambda rng: judge(sampled("y", rng.normal(0, 0.3, 5)), narrow))
+    assert found["FAILS"] <= MOST
+    assert found["HOLDS"] <= MOST
+
+
+@pytest.mark.parametrize("spreads", [(1.0, 1.0), (0.1, 3.0)])
+def test_unpaired_differences(spreads):
+    def world(rng):
+        parts = [
+            sampled("y", rng.normal(0, s, n))
+            for s, n in zip(spreads, (4, 9), strict=True)
+        ]
+        return judge(combined("gap", parts, (1, -1)), above(0))
+
+    found = rates(world)
+    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+
+
+def test_paired_order_of_dependent_networks():
+    def world(rng):
+        shared = rng.normal(0, 3.0, 6)
+        rows = [
+            {"quantity": q, "trial": t, "value": shared[t] + noise}
+            for q in "ab"
+            for t, noise in enumerate(rng.normal(0, 0.2, 6))
+        ]
+        return ordered(measured("a"), measured("b"))(Roads(Rows(), Rows(rows)))
+
+    found = rates(world)
+    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+
+
+def test_pairing_gains_power():
+    def world(rng, paired):
+        shared = rng.normal(0, 3.0, 6)
+        rows = [
+            {"quantity": q, "trial": t, "value": shared[t] + (q == "b") + noise}
+            for q in "ab"
+            for t, noise in enumerate(rng.normal(0, 0.2, 6))
+        ]
+        test = ordered(measured("a"), measured("b"), paired=paired)
+        return test(Roads(Rows(), Rows(rows)))
+
+    paired, apart = (rates(lambda r, p=p: world(r, p), 300) for p in (True, False))
+    assert paired["HOLDS"] > 0.95
+    assert apart["HOLDS"] < 0.3
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_trends_with_effects_of_networks(complete):
+    depths, middle = (2, 4, 8, 16), 32**0.5
+
+    def world(rng):
+        tilt = rng.normal(0, 0.3, 6)
+        rows = [
+            {"quantity": "y", "trial": t, "depth": d,
+             "value": d * 10 ** (tilt[t] * np.log10(d / middle) + rng.normal(0, 0.05))}
+            for d in depths
+            for t in range(6 if complete or d > 2 else 5)
+        ]  # fmt: skip
+        at = measured("y")
+        return trend(at, over="depth", slope_in=above(1.0))(Roads(Rows(), Rows(rows)))
+
+    found = rates(world, 1000)
+    assert max(found["HOLDS"], found["FAILS"]) <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+def test_equivalence_is_never_proven_by_a_wide_interval():
+    def world(rng, centre):
+        rows = [
+            {"quantity": q, "trial": t, "value": v + (q == "a") * centre}
+            for q in "ab"
+            for t, v in enumerate(rng.normal(0, 2.0, 3))
+        ]
+        test = equivalent(measured("a"), measured("b"), margin=MARGIN)
+        return test(Roads(Rows(), Rows(rows)))
+
+    at_the_end = rates(lambda rng: world(rng, 1.0), 1000)
+    assert at_the_end["HOLDS"] <= MOST
+    assert at_the_end["FAILS"] <= MOST
+    assert rates(lambda rng: world(rng, 0.0), 300)["UNDECIDED"] > 0.8
+
+
+@pytest.mark.parametrize("region", [above(0.5), below(0.5)])
+def test_shares(region):
+    found = rates(lambda rng: judge(share("s", int(rng.binomial(12, 0.5)), 12), region))
+    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+    sure = rates(
+        lambda rng: judge(share("s", int(rng.binomial(40, 0.95)), 40), above(0.5))
+    )
+    assert sure["HOLDS"] > 0.99
+
+
+def pieces(rng, centres, correlated):
+    """Return rows of several depths, dependent through their networks or not."""
+    shared = rng.normal(0, 1.0, 6) if correlated else np.zeros(6)
+    return Roads(Rows(), Rows(
+        {"quantity": "y", "trial": t, "depth": d,
+         "value": c + 0.9 * shared[t] + rng.normal(0, 0.4)}
+        for d, c in enumerate(centres)
+        for t in range(6)
+    ))  # fmt: skip
+
+
+def positive(depth):
+    return inside(mean(measured("y", depth=depth)), above(0))
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_every_with_all_pieces_at_the_edge_rarely_fails(correlated):
+    test = each("depth", measured("y"), positive)
+    found = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
+    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_every_with_one_false_piece_rarely_holds(correlated):
+    test = each("depth", measured("y"), positive)
+    found = rates(lambda rng: test(pieces(rng, [0] + [9] * 7, correlated)), 1000)
+    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_some_with_all_pieces_at_the_edge_rarely_holds(correlated):
+    test = somewhere("depth", measured("y"), positive)
+    found = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
+    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+def test_some_with_one_true_piece_rarely_fails(correlated):
+    test = somewhere("depth", measured("y"), positive)
+    found = rates(lambda rng: test(pieces(rng, [0] + [-9] * 7, correlated)), 1000)
+    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+def test_joins_of_joins_keep_the_level():
+    pair = [every(positive(0), positive(1)), every(positive(2), positive(3))]
+    nested = some(*pair)
+    found = rates(lambda rng: nested(pieces(rng, [0, 9, 0, 9], True)), 1000)
+    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    false = rates(lambda rng: every(*pair)(pieces(rng, [0] * 4, True)), 1000)
+    assert false["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+
+def test_errors_of_rows_cover_a_bias_that_networks_share():
+    """All networks are read too low by up to the stated bound: no false verdict."""
+
+    def world(rng):
+        rows = [{"quantity": "y", "trial": t, "value": v - 0.5, "error": 0.5}
+                for t, v in enumerate(rng.normal(0, 0.1, 8))]  # fmt: skip
+        return inside(mean(measured("y")), above(0))(Roads(Rows(), Rows(rows)))
+
+    found = rates(world, 1000)
+    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+
+    def unstated(rng):
+        return judge(sampled("y", rng.normal(-0.5, 0.1, 8)), above(0))
+
+    assert rates(unstated, 200)["FAILS"] > 0.9
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_counts_that_agree_by_chance(n):
+    """Of few networks with a discrete reading all may agree, and be wrong."""
+    found = rates(
+        lambda rng: judge(sampled("y", rng.integers(0, 2, n) * 1.0), above(0.5))
+    )
+    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+
+
+def test_power_grows_with_networks_as_foretold():
+    """The number of networks that a verdict asks for does decide most worlds."""
+    told = [
+        judge(sampled("y", stream(3, "told", i).normal(0.5, 1.0, 6)), above(0))
+        for i in range(200)
+    ]
+    needed = [found.needed for found in told if found.needed is not None]
+    assert len(needed) > 50
+    n = int(np.median(needed))
+    found = rates(
+        lambda rng: judge(sampled("y", rng.normal(0.5, 1.0, n)), above(0)), 300
+    )
+    assert found["HOLDS"] > 0.5

@@ -1,0 +1,119 @@
+"""A cache that was damaged or cannot be written never changes a number."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.data.hostile import IMAGES, LABELS, posix, refused
+from tests.data.writers import (
+    write_idx,
+)
+from theodolite.data import cache_folder, clear_cache, load
+
+
+class TestCache:
+    @pytest.fixture
+    def source(self, tmp_path):
+        write_idx(tmp_path / "mnist", IMAGES[..., 0], LABELS)
+        return lambda: load("mnist", folder=tmp_path, verify=False)
+
+    def entry(self, part):
+        (path,) = cache_folder().glob(f"*.{part}")
+        return path
+
+    def damaged(self, source, path):
+        """Whether the entry is made anew, with the right numbers."""
+        found = source()
+        np.testing.assert_array_equal(found.inputs, IMAGES[..., 0])
+        assert found.inputs.dtype == np.uint8
+        np.testing.assert_array_equal(found.labels, LABELS)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            (b"'|u1'", b"'|i1'"),
+            (b"(15, 32, 32)", b"(32, 15, 32)"),
+            (b"False", b"True "),
+            (b"(15, 32, 32)", b"(99, 99, 99)"),
+            (b"'descr'", b"'desc\n'"),
+            (b"{", b"["),
+            (b"{'descr'", b"{((((((("),
+        ],
+    )
+    def test_a_changed_header_is_seen(self, source, old, new):
+        source()
+        path = self.entry("inputs.npy")
+        content = path.read_bytes()
+        assert old in content
+        path.write_bytes(content.replace(old, new, 1))
+        self.damaged(source, path)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"[" * 100_000,
+            b"\xff\xfe\x00",
+            b"[]",
+            b"7",
+            b"{}",
+            b'{"record": null}',
+            b'{"inputs_sha256": {}, "labels_sha256": [], "files_match": 1}',
+            b" " * 10**6,
+        ],
+    )
+    def test_a_record_of_anything(self, source, content):
+        source()
+        path = self.entry("json")
+        path.write_bytes(content)
+        self.damaged(source, path)
+
+    def test_a_record_that_was_changed_is_seen(self, source):
+        source()
+        path = self.entry("json")
+        text = path.read_text()
+        assert '"files_match": null' in text
+        path.write_text(text.replace('"files_match": null', '"files_match": true'))
+        self.damaged(source, path)
+        assert '"files_match": null' in path.read_text()
+
+    @posix
+    @pytest.mark.parametrize("part", ["json", "inputs.npy"])
+    @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
+    def test_what_is_no_file_is_done_without(self, source, part, kind):
+        source()
+        path = self.entry(part)
+        path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to("nowhere")
+        self.damaged(source, path)
+
+    @posix
+    def test_clearing_spares_folders_and_takes_broken_links(self, source):
+        source()
+        (cache_folder() / "mine.json").mkdir()
+        (cache_folder() / "old.json").symlink_to("nowhere")
+        assert clear_cache() > 0
+        assert [path.name for path in cache_folder().iterdir()] == ["mine.json"]
+
+    def test_a_cache_that_may_not_be_cleared_is_named(self, nobody, monkeypatch):
+        monkeypatch.setenv("THEODOLITE_CACHE", str(nobody.path))
+        (nobody.path / "a.json").write_text("{}")
+        nobody.path.chmod(0o555)
+        with nobody:
+            refused(clear_cache, match=r"a\.json cannot be deleted")
+
+    @pytest.mark.parametrize("folder", ["~nobody-at-all/x", "a" * 5000, "/dev/null/x"])
+    def test_a_cache_that_can_be_nowhere_is_done_without(
+        self, source, monkeypatch, folder
+    ):
+        monkeypatch.setenv("THEODOLITE_CACHE", folder)
+        self.damaged(source, folder)
+
+    def test_a_cache_without_a_home_is_a_sentence(self, monkeypatch):
+        monkeypatch.setenv("THEODOLITE_CACHE", "~nobody-at-all/x")
+        refused(cache_folder, match="THEODOLITE_CACHE")

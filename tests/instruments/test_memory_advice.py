@@ -1,0 +1,128 @@
+"""A message that advises raising a limit names the one that helps."""
+
+import pytest
+import torch
+
+from tests.cases import CASES
+from theodolite.core import MeasurementError
+from theodolite.instruments import (
+    BlockJacobian,
+    GaussNewton,
+    Hessian,
+    Jacobian,
+    Operator,
+    TangentKernel,
+    condition,
+    density_of,
+    diagonal_of,
+    extreme_eigenvalues,
+    extremes_of,
+    hessian,
+    index_of_operator,
+    sharpness_along,
+    singular_values,
+    spectral_density,
+    spectrum,
+    spectrum_of_operator,
+    tangent_kernel,
+    trace,
+    trace_of,
+)
+
+LIMITS = ("graph_bytes", "basis_bytes", "matrix_bytes")
+PRODUCTS = {"method": "products"}
+
+
+def mlp():
+    model, batch, loss = next(c for c in CASES if c.name == "mlp").make()
+    return model, batch, {"loss": loss, "norm_mode": "eval"}
+
+
+def on_loss(instrument, **settings):
+    """Call an instrument of the loss with a limit."""
+
+    def call(**limit):
+        model, batch, given = mlp()
+        return instrument(model, batch, **given, **settings, **limit)
+
+    return call
+
+
+def on_outputs(instrument, **settings):
+    """Call an instrument of the outputs with a limit."""
+
+    def call(**limit):
+        model, batch, _ = mlp()
+        return instrument(model, batch, norm_mode="eval", **settings, **limit)
+
+    return call
+
+
+def dense_of(make):
+    return lambda **limit: make().dense(**limit)
+
+
+def coupled_hessian(**limit):
+    model, batch, loss = next(c for c in CASES if c.name == "in_place_relu").make()
+    given = {"loss": loss, "norm_mode": "full", "micro_batch": 4}
+    return hessian(model, batch, **given, **limit)
+
+
+CALLS = [
+    *(("graph_bytes", on_loss(kind)) for kind in (Hessian, GaussNewton)),
+    *(("graph_bytes", on_outputs(kind)) for kind in (Jacobian, TangentKernel)),
+    *(("graph_bytes", on_loss(kind)) for kind in (trace, condition, hessian, spectrum)),
+    ("graph_bytes", on_loss(sharpness_along)),
+    ("graph_bytes", on_loss(spectral_density)),
+    ("graph_bytes", on_loss(extreme_eigenvalues)),
+    *(("matrix_bytes", on_loss(kind)) for kind in (hessian, spectrum)),
+    ("matrix_bytes", coupled_hessian),
+    ("matrix_bytes", on_outputs(tangent_kernel)),
+    ("matrix_bytes", dense_of(on_loss(Hessian))),
+    ("matrix_bytes", dense_of(on_outputs(BlockJacobian, block="0"))),
+    *(
+        ("matrix_bytes", on_outputs(singular_values, block="0", method=method))
+        for method in ("dense", "blocks")
+    ),
+    ("basis_bytes", on_outputs(singular_values, block="0", method="quadrature")),
+    ("basis_bytes", on_loss(extreme_eigenvalues, **PRODUCTS)),
+    ("basis_bytes", on_loss(condition, **PRODUCTS)),
+    ("basis_bytes", lambda **limit: on_loss(sharpness_along)(**limit)(0)),
+    ("basis_bytes", lambda **x: extremes_of(on_loss(Hessian)(), **PRODUCTS, **x)),
+]
+
+
+@pytest.mark.parametrize(("limit", "call"), CALLS)
+def test_raising_what_the_message_names_helps(limit, call):
+    with pytest.raises(MeasurementError, match=f"raise {limit}") as said:
+        call(**{limit: 64})
+    assert not any(other in str(said.value) for other in LIMITS if other != limit)
+    call(**{limit: 2**30})
+
+
+class Twice(Operator):
+    """Two on the diagonal, too large to be formed."""
+
+    symmetric = True
+    dtype, device = torch.float32, torch.device("cpu")
+    shape = (30_000, 30_000)
+
+    def matvec(self, vector):
+        return 2 * vector
+
+
+@pytest.mark.parametrize(
+    "solve", [trace_of, diagonal_of, density_of, index_of_operator]
+)
+def test_a_matrix_that_no_limit_admits_advises_products(solve):
+    few = {"steps": 4} if solve in (density_of, index_of_operator) else {}
+    with pytest.raises(MeasurementError, match="pass method='products'") as said:
+        solve(Twice(), method="dense", **few)
+    assert not any(limit in str(said.value) for limit in LIMITS)
+    solve(Twice(), **PRODUCTS, **few)
+
+
+def test_a_spectrum_that_no_limit_admits_advises_a_density():
+    with pytest.raises(MeasurementError, match="ask for a density"):
+        spectrum_of_operator(Twice())
+    assert density_of(Twice(), steps=4).nodes.size

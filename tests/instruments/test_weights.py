@@ -1,0 +1,80 @@
+"""Means over batches weigh samples as the loss does, be it one's own."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.instruments.test_operators import near
+from tests.oracles import looped_hessian
+from theodolite.core import MeasurementError
+from theodolite.instruments import GaussNewton, Hessian, trace
+
+X = torch.linspace(-2, 2, 24, dtype=torch.float64).sin().reshape(8, 3)
+TARGETS = torch.tensor([-100, -100, 1, 2, -100, 0, 1, -100])
+
+
+def model(norm=False):
+    torch.manual_seed(0)
+    middle = nn.BatchNorm1d(4) if norm else nn.Identity()
+    return nn.Sequential(nn.Linear(3, 4), middle, nn.Tanh(), nn.Linear(4, 3)).double()
+
+
+def masked(network, batch):
+    """A language model's loss: the mean over the targets that count."""
+    return nn.functional.cross_entropy(network(batch[0]), batch[1])
+
+
+def counting(batch):
+    return batch[1] != -100
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("micro_batch", [1, 2, 3])
+@pytest.mark.parametrize("loss", [masked, nn.CrossEntropyLoss()])
+def test_micro_batches_of_a_masked_loss(loss, micro_batch, norm):
+    network = model(norm)
+    settings = {"norm_mode": "batch", "micro_batch": micro_batch}
+    if loss is masked:
+        settings["weights"] = counting
+    exact = looped_hessian(network, (X, TARGETS), nn.CrossEntropyLoss())
+    near(Hessian(network, (X, TARGETS), loss=loss, **settings).dense(), exact)
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_a_batch_with_ignored_targets_alone_counts_zero(kind):
+    batches = [(X[:2], TARGETS[:2]), (X[2:], TARGETS[2:])]
+    settings = {"loss": nn.CrossEntropyLoss(), "norm_mode": "batch"}
+    whole = kind(model(), (X[2:], TARGETS[2:]), **settings).dense()
+    near(kind(model(), batches, **settings).dense(), whole)
+    with pytest.raises(MeasurementError, match="no sample counts"):
+        kind(model(), [batches[0], batches[0]], **settings)
+
+
+def test_weights_may_be_one_number_or_one_a_sample():
+    whole = Hessian(model(), (X, TARGETS), loss=masked, norm_mode="eval").dense()
+    for weights in (
+        counting,
+        lambda batch: int(counting(batch).sum()),
+        lambda batch: counting(batch).double(),
+        lambda batch: counting(batch).tolist(),
+    ):
+        settings = {"norm_mode": "eval", "micro_batch": 3, "weights": weights}
+        near(Hessian(model(), (X, TARGETS), loss=masked, **settings).dense(), whole)
+
+
+def test_without_weights_a_masked_loss_is_not_cut():
+    with pytest.raises(MeasurementError):
+        Hessian(
+            model(), (X[1:], TARGETS[1:]), loss=masked, norm_mode="eval", micro_batch=3
+        ).dense()
+
+
+def test_weights_reach_every_instrument_and_misuse_is_one_sentence():
+    settings = {"loss": masked, "norm_mode": "eval", "micro_batch": 3}
+    exact = trace(model(), (X, TARGETS), method="dense", loss=masked, norm_mode="eval")
+    found = trace(model(), (X, TARGETS), method="dense", weights=counting, **settings)
+    assert found.trace == pytest.approx(exact.trace, rel=1e-10)
+    with pytest.raises(MeasurementError, match=r"weights\(batch\) gave str"):
+        Hessian(model(), (X, TARGETS), weights=lambda batch: "three", **settings)
+    with pytest.raises(MeasurementError, match="leave them out"):
+        Hessian(model(), (X, TARGETS), weights=counting, reduction="sum", **settings)

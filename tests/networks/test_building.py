@@ -1,0 +1,80 @@
+"""One builder makes every kind of blueprint, and refuses the rest."""
+
+from dataclasses import dataclass
+from typing import final
+
+import pytest
+import torch
+
+from theodolite.core import (
+    Blueprint,
+    ConfigError,
+    PreactivationBlueprint,
+    ShortcutBlueprint,
+)
+from theodolite.networks import (
+    PreactivationNetwork,
+    ShortcutNetwork,
+    build,
+    draw_weights,
+)
+
+SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
+PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
+
+
+@pytest.mark.parametrize(
+    ("plan", "network", "dtype"),
+    [
+        (SHORTCUT, ShortcutNetwork, torch.float64),
+        (PREACTIVATION, PreactivationNetwork, torch.float32),
+    ],
+    ids=["shortcut", "preactivation"],
+)
+def test_each_kind_becomes_its_network(plan, network, dtype):
+    built = build(plan, seed=3)
+    assert type(built) is network
+    assert built.blueprint == plan
+    assert {p.dtype for p in built.parameters()} == {dtype}
+    assert sum(p.numel() for p in built.parameters()) == plan.parameters
+    assert len(built.units) == plan.units
+    half = build(plan, seed=3, dtype=torch.float16, device="meta")
+    assert {(p.dtype, p.device.type) for p in half.parameters()} == {
+        (torch.float16, "meta")
+    }
+
+
+@pytest.mark.parametrize("plan", [SHORTCUT, PREACTIVATION], ids=lambda plan: plan.kind)
+def test_the_seed_decides(plan):
+    first, same, other = (
+        torch.nn.utils.parameters_to_vector(build(plan, seed=seed).parameters())
+        for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, same)
+    assert not torch.equal(first, other)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class UnbuiltBlueprint(Blueprint):
+    """A kind that no builder knows."""
+
+    kind = "unbuilt network"
+    units = parameters = 1
+
+
+@pytest.mark.parametrize(
+    "plan", [UnbuiltBlueprint(width=2, depth=2), None, "shortcut", ShortcutBlueprint]
+)
+def test_an_unknown_kind_is_refused_in_one_sentence(plan):
+    with pytest.raises(ConfigError) as caught:
+        build(plan, seed=0)
+    message = str(caught.value)
+    assert message.startswith(f"a value of type {type(plan).__name__} is no blueprint")
+    assert "pass one of ShortcutBlueprint, PreactivationBlueprint" in message
+    assert "\n" not in message
+
+
+def test_matrices_are_drawn_for_shortcut_networks_alone():
+    with pytest.raises(ConfigError, match=r"pre-activation network .* networks\.build"):
+        draw_weights(PREACTIVATION, seed=0)

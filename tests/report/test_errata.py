@@ -1,0 +1,118 @@
+"""The page of errata says what runs found, and nothing that they did not."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from theodolite.core import Kind
+from theodolite.report import errata_page, judged_runs, write_errata
+from theodolite.studies import catalogue, plan_study, run_study
+
+PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+NUMBER = r"−?[0-9.]+(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
+JUDGED = re.compile(
+    rf"^- As (?P<reading>printed|corrected) (?P<verdict>[A-Z]+): (?P<name>.*) = "
+    rf"(?P<value>{NUMBER}) \[(?P<low>{NUMBER}|−∞), (?P<high>{NUMBER}|∞)\]",
+    re.MULTILINE,
+)
+HEADING = re.compile(r"^### `([^`]+)`", re.MULTILINE)
+
+
+def number(text):
+    """Read a number as the page writes it."""
+    text = text.replace("−", "-").replace("∞", "inf")
+    mantissa, _, power = text.partition(" × 10")
+    return float(mantissa) * 10.0 ** int(power.translate(RAISED) or 0)
+
+
+def judged(text):
+    """What the page says of each erratum: verdict and numbers, by reading."""
+    found = {}
+    for part in text.split("\n### ")[1:]:
+        name = part.split("`")[1]
+        for match in JUDGED.finditer(part):
+            numbers = [number(match[key]) for key in ("value", "low", "high")]
+            found[name, match["reading"]] = (match["verdict"], match["name"], numbers)
+    return found
+
+
+def agrees(old, new):
+    """Whether two readings say the same within the errors that they state."""
+    (verdict, name, (a, low_a, high_a)), (other, named, (b, low_b, high_b)) = old, new
+    reach = max(a - low_a, high_a - a) + max(b - low_b, high_b - b)
+    # The page rounds to four digits or more.
+    return (verdict, name) == (other, named) and abs(a - b) <= reach + 1e-3 * abs(a)
+
+
+def test_the_page_tells_each_erratum_with_its_numbers(runs):
+    text = errata_page(runs)
+    assert HEADING.findall(text) == ["transposed_block", "sign_of_overlap"]
+    first, second = text.split("\n### ")[1:]
+    assert "Appendix A, Eq 22. The off-diagonal block" in first
+    assert r"- Printed: $H_{kl}=(P_k\Sigma P_l^\top)" in first
+    assert r"- Right: $H_{kl}=(Q_k\Sigma Q_l^\top)" in first
+    assert (
+        "- As printed FAILS: gap of the printed block = 0.8312 [0.8291, 0.8333], error "
+        "0.0021; claimed < 1 × 10⁻¹⁰" in first
+    )
+    assert "- As corrected HOLDS: gap of the corrected block = " in first
+    assert "- Computed by `initial_condition` at scale quick" in first
+    assert second.startswith("`sign_of_overlap` (not confirmed)")
+    assert "1 of 1 errata are confirmed" in text
+    assert "0 of 1 errata are confirmed" in text
+
+
+def test_a_committed_run_is_named(runs):
+    (one,) = [c for c in runs[0].summary.claims if c.kind is Kind.ERRATUM]
+    resting = replace(one, committed=one.own, rests_on="committed", on="digits")
+    run = replace(runs[0], summary=replace(runs[0].summary, claims=(resting,)))
+    assert (
+        "- Computed by the committed run at paper scale on digits of "
+        "`initial_condition` at scale quick; its own rows say FAILS as printed"
+    ) in errata_page([run])
+
+
+def test_the_page_is_written(root, tmp_path):
+    path = write_errata(root, tmp_path / "docs" / "errata.md")
+    assert path.read_text(encoding="utf-8") == errata_page(judged_runs(root))
+
+
+def test_readings_that_differ_are_seen(runs):
+    text = errata_page(runs)
+    found = judged(text)
+    assert len(found) == 3
+    key = "transposed_block", "printed"
+    told = "0.8312 [0.8291, 0.8333]"
+    assert told in text
+    same = judged(text.replace(told, "0.8322 [0.8301, 0.8343]"))
+    other = judged(text.replace(told, "0.8512 [0.8491, 0.8533]"))
+    turned = judged(text.replace("printed FAILS", "printed HOLDS"))
+    assert agrees(found[key], same[key])
+    assert not agrees(found[key], other[key])
+    assert not agrees(found[key], turned[key])
+
+
+def test_the_documented_errata_are_those_of_the_studies():
+    claims = [
+        claim.name
+        for entry in catalogue()
+        for claim in entry.study.claims
+        if claim.kind is Kind.ERRATUM
+    ]
+    assert sorted(HEADING.findall(PAGE.read_text())) == sorted(claims), (
+        "run `make errata` and read what changed"
+    )
+
+
+@pytest.mark.slow
+def test_the_documented_numbers_are_those_of_a_run(tmp_path):
+    """Every study with an erratum, at the scale of the page."""
+    for entry in catalogue():
+        if any(claim.kind is Kind.ERRATUM for claim in entry.study.claims):
+            run_study(plan_study(entry, scale="quick"), root=tmp_path)
+    told, found = judged(PAGE.read_text()), judged(errata_page(judged_runs(tmp_path)))
+    assert set(told) == set(found)
+    assert [key for key in told if not agrees(told[key], found[key])] == []

@@ -1,0 +1,135 @@
+"""Figure 8: what is said of it, and worlds in which each verdict turns."""
+
+import pytest
+
+from tests.studies.li2016demystifying.committed_worlds import (
+    changed,
+    committed,
+    const,
+    edged,
+    legend,
+    moved,
+    outcome,
+    power,
+)
+from tests.studies.worlds import check_errors
+from theodolite import figures
+from theodolite.core import Kind, Roads
+from theodolite.studies import find
+from theodolite.studies.li2016demystifying.final_losses_relu.config import BESIDE
+
+STUDY = "final_losses_relu"
+CLAIMS = [claim.name for claim in find(STUDY).study.claims]
+BEYOND = {"relu-beats-linear", "two-shortcut-higher-rates-relu"}
+TWO, XAVIER, ORTHOGONAL = (
+    {"network": name} for name in ("two_shortcut", "xavier", "orthogonal")
+)
+LOSS, OWN, MEAN = (
+    ("final_loss", "value"),
+    ("final_loss", "own_rate"),
+    ("mean_final_loss", "value"),
+)
+# Claim, outcome, and what is changed in the committed rows: a world where it is that.
+WORLDS = [
+    ("deeper-relu-is-better", "FAILS", [(LOSS, TWO, power(0.1, 0.2))]),
+    ("relu-beats-linear", "FAILS", [(LOSS, TWO, const(0.4))]),
+    ("plain-relu-fails", "FAILS", [(LOSS, ORTHOGONAL, power(1, -0.2))]),
+    ("plain-relu-fails", "FAILS", [(LOSS, {**TWO, "depth": 64}, const(0.6))]),
+    ("two-shortcut-lowest-relu", "FAILS", [(LOSS, TWO, const(0.6))]),
+    ("two-shortcut-lowest-relu", "UNDECIDED",
+     [(LOSS, XAVIER, lambda row: 0.13 * 10 ** (row["trial"] % 2 - 0.5))]),
+    ("plain-relu-any-rate", "FAILS",
+     [(MEAN, {**XAVIER, "depth": 64}, lambda row: 10.0 ** row["rate"])]),
+    ("plain-relu-any-rate", "UNDECIDED", [(MEAN, {**XAVIER, "depth": 2}, const(0.4))]),
+    ("two-shortcut-higher-rates-relu", "HOLDS", [(OWN, TWO, moved(1))]),
+    ("two-shortcut-higher-rates-relu", "FAILS", [(OWN, TWO, moved(-1))]),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def roads():
+    return committed(STUDY)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_verdicts_of_the_committed_run(name, roads):
+    """Rates with ReLUs are a step or two apart: what was tried does not tell them."""
+    open_ = name == "two-shortcut-higher-rates-relu"
+    assert outcome(STUDY, name, roads) == ("UNDECIDED" if open_ else "HOLDS")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "changes"),
+    WORLDS,
+    ids=[f"{w[0]}-{i}" for i, w in enumerate(WORLDS)],
+)
+def test_each_verdict_turns_in_another_world(name, wanted, changes, roads):
+    assert outcome(STUDY, name, roads) != wanted
+    assert outcome(STUDY, name, changed(roads, changes)) == wanted
+
+
+def test_every_claim_has_a_world():
+    assert {world[0] for world in WORLDS} == set(CLAIMS)
+
+
+def test_what_the_paper_has_no_words_on_is_beyond_it():
+    kinds = {c.name: c.kind for c in find(STUDY).study.claims}
+    assert {name for name, kind in kinds.items() if kind is Kind.BEYOND} == BEYOND
+
+
+@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"plain-relu-any-rate"}))
+def test_one_network_decides_nothing(name, roads):
+    alone = roads.measured.where(lambda row: row.get("trial", 0) == 0)
+    assert outcome(STUDY, name, Roads(roads.predicted, alone)) == "UNDECIDED"
+
+
+@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"plain-relu-any-rate"}))
+def test_an_optimum_on_the_edge_decides_nothing(name, roads):
+    assert outcome(STUDY, name, edged(roads)) == "UNDECIDED"
+
+
+def test_shallow_networks_alone_do_not_refute_an_order(roads):
+    """At depths 2 and 4 plain networks end lower, which the paper does not deny."""
+    for depth in (2, 4):
+        two, plain = (
+            roads.measured.where(quantity="final_loss", depth=depth, **network).values()
+            for network in (TWO, ORTHOGONAL)
+        )
+        assert two.min() > plain.max() or two.mean() > plain.mean()
+    assert outcome(STUDY, "two-shortcut-lowest-relu", roads) == "HOLDS"
+
+
+def test_a_flat_optimum_on_the_edge_leaves_the_loss_known(roads):
+    place = {"depth": 64, **ORTHOGONAL}
+    assert roads.measured.only(quantity="log10_rate", **place)["edge"] is True
+    assert outcome(STUDY, "plain-relu-fails", roads) == "HOLDS"
+    steep = changed(roads, [(MEAN, place, lambda row: 10.0 ** row["rate"])])
+    assert outcome(STUDY, "plain-relu-fails", steep) == "UNDECIDED"
+
+
+def test_rates_are_not_compared_where_all_end_alike(roads):
+    """Beyond depth 32 plain networks end alike at all rates."""
+    deep = [(OWN, {**TWO, "depth": depth}, moved(-5)) for depth in (48, 64)]
+    (claim,) = [c for c in find(STUDY).study.claims if c.name.endswith("rates-relu")]
+    assert claim.rule(changed(roads, deep)) == claim.rule(roads)
+
+
+def test_networks_beside_enter_no_claim(roads):
+    paper = roads.measured.where(lambda row: row["network"] not in BESIDE)
+    assert len(paper) < len(roads.measured)
+    for claim in find(STUDY).study.claims:
+        assert claim.rule(Roads(roads.predicted, paper)) == claim.rule(roads)
+
+
+def test_rows_at_smoke_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_networks_beside_are_marked(roads):
+    by_depth, by_rate = find(STUDY).study.drawings
+    names = legend(by_depth, roads)
+    assert sum("not in the paper" in name for name in names) == len(BESIDE) == 2
+    with figures.house_style():
+        lines = by_depth.draw(by_depth.table(roads)).axes[1].get_lines()
+    assert sum(line.get_linestyle() == "--" for line in lines) == 2
+    assert set(legend(by_rate, roads)) == {"Xavier", "orthogonal", "2-shortcut"}

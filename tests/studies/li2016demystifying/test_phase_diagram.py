@@ -1,0 +1,158 @@
+"""The phase diagram: its verdicts, and worlds in which each turns."""
+
+import pytest
+
+from tests.studies.worlds import (
+    check_all_turn,
+    check_errors,
+    check_verdicts,
+    check_world,
+    claim_of,
+    const,
+    rows_of,
+)
+from theodolite import figures
+from theodolite.core import Kind, Roads, Rows
+from theodolite.studies import find
+from theodolite.studies.li2016demystifying.phase_diagram.config import data_of
+from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
+    DIVERGES,
+    STUCK,
+    TRAINS,
+    phase_of,
+)
+from theodolite.studies.li2016demystifying.phase_diagram.tables import LABELS
+from theodolite.studies.li2016demystifying.shared.least_squares import least_loss
+
+STUDY = "phase_diagram"
+VERDICTS = {
+    "most-foretold": "UNDECIDED",
+    "errors-are-late-divergence": "FAILS",
+    "two-shortcut-trains-widest": "FAILS",
+}
+# Claim, side, quantity, labels, change: a world in which the verdict must turn.
+WORLDS = [
+    ("phases-foretold", "m", "phase", {}, const(TRAINS)),
+    ("phases-foretold", "m", "foretold", {}, const(TRAINS)),
+    ("most-foretold", "m", "foretold", {}, const(STUCK)),
+    ("errors-are-late-divergence", "m", "phase", {}, const(DIVERGES)),
+    ("two-shortcut-trains-widest", "m", "phase", {},
+     lambda row: TRAINS if row["kind"] == "two_shortcut" else STUCK),
+]  # fmt: skip
+
+
+def test_verdicts_at_smoke(smoke_root):
+    check_verdicts(smoke_root, STUDY, VERDICTS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_every_claim_has_a_world():
+    check_all_turn(STUDY, WORLDS)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world[0])
+def test_each_verdict_turns_in_another_world(world, smoke_root):
+    # Shares that agree exactly over three seeds may agree by chance.
+    check_world(
+        smoke_root, STUDY, world, copies=3 if world[0] == "most-foretold" else 1
+    )
+
+
+def test_nothing_of_it_is_the_papers():
+    assert {claim.kind for claim in find(STUDY).study.claims} == {Kind.BEYOND}
+
+
+def test_runs_of_one_network_are_not_counted_as_many(smoke_root):
+    """However many runs one seed has, it is one network: nothing is decided."""
+    study, roads = rows_of(smoke_root, STUDY)
+    alone = Roads(roads.predicted, roads.measured.where(trial=0))
+    assert len(alone.measured.where(quantity="phase")) >= 80
+    for claim in study.claims:
+        assert claim.rule(alone).outcome == "UNDECIDED", claim.name
+
+
+def test_seeds_that_disagree_widen_a_share(smoke_root):
+    """All runs of a seed fail together: a binomial error would not see it."""
+    study, roads = rows_of(smoke_root, STUDY)
+    ends = {
+        tuple(row[name] for name in LABELS): row["value"]
+        for row in roads.measured.where(quantity="phase")
+    }
+
+    def told(row):
+        end = ends[tuple(row[name] for name in LABELS)]
+        return end if row["trial"] == 0 or row["lr"] > 0.005 else (end + 1) % 3
+
+    told_rows = Rows(
+        {**row, "value": told(row)} if row["quantity"] == "foretold" else row
+        for row in roads.measured
+    )
+    found = claim_of(study, "most-foretold").rule(Roads(roads.predicted, told_rows))
+    assert found.judged.quantity.value > 0.85
+    assert found.outcome == "UNDECIDED"
+
+
+def test_a_phase_that_is_never_foretold_has_no_share(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    claim = claim_of(study, "most-foretold")
+    shares = {f"share of foretold {n} that happened" for n in ("stays", "successes")}
+    assert shares < claim.rule(roads).asides.keys()
+    never = Rows(
+        {**row, "value": TRAINS} if row["quantity"] == "foretold" else row
+        for row in roads.measured
+    )
+    told = claim.rule(Roads(roads.predicted, never)).asides
+    assert shares & told.keys() == {"share of foretold successes that happened"}
+
+
+def test_every_network_and_rate_is_foretold_and_trained(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    config = study.presets["smoke"]
+    runs = len(study.cells(config)) * len(config.rates)
+    ends = roads.measured.where(quantity="phase")
+    assert len(ends) == len(roads.measured.where(quantity="foretold")) == runs
+    assert set(ends.values()) == {0, 1, 2}
+
+
+def test_what_there_is_to_gain_is_the_same_on_both_roads(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    best = roads.predicted.value(quantity="optimal_loss")
+    fitted = least_loss(*data_of(study.presets["smoke"]))
+    assert fitted == pytest.approx(best, rel=1e-12)
+
+
+def test_tiles_show_what_most_runs_did(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    (drawing,) = study.drawings
+    table = drawing.table(roads)
+    tiles = len(roads.measured.where(quantity="phase", trial=0))
+    assert len(table) == tiles
+    with figures.house_style():
+        figure = drawing.draw(table)
+    crosses = sum(len(panel.lines[0].get_xdata()) for panel in figure.axes)
+    assert crosses == len(table.where(wrong=True)) > 0
+
+
+@pytest.mark.parametrize(
+    ("end", "phase"),
+    [
+        (float("nan"), DIVERGES),
+        (float("inf"), DIVERGES),
+        (6.0, DIVERGES),
+        (5.0, STUCK),
+        (1.4, STUCK),
+        (1.3, TRAINS),
+        (0.9, TRAINS),
+    ],
+)
+def test_phases_by_the_last_loss(end, phase):
+    assert phase_of(end, start=5.0, best=0.9) == phase
+
+
+def test_a_box_that_cuts_units_is_refused():
+    study = find(STUDY).study
+    with pytest.raises(ValueError, match="multiples of 6"):
+        study.config_from({**study.presets["smoke"].to_dict(), "depths": [8]})

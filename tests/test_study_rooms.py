@@ -1,0 +1,213 @@
+"""What the parts of a study may import, so that its two roads stay apart.
+
+A study is a folder: ``config``, ``predict``, ``measure``, ``meet``, ``tables``,
+``claims`` and ``figure``, each of which may be cut into ``part_name`` files, and an
+``__init__`` that gathers them. What several studies of a paper use is in ``shared``.
+"""
+
+import ast
+
+import pytest
+
+from tests.test_rooms import SOURCE, imports
+
+STUDIES = SOURCE / "studies"
+PREFIX = "theodolite.studies."
+ROOMS = ("core", "theory", "data", "networks", "instruments", "surgery", "training",
+         "runs", "figures")  # fmt: skip
+# What each part may import of other rooms, and of the other parts of its study.
+MAY_IMPORT = {
+    "config": ({"core", "data"}, {"config"}),
+    "predict": ({"core", "theory", "data"}, {"config", "predict"}),
+    "measure": (
+        {"core", "data", "networks", "instruments", "surgery", "training", "runs"},
+        {"config", "measure"},
+    ),
+    "meet": (set(ROOMS) - {"figures"}, {"config", "predict", "measure", "meet"}),
+    "tables": ({"core"}, {"config", "tables"}),
+    "claims": ({"core"}, {"config", "tables", "claims"}),
+    "figure": ({"core", "figures"}, {"config", "figure"}),
+}
+# Modules of `studies` itself that a study may import.
+MECHANISM = {"study", "committed", "catalogue", "story"}
+# Of core, a figure needs rows alone: whatever is computed is computed before.
+DRAWN = {"Row", "Rows"}
+
+
+def part_of(stem):
+    """Return the part of a study that a module belongs to, or None."""
+    return next((p for p in MAY_IMPORT if stem == p or stem.startswith(f"{p}_")), None)
+
+
+def part_violations(paper, study, stem, source):
+    """List the imports of a study's module that break a rule of the house."""
+    part = part_of(stem)
+    if stem == "__init__":
+        return _strangers(paper, study, source)
+    if part is None:
+        return [f"{stem} is no part of a study: {', '.join(MAY_IMPORT)}"]
+    rooms, siblings = MAY_IMPORT[part]
+    found = _strangers(paper, study, source)
+    for line, target in imports(ast.parse(source)):
+        pieces = target.split(".")
+        if pieces[0] == "theodolite" and pieces[1] in ROOMS and pieces[1] not in rooms:
+            found.append(f"{stem}:{line} {part} must not import {pieces[1]}")
+        if part == "figure" and pieces[0] in {"numpy", "scipy", "math", "statistics"}:
+            found.append(f"{stem}:{line} a figure computes nothing: {target}")
+        if target.startswith(f"{PREFIX}{paper}.{study}."):
+            other = part_of(pieces[4])
+            if other not in siblings:
+                found.append(f"{stem}:{line} {part} must not import {other}")
+    return found + (_computing(stem, source) if part == "figure" else [])
+
+
+def _computing(stem, source):
+    """List what a figure takes from core besides rows."""
+    return [
+        f"{stem}:{node.lineno} a figure computes nothing: {alias.name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.module == "theodolite.core"
+        for alias in node.names
+        if alias.name not in DRAWN
+    ]
+
+
+def _strangers(paper, study, source):
+    """List imports of other papers, and of other studies of the paper."""
+    found = []
+    for line, target in imports(ast.parse(source)):
+        if not target.startswith(PREFIX):
+            continue
+        first, *rest = target.removeprefix(PREFIX).split(".")
+        if first == paper:
+            if rest and rest[0] not in {study, "shared"}:
+                found.append(f"{line}: {study} must not import {rest[0]}")
+        elif first not in MECHANISM:
+            found.append(f"{line}: {paper} must not import {first}")
+    return found
+
+
+def reaches(start, edges, goal):
+    """Whether a module imports another, directly or through modules of studies."""
+    seen, waiting = set(), [start]
+    while waiting:
+        module = waiting.pop()
+        if module.startswith(goal):
+            return True
+        if module not in seen:
+            seen.add(module)
+            waiting += edges.get(module, [])
+    return False
+
+
+def _edges(sources):
+    return {
+        name: [target for _, target in _deep(source)]
+        for name, source in sources.items()
+    }
+
+
+def _deep(source):
+    """Yield imports with the imported names as possible modules."""
+    tree = ast.parse(source)
+    yield from imports(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PREFIX):
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+PAPERS = sorted(p.parent for p in STUDIES.glob("*/__init__.py"))
+PARTS = [
+    path
+    for paper in PAPERS
+    for path in sorted(paper.glob("*/*.py"))
+    if path.parent.name != "shared"
+]
+SOURCES = {
+    ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts)): (
+        path.read_text()
+    )
+    for path in STUDIES.rglob("*.py")
+}
+
+
+def test_a_paper_has_folders_only():
+    for paper in PAPERS:
+        assert {p.stem for p in paper.glob("*.py")} <= {"__init__", "story"}
+
+
+@pytest.mark.parametrize("path", PARTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_a_part_keeps_to_its_road(path):
+    paper, study = path.parts[-3], path.parts[-2]
+    assert not part_violations(paper, study, path.stem, path.read_text())
+
+
+@pytest.mark.parametrize("path", PARTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_no_road_reaches_the_other_through_what_is_shared(path):
+    far = {"measure": ["theodolite.theory"],
+           "predict": ["theodolite.networks", "theodolite.instruments",
+                       "theodolite.training"]}  # fmt: skip
+    module = ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts))
+    for goal in far.get(part_of(path.stem) or "", []):
+        assert not reaches(module, _edges(SOURCES), goal), f"{path} reaches {goal}"
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
+def test_what_is_shared_knows_no_study(paper):
+    for path in paper.glob("shared/**/*.py"):
+        assert not _strangers(paper.name, "shared", path.read_text()), path
+
+
+LI = f"{PREFIX}li2016demystifying"
+
+
+@pytest.mark.parametrize(
+    ("stem", "source"),
+    [
+        ("predict", "from theodolite import networks"),
+        ("predict", f"from {LI}.some.measure import measure"),
+        ("measure", "from theodolite.theory import moments"),
+        ("measure_states", "def f():\n    from theodolite import theory"),
+        ("measure", f"from {LI}.some.meet import meet"),
+        ("meet", "from theodolite import figures"),
+        ("meet", f"from {LI}.some.claims import CLAIMS"),
+        ("tables", "from theodolite.theory import moments"),
+        ("claims", "from theodolite import instruments"),
+        ("figure", "import numpy as np"),
+        ("figure", "from theodolite.core import Rows, estimate"),
+        ("figure", f"from {LI}.some.claims import deepest"),
+        ("figure", f"from {LI}.some.tables import table"),
+        ("config", "from theodolite import theory"),
+        ("drawer", ""),
+        ("claims", f"from {LI}.other.claims import CLAIMS"),
+        ("claims", f"from {PREFIX}littwin2016loss.shared import anything"),
+        ("__init__", f"from {PREFIX}littwin2016loss import PAPER"),
+        ("measure", f"from {PREFIX}running import run_study"),
+    ],
+)
+def test_a_forbidden_import_is_seen(stem, source):
+    assert part_violations("li2016demystifying", "some", stem, source)
+
+
+@pytest.mark.parametrize(
+    ("stem", "source"),
+    [
+        ("predict", "from theodolite.theory import moments"),
+        ("measure", "from theodolite import networks, instruments"),
+        ("meet", f"from {LI}.some.measure import built\nfrom theodolite import theory"),
+        ("figure", "from theodolite import figures\nfrom theodolite.core import Rows"),
+        ("claims_index", f"from {LI}.shared.levels import levels"),
+        ("__init__", f"from {LI}.some.claims import CLAIMS"),
+    ],
+)
+def test_what_is_allowed_passes(stem, source):
+    assert not part_violations("li2016demystifying", "some", stem, source)
+
+
+def test_a_detour_through_what_is_shared_is_seen():
+    sources = {
+        f"{LI}.some.measure": f"from {LI}.shared.detour import way",
+        f"{LI}.shared.detour": "from theodolite.theory import moments",
+    }
+    assert reaches(f"{LI}.some.measure", _edges(sources), "theodolite.theory")

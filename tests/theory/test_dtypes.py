@@ -1,0 +1,280 @@
+"""Every public name of theory takes every real type and computes in float64."""
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import jaxtyping
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
+from theodolite import theory
+from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.data import load
+
+ONE = ShortcutBlueprint(width=3, depth=2, shortcut=1)
+TWO = ShortcutBlueprint(width=3, depth=4, bias=True)
+LINEAR = ShortcutBlueprint(width=3, depth=4)
+RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
+X, Y = ("x", (5, 3)), ("y", (5, 3))
+WEIGHTS = ("weights", (4, 3, 3))
+WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
+
+
+@dataclass(frozen=True)
+class Case:
+    """How to call a name: arrays to pass, by name and shape, or unit vectors."""
+
+    call: Any
+    arrays: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    units: tuple[tuple[str, Any], ...] = ()
+
+    def given(self, dtype):
+        drawn = {
+            name: numbers(dtype, *shape, seed=place)
+            for place, (name, shape) in enumerate(self.arrays)
+        }
+        return drawn | {
+            name: np.eye(4)[rows].astype(dtype) for name, rows in self.units
+        }
+
+
+def both_ways(plan):
+    def call(x, y):
+        return [
+            theory.hessian_at_zero(plan, x, y),
+            theory.eigenvalues_at_zero(plan, x, y),
+            theory.conditioning_at_zero(plan, x, y),
+        ]
+
+    return call
+
+
+def curves(z):
+    found = [theory.activation(word) for word in WORDS]
+    return [curve(z) for one in found for curve in (one.value, one.slope)]
+
+
+def own_activation(z):
+    mine = theory.Activation(np.square, lambda z: 2 * z, 0.0, 0.0, 2.0)
+    return [mine.value(z), mine.slope(z)]
+
+
+def toeplitz(a, b):
+    spectrum = theory.ToeplitzSpectrum(a, b, units=3)
+    return [spectrum.bound, spectrum.largest(), spectrum.index()]
+
+
+def walked(x, y):
+    net = theory.interpolating_network(x, y, 12)
+    return [net.first, net.second, net.bias, net.apply(x), net.trajectory(y)]
+
+
+def own_network(first, second, bias, targets, x):
+    path = theory.sphere_path(*np.eye(3)[:2], np.eye(3)[2:], 0.1)
+    net = theory.InterpolatingNetwork(
+        first=first,
+        second=second,
+        bias=bias,
+        targets=targets,
+        rho=1.0,
+        paths=(path,),
+        steps=np.array([2]),
+        bound=1.0,
+    )
+    return [net.norms, net.max_bias, net.targets, net.apply(x)]
+
+
+def own_path(start, end):
+    arcs = theory.sphere_path(*np.eye(3)[:2], np.eye(3)[2:], 0.1).arcs
+    return theory.SpherePath(arcs, start, end, 0).steps(3)
+
+
+def linear(function):
+    def call(weights, x, y):
+        return function(LINEAR, weights, theory.moments(x, y))
+
+    return call
+
+
+def with_moments(xx, yx, yy):
+    data = theory.Moments(xx, yx, yy)
+    return [data.gap, data.optimal_loss()]
+
+
+CASES = {
+    "Activation": Case(own_activation, (("z", (7,)),)),
+    "GradientSpectrum": Case(
+        lambda nodes, weights: theory.GradientSpectrum(nodes, weights, 1.0),
+        (("nodes", (5,)), ("weights", (5,))),
+    ),
+    "HessianParts": Case(
+        lambda gauss_newton, residual: (
+            theory.HessianParts(gauss_newton, residual, 1.0).whole
+        ),
+        (("gauss_newton", (4, 4)), ("residual", (4, 4))),
+    ),
+    "InterpolatingNetwork": Case(
+        own_network,
+        (
+            ("first", (2, 3, 3)),
+            ("second", (2, 3, 3)),
+            ("bias", (2, 3)),
+            ("targets", (4, 3)),
+            ("x", (4, 3)),
+        ),
+    ),
+    "Moments": Case(with_moments, (("xx", (3, 3)), ("yx", (3, 3)), ("yy", (3, 3)))),
+    "SpherePath": Case(own_path, (("start", (3,)), ("end", (3,)))),
+    "ToeplitzSpectrum": Case(toeplitz, (("a", (3, 3)), ("b", (3, 3)))),
+    "activation": Case(curves, (("z", (6, 2)),)),
+    "conditioning_at_zero": Case(both_ways(TWO), (X, Y)),
+    "data_matrix": Case(lambda x, y: theory.data_matrix(TWO, x, y), (X, Y)),
+    "eigenvalues_at_zero": Case(both_ways(ONE), (X, Y)),
+    "gradient_spectrum": Case(
+        lambda hessian, gradient: theory.gradient_spectrum(hessian, gradient),
+        (("hessian", (4, 4)), ("gradient", (4,))),
+    ),
+    "hessian_at_zero": Case(both_ways(LINEAR), (X, Y)),
+    "interpolating_network": Case(walked, units=(("x", [0, 1]), ("y", [2, 3]))),
+    "linear_gradient": Case(linear(theory.linear_gradient), (WEIGHTS, X, Y)),
+    "linear_hessian": Case(linear(theory.linear_hessian), (WEIGHTS, X, Y)),
+    "linear_loss": Case(linear(theory.linear_loss), (WEIGHTS, X, Y)),
+    "minimum_distance": Case(theory.minimum_distance, (("points", (6, 3)),)),
+    "moments": Case(theory.moments, (X, Y)),
+    "relu_gradient": Case(
+        lambda weights, x, y: theory.relu_gradient(RELU, weights, x, y),
+        (("weights", (2, 3, 3)), X, Y),
+    ),
+    "relu_hessian": Case(
+        lambda weights, x, y: theory.relu_hessian(RELU, weights, x, y),
+        (("weights", (2, 3, 3)), X, Y),
+    ),
+    "relu_hessian_parts": Case(
+        lambda weights, x, y: theory.relu_hessian_parts(RELU, weights, x, y),
+        (("weights", (2, 3, 3)), X, Y),
+    ),
+    "relu_spectrum_near_zero": Case(
+        theory.relu_spectrum_near_zero, (("first_weights", (2, 3, 3)), X, Y)
+    ),
+    "residual_unit": Case(
+        theory.residual_unit,
+        (("x", (5, 3)), ("first", (3, 3)), ("second", (3, 3)), ("bias", (3,))),
+    ),
+    "separated_labels": Case(
+        lambda x, y: theory.separated_labels(x, y, 0.1),
+        units=(("x", [0, 1]), ("y", [0, 3])),
+    ),
+    "sphere_path": Case(
+        lambda start, end, others: theory.sphere_path(start, end, others, 0.1).steps(4),
+        units=(("start", 0), ("end", 1), ("others", [2, 3])),
+    ),
+    "step_unit": Case(
+        lambda here, there: theory.step_unit(here, there, 0.5),
+        units=(("here", 0), ("there", 1)),
+    ),
+    "unit_blocks": Case(lambda x, y: theory.unit_blocks(ONE, x, y), (X, Y)),
+}
+# What takes no arrays takes numbers: of any width, none of which may wrap around.
+COUNTS = {
+    "Conditioning": lambda n: theory.Conditioning(n, n, n, n),
+    "column_major": lambda n: theory.column_major([(n, n), (n,)]),
+    "commutation": lambda n: theory.commutation(n),
+    "weight_norm_bound": lambda n: theory.weight_norm_bound(
+        rho=0.5, samples=n, units=n
+    ),
+}
+
+
+def flat(result):
+    """Every number of a result, as arrays."""
+    if is_dataclass(result):
+        parts = [getattr(result, field.name) for field in fields(result)]
+        return [array for part in parts for array in flat(part)]
+    if isinstance(result, list | tuple):
+        return [array for part in result for array in flat(part)]
+    return [np.asarray(result)]
+
+
+@pytest.fixture
+def _no_type_checks():
+    """Call the functions as they are outside of tests, where types go unchecked."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def test_every_public_name_is_swept():
+    assert sorted([*CASES, *COUNTS]) == sorted(theory.__all__)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", RANGES)
+def test_numbers_are_the_same_in_every_type(name, dtype, request):
+    case = CASES[name]
+    if name[0].isupper():  # fields say what is held, which is less than what is taken
+        request.getfixturevalue("_no_type_checks")
+    given = case.given(dtype)
+    wanted = flat(
+        case.call(**{key: value.astype(float) for key, value in given.items()})
+    )
+    for form in FORMS:
+        came = {key: formed(value, form) for key, value in given.items()}
+        found = flat(case.call(**came))
+        assert [part.dtype for part in found] == [part.dtype for part in wanted]
+        for one, other in zip(found, wanted, strict=True):
+            assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("_no_type_checks")
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.uint64])
+def test_counts_do_not_wrap(name, dtype):
+    for one, other in zip(
+        flat(COUNTS[name](dtype(20))), flat(COUNTS[name](20)), strict=True
+    ):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.usefixtures("_no_type_checks")
+def test_counts_inside_results_do_not_wrap():
+    found = theory.gradient_spectrum(np.diag([1.0, 3.0]), np.ones(2))
+    assert found.change(np.float16(0.25), np.uint8(200)) == found.change(0.25, 200)
+    path = theory.sphere_path(*np.eye(3)[:2], np.eye(3)[2:], 0.1)
+    assert len(path.steps(np.uint8(255))) == 256
+    narrow = theory.ToeplitzSpectrum([[1.0]], [[2.0]], np.uint8(200))
+    assert narrow.size == 200
+    wide = theory.interpolating_network(np.eye(3)[:1], -np.eye(3)[:1], np.uint8(255))
+    assert wide.units == 255
+
+
+@pytest.mark.usefixtures("_no_type_checks")
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_no_number_is_a_sentence(name):
+    case = CASES[name]
+    given = case.given("float64")
+    for argument, array in given.items():
+        for what, bad in spoilt(array).items():
+            if name in ("Activation", "activation") and what in ("NaN", "infinity"):
+                continue
+            with pytest.raises(ConfigError) as error:
+                case.call(**{**given, argument: bad})
+            text = str(error.value)
+            assert text.startswith(argument), (what, text)
+            assert "\n" not in text
+            assert not text.endswith(".")
+
+
+@pytest.mark.usefixtures("_no_type_checks")
+def test_activations_let_nan_through():
+    found = theory.activation("tanh").value([np.nan, np.inf])
+    assert_array_equal(found, [np.nan, 1.0])
+
+
+def test_moments_of_our_own_digits():
+    pixels = load("mnist5k").inputs.reshape(5000, -1)
+    found = theory.moments(pixels, pixels)
+    wanted = pixels.astype(float).T @ pixels.astype(float) / 5000
+    assert_allclose(found.xx, wanted, rtol=1e-13)
+    assert found.xx.max() > 20_000  # bytes would stop at 255

@@ -1,0 +1,73 @@
+"""Closed forms predict one kind of blueprint, say which, and refuse the others."""
+
+import inspect
+
+import jaxtyping
+import numpy as np
+import pytest
+
+from theodolite import theory
+from theodolite.core import ConfigError, PreactivationBlueprint, ShortcutBlueprint
+
+EYE = np.eye(4)
+GIVEN = {
+    "x": EYE,
+    "y": EYE[::-1],
+    "weights": np.ones((8, 4, 4)),
+    "moments": theory.moments(EYE, EYE[::-1]),
+}
+# Of the same width and depth as what is predicted, so that nothing else is wrong.
+OTHER = PreactivationBlueprint(width=4, depth=8)
+PREDICTED = ShortcutBlueprint(width=4, depth=8)
+PREDICTING = {
+    name: getattr(theory, name)
+    for name in theory.__all__
+    if inspect.isfunction(inspect.unwrap(getattr(theory, name)))
+    and "blueprint" in inspect.signature(getattr(theory, name)).parameters
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_type_checks():
+    """Call the functions as they are outside of tests, where types go unchecked."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+def predict(function, blueprint):
+    wanted = inspect.signature(function).parameters
+    return function(blueprint, **{k: v for k, v in GIVEN.items() if k in wanted})
+
+
+def test_the_functions_are_found():
+    assert {"hessian_at_zero", "linear_hessian", "relu_gradient"} <= set(PREDICTING)
+    assert len(PREDICTING) >= 10
+
+
+@pytest.mark.parametrize("name", PREDICTING)
+def test_a_blueprint_of_another_kind_is_refused_in_one_sentence(name):
+    function = PREDICTING[name]
+    predict(function, PREDICTED)
+    for other, words in (
+        (OTHER, "the blueprint of a pre-activation network (PreactivationBlueprint)"),
+        (None, "a value of type NoneType"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            predict(function, other)
+        message = str(caught.value)
+        assert message.startswith(f"{words} was given, and "), message
+        assert message.endswith(
+            " is for ShortcutBlueprint alone: pass one, or measure this network with "
+            "instruments"
+        )
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", PREDICTING)
+def test_the_kind_is_annotated_and_documented(name):
+    function = inspect.unwrap(PREDICTING[name])
+    annotation = inspect.signature(function).parameters["blueprint"].annotation
+    assert annotation is ShortcutBlueprint
+    text = function.__doc__.split("Assumes:")[1]
+    assert "ShortcutBlueprint" in text or text.strip().startswith("as ")

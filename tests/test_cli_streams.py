@@ -147,6 +147,11 @@ def test_colour_only_where_it_is_welcome(results):
     assert b"\x1b" not in on_a_terminal(results, TERM="dumb", NO_COLOR="")
 
 
+def heed_interrupts():
+    """Shells switch interrupts off for what they start in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_stopping_says_what_is_kept(tmp_path):
     arguments = ["30", "run", "line", "--scale", "smoke", "--jobs", "0"]
     process = subprocess.Popen(
@@ -155,13 +160,18 @@ def test_stopping_says_what_is_kept(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_interrupts,
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("runs/*/*/*/cells/*.jsonl")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    told = process.communicate(timeout=30)
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("runs/*/*/*/cells/*.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert told[1].strip() == (
         f"theodolite: stopped; 1 of 3 cells are kept in {tmp_path}, and the same "

@@ -73,8 +73,35 @@ def checked_value(value: Any) -> Tensor:
 
 
 def call_model(model: nn.Module, inputs: Any) -> Any:
-    """Call a model on its inputs; a mapping is keyword arguments."""
-    return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+    """Call a model on its inputs; a mapping is keyword arguments.
+
+    Raises:
+        MeasurementError: The model does not take inputs of their kind.
+    """
+    try:
+        return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+    except (RuntimeError, TypeError) as error:
+        if kind := _foreign(model, inputs):
+            raise MeasurementError(
+                f"the model does not take inputs that are {kind} "
+                f"({str(error).splitlines()[0]}): pass tensors of the type that it was "
+                "made for, such as torch.as_tensor(inputs).to(next(model.parameters()))"
+            ) from error
+        raise
+
+
+def _foreign(model: nn.Module, inputs: Any) -> str:
+    """Return what inputs are, where it is not what the parameters are."""
+    own = {parameter.dtype for parameter in model.parameters()}
+    parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
+    kinds = [
+        str(part.dtype).removeprefix("torch.")
+        if isinstance(part, Tensor)
+        else f"a {type(part).__name__}"
+        for part in parts
+        if not (isinstance(part, Tensor) and part.dtype in own)
+    ]
+    return ", ".join(dict.fromkeys(kinds))
 
 
 def outputs_of(model: nn.Module, batch: Batch) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError
+from theodolite.core import MeasurementError, Numbers, as_numbers
 
 
 class Operator(ABC):
@@ -146,13 +146,35 @@ class Transposed(Operator):
 class MatrixOperator(Operator):
     """A matrix that is there already, as an operator; for tests and small blocks.
 
+    Floating tensors keep their type; other real numbers, also in arrays and lists, are
+    taken in float64.
+
     Example:
         >>> operator = MatrixOperator(torch.eye(2) * 3)
         >>> operator @ torch.tensor([1.0, 2.0])
         tensor([3., 6.])
     """
 
-    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
+    def __init__(self, matrix: Tensor | Numbers, *, symmetric: bool = False) -> None:
+        if not (isinstance(matrix, Tensor) and matrix.is_floating_point()):
+            given = (
+                matrix.detach().cpu().numpy() if isinstance(matrix, Tensor) else matrix
+            )
+            matrix = torch.from_numpy(
+                as_numbers(
+                    "the matrix",
+                    given,
+                    "rows",
+                    "columns",
+                    finite=False,
+                    error=MeasurementError,
+                ).copy()
+            )
+        if matrix.ndim != 2:
+            raise MeasurementError(
+                f"the matrix has {matrix.ndim} axes, wanted are rows and columns: pass "
+                "a square array, such as torch.eye(3)"
+            )
         self._matrix = matrix
         self.shape = (matrix.shape[0], matrix.shape[1])
         self.dtype, self.device = matrix.dtype, matrix.device

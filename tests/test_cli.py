@@ -373,6 +373,8 @@ def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
     resting = [row for row in listed if row["rests_on"] == "committed"]
     assert len(resting) == 4
     assert all(row["deciding"] for row in resting)
+    shown = theodolite("show", "shortcut_depth_cifar", "--out", tmp_path).stdout
+    assert shown.count("this run, UNDECIDED") == 4, "what the run itself says"
 
 
 def test_a_label_may_have_several_values(tmp_path):

@@ -9,6 +9,7 @@ from theodolite.core.arrays import (
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
+from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
 from theodolite.core.blueprints.preactivation import PreactivationBlueprint
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
@@ -149,9 +150,11 @@ __all__ = [
     "Judgement",
     "Kind",
     "Known",
+    "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
     "NormMode",
+    "Normalisation",
     "Number",
     "Numbers",
     "Outcome",

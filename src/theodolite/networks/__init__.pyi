@@ -1,6 +1,10 @@
 from .activations import torch_activation as torch_activation
 from .building import build as build
 from .initialisation import draw_weights as draw_weights
+from .layerwise import LayerwiseLayer as LayerwiseLayer
+from .layerwise import LayerwiseNetwork as LayerwiseNetwork
+from .layerwise import ScalarNorm as ScalarNorm
+from .layerwise import layer_scales as layer_scales
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions

@@ -10,7 +10,10 @@ from theodolite.core.arrays import (
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
 from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
-from theodolite.core.blueprints.preactivation import PreactivationBlueprint
+from theodolite.core.blueprints.preactivation import (
+    ImageNormalisation,
+    PreactivationBlueprint,
+)
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
     Position,
@@ -144,6 +147,7 @@ __all__ = [
     "DataError",
     "Estimate",
     "Evidence",
+    "ImageNormalisation",
     "Initialisation",
     "Interpolation",
     "Interval",

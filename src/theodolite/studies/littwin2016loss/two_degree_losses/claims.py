@@ -94,7 +94,8 @@ CLAIMS = (
         place="Theorem 3, item 1, equation 22",
         statement=(
             "Where $\\partial L/\\partial\\lambda_l = 0$ for a layer that no skip "
-            "passes over, $|\\lambda_l|$ grows in the step after a small step of the weights."
+            "passes over, $|\\lambda_l|$ grows in the step after a small step of the "
+            "weights."
         ),
         test=every(
             stationary("unskipped_derivative", "unskipped"),
@@ -143,8 +144,8 @@ CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "$\\|g_p\\| > \\|g_m\\|$ is enough and not needed: some skipped layers "
-            "whose deep gradient is the shorter one grow as well, and some shrink; the sign "
-            "is that of $g_p^T (g_m + g_p)$."
+            "whose deep gradient is the shorter one grow as well, and some shrink; the "
+            "sign is that of $g_p^T (g_m + g_p)$."
         ),
         test=every(
             inside(meets("skipped_force", "weak"), EXACT),

@@ -1,0 +1,39 @@
+"""Networks and training of figure 1(d), and the recursion of section 4.1."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.studies.littwin2016loss.shared.layerwise_config import LayerwiseConfig
+
+START = "start"
+NORMS = ("scalar", "batch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(LayerwiseConfig):
+    """See ``LayerwiseConfig``.
+
+    Attributes:
+        wide: Units, inputs and samples of the networks whose sizes are followed
+            through the layers before training.
+        layers: Their layers.
+    """
+
+    wide: int = 512
+    layers: int = 8
+
+
+PRESETS = {
+    "smoke": Config(n_seeds=3, steps=60, readings=4, wide=256, layers=5, samples=1000),
+    "quick": Config(n_seeds=5, steps=600),
+    "paper": Config(n_seeds=20, steps=20_000, readings=9, wide=2048),
+}
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """A cell a network; those at their start are only looked at."""
+    return [
+        {"norm": norm, "trial": trial}
+        for norm in (*NORMS, START)
+        for trial in config.seeds
+    ]

@@ -10,6 +10,7 @@ from theodolite.core.arrays import (
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
 from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
+from theodolite.core.blueprints.path import PathBlueprint, Sharing
 from theodolite.core.blueprints.preactivation import (
     ImageNormalisation,
     PreactivationBlueprint,
@@ -163,6 +164,7 @@ __all__ = [
     "Numbers",
     "Outcome",
     "PairedTest",
+    "PathBlueprint",
     "PercentileCondition",
     "Position",
     "PreactivationBlueprint",
@@ -189,6 +191,7 @@ __all__ = [
     "SavedVerdict",
     "Select",
     "Share",
+    "Sharing",
     "ShortcutBlueprint",
     "Square",
     "Status",

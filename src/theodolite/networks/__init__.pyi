@@ -5,6 +5,7 @@ from .layerwise import LayerwiseLayer as LayerwiseLayer
 from .layerwise import LayerwiseNetwork as LayerwiseNetwork
 from .layerwise import ScalarNorm as ScalarNorm
 from .layerwise import layer_scales as layer_scales
+from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions

@@ -10,10 +10,12 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     LayerwiseBlueprint,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
 )
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
+from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 
@@ -22,6 +24,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
     LayerwiseBlueprint: build_layerwise,
+    PathBlueprint: build_path_network,
 }
 
 
@@ -51,6 +54,14 @@ def build(
 ) -> LayerwiseNetwork: ...
 @overload
 def build(
+    blueprint: PathBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> PathNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -69,8 +80,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float64 for n-shortcut and layerwise
-            networks, which meet closed forms, and float32 for pre-activation networks.
+        dtype: Of the parameters; by default float32 for pre-activation networks and
+            float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -1,5 +1,7 @@
 """What section 4.1 and figure 1(d) claim of the scales of batch normalisation."""
 
+from itertools import pairwise
+
 from theodolite.core import (
     Choice,
     Claim,
@@ -87,7 +89,7 @@ def higher_lines(norm: str) -> Test:
             ordered(
                 rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
             )(roads)
-            for a, b in zip(stages, stages[1:], strict=False)
+            for a, b in pairwise(stages)
         ]
         return all_of(pieces, "every stage above the one before")
 
@@ -149,7 +151,7 @@ LATE = Choice(
     why="theorem 3 speaks of scales at rest, which they are not at first",
 )
 SCALES = Choice(
-    what="a unit's scale in ordinary batch normalisation: the mean magnitude of a layer",
+    what="of ordinary batch normalisation, the mean magnitude over a layer's units",
     why="the paper has one number a layer",
 )
 
@@ -164,8 +166,8 @@ CLAIMS = (
         printed="$E[N_{l+1}(x)_j^2] = 1 + E[N_l(x)_j^2]$",
         corrected=(
             "ReLU outputs have a mean and $N_l \\geq 0$: "
-            "$q' = q + q/(2\\sigma^2) + (2M/\\sigma)\\sqrt{q/2\\pi}$ with $q = E N_l^2$, "
-            "$M = E N_l$, which grows faster and faster"
+            "$q' = q + q/(2\\sigma^2) + (2M/\\sigma)\\sqrt{q/2\\pi}$ with "
+            "$q = E N_l^2$, $M = E N_l$, which grows faster and faster"
         ),
         test=PRINTED,
         corrected_test=wide_increments,

@@ -13,7 +13,7 @@ TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"
 
 def draw(table: Rows) -> "Figure":
     """Draw the scales against the layer, a line a stage of training."""
-    figure, panels = figures.new_figure(8.6, 3.6, columns=2)
+    figure, panels = figures.new_figure(8.6, 3.6, panels=(1, 2))
     steps = [str(step) for step in table.levels("step")]
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
         for step in steps:

@@ -7,5 +7,10 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
-    studies=("path_counts", "two_degree_losses", "batch_norm_scales"),
+    studies=(
+        "path_counts",
+        "two_degree_losses",
+        "batch_norm_scales",
+        "weight_norm_growth",
+    ),
 )

@@ -7,6 +7,7 @@ the network trains, the first layer's in its own way.
 Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK.
 """
 
+from theodolite.studies.committed import CommittedRun
 from theodolite.studies.littwin2016loss.batch_norm_scales.claims import CLAIMS
 from theodolite.studies.littwin2016loss.batch_norm_scales.config import PRESETS, cells
 from theodolite.studies.littwin2016loss.batch_norm_scales.figure import (
@@ -20,7 +21,7 @@ from theodolite.studies.littwin2016loss.batch_norm_scales.tables import (
     sizes,
     table,
 )
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.study import Committed, Drawing, Study
 
 STUDY = Study(
     title="Figure 1(d): scales of batch normalisation along training",
@@ -36,6 +37,10 @@ STUDY = Study(
     measure=measure,
     compare=compare,
     claims=CLAIMS,
+    committed=Committed(
+        CommittedRun("theodolite.studies.littwin2016loss", "batch_norm_scales"),
+        ("quantity", "stage", "layer"),
+    ),
     drawings=(
         Drawing(
             "scales",

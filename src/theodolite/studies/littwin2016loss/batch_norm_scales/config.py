@@ -24,9 +24,9 @@ class Config(LayerwiseConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=3, steps=60, readings=4, wide=256, layers=5, samples=1000),
-    "quick": Config(n_seeds=5, steps=600),
-    "paper": Config(n_seeds=20, steps=20_000, readings=9, wide=2048),
+    "smoke": Config(n_seeds=3, steps=60, readings=4, wide=512, layers=5, samples=1000),
+    "quick": Config(n_seeds=5, steps=600, committed=True),
+    "paper": Config(n_seeds=10, steps=20_000, readings=9, wide=1024),
 }
 
 

@@ -28,8 +28,9 @@ class Fit:
         beta: Weight of a branch, 0 or infinity where only the shortest or only the
             longest paths carry energy.
         shares: Of the law, by branches taken.
-        divergence: Of Kullback and Leibler, from the law to the measured, in nats.
-        distance: Half the sum of absolute differences of shares.
+        divergence: Of Kullback and Leibler, from the law to the measured, in nats,
+            over the lengths that the law knows.
+        distance: Half the sum of absolute differences of shares, over all lengths.
     """
 
     beta: float
@@ -41,25 +42,28 @@ class Fit:
 def fit(shares: np.ndarray, log_counts: np.ndarray) -> Fit:
     """Return the member of the family that is nearest to measured shares.
 
+    Lengths of which there is no path from the inputs are left out of the fit; energy
+    that biases have there counts in the distance.
+
     Example:
         >>> found = fit(np.array([1, 4, 1]) / 6, np.log([1, 2, 1]))
         >>> round(found.beta, 9), round(found.distance, 9)
         (1.0, 0.0)
     """
     degrees = np.arange(len(shares))
-    wanted = float(shares @ degrees)
     present = np.isfinite(log_counts)
+    inside = np.where(present, shares, 0.0)
+    inside = inside / inside.sum() if inside.any() else present / present.sum()
+    wanted = float(inside @ degrees)
     low, high = degrees[present][[0, -1]]
     if wanted <= low or wanted >= high:
         steep = -math.inf if wanted <= low else math.inf
     else:
         steep = _solve(wanted, log_counts)
     law = law_shares(steep, log_counts)
-    safe = np.where(law > 0, law, 1.0)
-    both = (shares > 0) & (law > 0)
-    ratio = np.where(both, shares, 1.0) / safe
-    outside = bool(((shares > 0) & (law == 0)).any())
-    divergence = math.inf if outside else float((shares * np.log(ratio)).sum())
+    both = (inside > 0) & (law > 0)
+    ratio = np.where(both, inside, 1.0) / np.where(both, law, 1.0)
+    divergence = float((inside * np.log(ratio)).sum())
     return Fit(
         beta=math.exp(steep) if steep < math.inf else math.inf,
         shares=law,
@@ -79,25 +83,24 @@ def law_shares(log_beta: float, log_counts: np.ndarray) -> np.ndarray:
     return found / found.sum()
 
 
-def scale_from_gains(gains: Sequence[float], log_counts: np.ndarray) -> float:
+def scale_from_gains(gains: Sequence[float]) -> float:
     r"""Return the $\beta$ that gains of single branches lead to, if all paths add up.
 
     With gains $g_j$ the paths that take $r$ branches weigh $e_r(g)$, the elementary
-    symmetric polynomial; equal gains give $\beta = g$.
+    symmetric polynomial; the $\beta$ of the chain of as many branches that is nearest.
+
+    Example:
+        >>> round(scale_from_gains([0.5, 0.5, 0.5]), 9)
+        0.5
     """
-    logs = np.full(len(gains) + 1, -math.inf)
-    logs[0] = 0.0
+    logs, plain = np.full((2, len(gains) + 1), -math.inf)
+    logs[0] = plain[0] = 0.0
     for gain in gains:
+        plain[1:] = np.logaddexp(plain[1:], plain[:-1])
         if gain > 0:
             logs[1:] = np.logaddexp(logs[1:], logs[:-1] + math.log(gain))
     shares = np.exp(2 * (logs - logs.max()))
-    shares /= shares.sum()
-    size = max(len(shares), len(log_counts))
-    padded = np.zeros(size)
-    padded[: len(shares)] = shares
-    counts = np.full(size, -math.inf)
-    counts[: len(log_counts)] = log_counts
-    return fit(padded, counts).beta
+    return fit(shares / shares.sum(), plain).beta
 
 
 def _solve(wanted: float, log_counts: np.ndarray) -> float:

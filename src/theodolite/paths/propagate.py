@@ -31,9 +31,7 @@ def coefficients(tape: Tape, marks: Marks) -> Tensor:
     return stacks[tape.output]
 
 
-def values_at(
-    tape: Tape, weigh: Callable[[Step, int], float]
-) -> Tensor:
+def values_at(tape: Tape, weigh: Callable[[Step, int], float]) -> Tensor:
     """Return the output of the frozen network with operands of its sums rescaled.
 
     Args:
@@ -75,7 +73,9 @@ def adjoints(
             continue
         if step.output in wanted:
             found[step.output] = adjoint
-        parts = zip(step.inputs, step.map.pull(adjoint), _shifts(step, marks), strict=True)
+        parts = zip(
+            step.inputs, step.map.pull(adjoint), _shifts(step, marks), strict=True
+        )
         for number, part, shift in parts:
             _deposit(stacks, number, part, shift)
     found.update({n: stacks[n] for n in tape.sources if n in stacks and n in wanted})
@@ -114,6 +114,11 @@ def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:
         return torch.cat([torch.zeros_like(pushed[:1]), pushed])
     raised = [_raised(s, k) for s, k in zip(operands, shifts, strict=True)]
     return step.map.push([_padded(stack, longest) for stack in raised])
+
+
+def push_step(step: Step, operands: list[Tensor]) -> Tensor:
+    """Return what a step makes of tensors without polynomials, on an axis of one."""
+    return _with_constant(step, _pushed(step, operands, {}))
 
 
 def _shifts(step: Step, marks: Marks) -> tuple[int, ...]:

@@ -65,6 +65,12 @@ class Tape:
         found[self.output] = len(self.steps)
         return found
 
+    def shape(self, number: int) -> torch.Size:
+        """Return the shape of a tensor."""
+        if number in self.sources:
+            return self.sources[number].shape
+        return next(step.shape for step in self.steps if step.output == number)
+
     def needed(self) -> "Tape":
         """Return the tape without the steps that the output does not depend on."""
         wanted, kept = {self.output}, []

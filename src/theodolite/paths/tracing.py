@@ -118,7 +118,10 @@ class Tracer(TorchDispatchMode):
         return Call(
             func=_functional(func),
             name=name.removesuffix("_") if _writes(func) else name,
-            arguments={**arguments, **{n: t for (n, i), t in tensors.items() if i is None}},
+            arguments={
+                **arguments,
+                **{n: t for (n, i), t in tensors.items() if i is None},
+            },
             tensors=tensors,
             live=live,
             gated=tuple(slot for slot in live if marks[slot] in self._gated),
@@ -249,7 +252,9 @@ def _squares(
     live = [slot for slot, mark in marks.items() if isinstance(mark, int)]
     if name not in ("add", "sub") or len(live) != 2:
         return ()
-    return tuple(float(tensors[s].double().square().sum()) for s in sorted(live, key=_first))
+    return tuple(
+        float(tensors[s].double().square().sum()) for s in sorted(live, key=_first)
+    )
 
 
 def _position(func: Any, slot: Slot) -> int:

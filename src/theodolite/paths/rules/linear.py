@@ -11,7 +11,7 @@ from theodolite.paths.rules.call import Call, Frozen, Piece, Slot, Verdict
 # Linear in their one tracked operand, whatever the other arguments are.
 PLAIN = frozenset(
     """
-    alias clone detach lift_fresh contiguous _to_copy to
+    clone contiguous _to_copy to
     view _unsafe_view reshape _reshape_alias unflatten flatten squeeze unsqueeze
     permute transpose t numpy_T movedim expand expand_as repeat flip roll tile
     slice select narrow diagonal index index_select gather take_along_dim unfold
@@ -64,6 +64,11 @@ def plain(call: Call) -> list[Verdict]:
     ]
 
 
+def same(call: Call) -> list[Verdict]:
+    """Leave the mark of a tensor that comes back as it is, memory and all."""
+    return [None]
+
+
 def joint(call: Call) -> list[Verdict]:
     """Part a call into what is linear in tracked operands, and a constant."""
     blank = {slot: torch.zeros_like(call.tensors[slot]) for slot in call.floats()}
@@ -84,7 +89,9 @@ def add(call: Call) -> list[Verdict]:
     weights = {"self": 1.0, "other": factor}
     if call.name == "rsub":
         weights = {"self": factor, "other": 1.0}
-    slots = tuple(slot for slot in (("self", None), ("other", None)) if slot in call.live)
+    slots = tuple(
+        slot for slot in (("self", None), ("other", None)) if slot in call.live
+    )
     (output,) = call.outputs
     constant = None
     for name, weight in weights.items():
@@ -202,7 +209,9 @@ def _freeze_one(call: Call, factors: tuple[Slot, ...]) -> tuple[Slot, ...] | Fro
     return tuple(slot for slot in factors if slot != frozen)
 
 
-def _keeps_shape(factor: Tensor | float, shape: torch.Size, product: torch.Size) -> bool:
+def _keeps_shape(
+    factor: Tensor | float, shape: torch.Size, product: torch.Size
+) -> bool:
     if _is_number(factor):
         return True
     assert isinstance(factor, Tensor)
@@ -219,6 +228,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(JOINT, joint),
     **dict.fromkeys(PRODUCTS, product),
     **dict.fromkeys(("add", "sub", "rsub"), add),
+    **dict.fromkeys(("alias", "detach", "lift_fresh"), same),
     "copy": copy,
     "div": divide,
     "convolution": convolve,

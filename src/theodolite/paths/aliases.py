@@ -59,4 +59,4 @@ class Aliases(Generic[T]):
 
 
 def _geometry(tensor: Tensor) -> Geometry:
-    return tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
+    return int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())

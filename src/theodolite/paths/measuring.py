@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,17 +12,15 @@ from torch import Tensor, nn
 from theodolite.core import (
     MeasurementError,
     NormMode,
-    Status,
     Stopwatch,
     unknown_name,
 )
 from theodolite.instruments import Batch, Loss, Outputs, samples_in, slice_batch
+from theodolite.paths.assembly import reading_of
 from theodolite.paths.chunks import check_budget, chunk_size
-from theodolite.paths.energies import Energies, energies_of
+from theodolite.paths.collected import Collected, Sums
 from theodolite.paths.frozen_model import Subject, cotangent_of, subject_of
-from theodolite.paths.law import Fit, fit, scale_from_gains
 from theodolite.paths.marks import (
-    Branch,
     Counted,
     Found,
     find_branches,
@@ -34,11 +32,6 @@ from theodolite.paths.reading import PathEnsemble
 from theodolite.paths.tape import Tape
 
 By = Literal["block", "input"]
-
-# How far coefficients may be from the whole, relative to it, to count as exact.
-_EXACT = 1e-10
-# And beyond the rounding of a sum, as a multiple of its last digit, by choice.
-_ROUNDING = 1e4
 
 
 def path_ensemble(
@@ -107,7 +100,7 @@ def path_ensemble(
     cotangent = None if loss is None else cotangent_of(loss, whole, subject.batch)
     plan = _Plan(counted=counted, by=by, linearise=linearise, graph_bytes=graph_bytes)
     found = _measured(subject, whole, cotangent, plan)
-    return _reading(found, subject, plan, watch)
+    return reading_of(found, subject, counted=counted, by=by, watch=watch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,61 +111,12 @@ class _Plan:
     graph_bytes: int | None
 
 
-@dataclass(kw_only=True)
-class _Sums:
-    """Of one part: what samples contribute, and how far sums are from the whole."""
-
-    squares: list[np.ndarray] = field(default_factory=list)
-    products: list[np.ndarray] = field(default_factory=list)
-    off: float = 0.0
-    size: float = 0.0
-    largest: float = 0.0
-
-    def add(self, stack: Tensor, whole: Tensor) -> None:
-        """Add the coefficients of some samples, and what they should sum to."""
-        flat = stack.flatten(2) if stack.ndim > 2 else stack[..., None]
-        total = flat.sum(0)
-        self.squares.append(flat.square().mean(2).T.cpu().double().numpy())
-        self.products.append((flat * total).mean(2).T.cpu().double().numpy())
-        self.off += float((total.reshape(whole.shape) - whole).square().sum())
-        self.size += float(whole.square().sum())
-        self.largest += float(flat.square().sum())
-
-    def energies(self) -> Energies:
-        return energies_of(np.concatenate(self.squares), np.concatenate(self.products))
-
-    @property
-    def residual(self) -> float:
-        return math.sqrt(self.off / self.size) if self.size else math.sqrt(self.off)
-
-    @property
-    def cancelled(self) -> float:
-        """How much larger the coefficients are than their sum."""
-        return math.sqrt(self.largest / self.size) if self.size else 1.0
-
-
-@dataclass(kw_only=True)
-class _Measured:
-    """All that the chunks gave."""
-
-    parts: list[_Sums]
-    gains: dict[tuple[int, int], list[float]]
-    counts: list[int] = field(default_factory=list)
-    branches: tuple[Branch, ...] = ()
-    linearised: tuple[str, ...] = ()
-    gradients: list[list[Tensor]] = field(default_factory=list)
-    gap: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    chunks: int = 0
-    samples: int = 0
-    eps: float = 0.0
-
-
 def _measured(
     subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: _Plan
-) -> _Measured:
+) -> Collected:
     parts = 1 if cotangent is None else 2
-    found = _Measured(
-        parts=[_Sums() for _ in range(parts)],
+    found = Collected(
+        parts=[Sums() for _ in range(parts)],
         gains={},
         eps=torch.finfo(whole.dtype).eps,
     )
@@ -211,7 +155,7 @@ def _measured(
 
 
 def _take(
-    found: _Measured,
+    found: Collected,
     subject: Subject,
     chunk: Batch,
     whole: Tensor,
@@ -239,7 +183,7 @@ def _take(
 
 
 def _take_gradient(
-    found: _Measured, tape: Tape, marks: Marks, cotangent: Tensor, plan: _Plan
+    found: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: _Plan
 ) -> None:
     fork = fork_of(tape, found.branches)
     if plan.by == "input":
@@ -258,7 +202,7 @@ def _take_gradient(
     found.gradients.append([frozen[n][0] for n in tape.inputs if n in frozen])
 
 
-def _note_gains(found: _Measured, tape: Tape) -> None:
+def _note_gains(found: Collected, tape: Tape) -> None:
     """Add squared norms of branches, and of the skips they are added to."""
     steps = {step.call: step for step in tape.steps}
     for branch in found.branches:
@@ -286,88 +230,3 @@ def _gap(
         off += float((given - expected).square().sum())
         size += float(expected.square().sum())
     return np.array([math.sqrt(off / size) if size else math.sqrt(off)])
-
-
-def _reading(
-    found: _Measured, subject: Subject, plan: _Plan, watch: Stopwatch
-) -> PathEnsemble:
-    energies = [part.energies() for part in found.parts]
-    status = _status(found, energies)
-    logs = np.array([math.log(n) if n else -math.inf for n in found.counts])
-    length = max(len(logs), *(len(e.energy) for e in energies))
-    logs = np.pad(logs, (0, length - len(logs)), constant_values=-math.inf)
-    fits = [fit(_padded(e.share, length), logs) for e in energies]
-    gains = [math.sqrt(a / b) if b else math.inf for a, b in found.gains.values()]
-    words = ["float64 twin" if subject.twin else "direct"]
-    words += [f"linearised {', '.join(found.linearised)}"] if found.linearised else []
-
-    def table(name: str) -> np.ndarray:
-        return np.stack([_padded(getattr(e, name), length) for e in energies])
-
-    def column(name: str) -> np.ndarray:
-        return np.array([getattr(e, name) for e in energies])
-
-    return PathEnsemble(
-        energy=table("energy"),
-        energy_error=table("energy_error"),
-        share=table("share"),
-        share_error=table("share_error"),
-        alignment=table("alignment"),
-        alignment_error=table("alignment_error"),
-        law=np.stack([f.shares for f in fits]),
-        effective_depth=column("depth"),
-        effective_depth_error=column("depth_error"),
-        spread=column("spread"),
-        spread_error=column("spread_error"),
-        beta=np.array([f.beta for f in fits]),
-        beta_error=np.array(
-            [_beta_error(f, e) for f, e in zip(fits, energies, strict=True)]
-        ),
-        divergence=np.array([f.divergence for f in fits]),
-        distance=np.array([f.distance for f in fits]),
-        residual=np.array([part.residual for part in found.parts]),
-        gradient_gap=found.gap,
-        gain=np.array(gains),
-        predicted_beta=scale_from_gains(gains),
-        log_counts=logs,
-        places=tuple(branch.module for branch in found.branches),
-        counted=plan.counted,
-        by=plan.by,
-        linearised=found.linearised,
-        samples=found.samples,
-        status=status,
-        norm_mode=subject.norm_mode,
-        cost=watch.read(passes=found.chunks * (len(found.parts) - 1)),
-        method="; ".join(words),
-    )
-
-
-def _status(found: _Measured, energies: Sequence[Energies]) -> Status:
-    finite = all(np.isfinite(e.energy).all() and e.energy.sum() > 0 for e in energies)
-    if not finite:
-        return Status.NONFINITE
-    worst = Status.EXACT
-    for part in found.parts:
-        if part.residual <= max(_EXACT, _ROUNDING * found.eps):
-            continue
-        if part.residual > _ROUNDING * found.eps * part.cancelled:
-            raise MeasurementError(
-                f"the paths add up to the output within {part.residual:.2g} of it only, "
-                "so samples act on one another or passes differ: use norm_mode='eval', "
-                "and a model that draws nothing at random"
-            )
-        worst = Status.ROUNDING
-    return worst
-
-
-def _beta_error(fit: Fit, energies: Energies) -> float:
-    r"""Return the error of $\beta$ from that of the mean, $d\mu / d\log\beta = 2\sigma^2$."""
-    degrees = np.arange(len(fit.shares))
-    variance = float(fit.shares @ (degrees - fit.shares @ degrees) ** 2)
-    if not variance or not math.isfinite(fit.beta):
-        return math.inf
-    return fit.beta * energies.depth_error / (2 * variance)
-
-
-def _padded(values: np.ndarray, length: int) -> np.ndarray:
-    return np.pad(values, (0, length - len(values)))

@@ -97,7 +97,7 @@ class Call:
         *,
         fixed: Mapping[Slot, Any] | None = None,
         place: int = 0,
-        func: Callable[..., Any] | None = None,
+        func: Any = None,
     ) -> Callable[..., Tensor]:
         """Return one output as a function of some operands, the others as they are."""
         chosen, several = func or self.func, self.several

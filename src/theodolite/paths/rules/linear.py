@@ -47,14 +47,15 @@ def plain(call: Call) -> list[Verdict]:
     """Vectorise a call that is linear in its only tracked operand."""
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
-    arguments = {"func": _RESHAPED[call.name]} if call.name in _RESHAPED else {}
-    if arguments:  # a stack may not be laid out as the tensor was
+    other = None
+    if call.name in _RESHAPED:  # a stack may not be laid out as the tensor was
+        other = _RESHAPED[call.name]
         call.arguments["shape"] = call.arguments.pop("size", call.get("shape"))
     return [
         Piece(
             map=Vectorised(
                 shapes=call.shapes(call.live),
-                function=call.function(call.live, place=place, **arguments),
+                function=call.function(call.live, place=place, func=other),
             ),
             slots=call.live,
         )
@@ -182,7 +183,8 @@ def _scaled(call: Call, slot: Slot) -> Piece:
 
 def _bilinear(call: Call, factors: tuple[Slot, ...], addend: str | None) -> Piece:
     """Multiply matrices, one of them constant, and add what is to be added."""
-    slots, constant, fixed = factors, None, {}
+    slots, constant = factors, None
+    fixed: dict[Slot, Tensor | None] = {}
     if addend is not None and isinstance(call.get(addend), Tensor):
         if call.is_live(addend):
             slots = (*factors, (addend, None))

@@ -26,7 +26,7 @@ class Config(LayerwiseConfig):
 PRESETS = {
     "smoke": Config(n_seeds=3, steps=60, readings=4, wide=512, layers=5, samples=1000),
     "quick": Config(n_seeds=5, steps=600, committed=True),
-    "paper": Config(n_seeds=10, steps=20_000, readings=9, wide=1024),
+    "paper": Config(n_seeds=10, steps=10_000, readings=9, wide=1024),
 }
 
 

@@ -68,9 +68,7 @@ class Config(StudyConfig):
                 "readings and as many steps"
             )
         if self.probes < 2:
-            raise ConfigError(
-                f"probes is {self.probes}: an error over samples wants at least 2"
-            )
+            raise ConfigError(f"probes is {self.probes}: pass at least 2 samples")
 
     @property
     def reading_steps(self) -> tuple[int, ...]:
@@ -111,19 +109,20 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=2,
-        depths=(6,),
-        width=24,
-        samples=600,
-        steps=40,
-        readings=3,
-        probes=16,
+        n_seeds=3,
+        tasks=("gaussians",),
+        depths=(5,),
+        width=16,
+        samples=300,
+        steps=20,
+        readings=2,
+        probes=8,
         image_tasks=("digits",),
         image_depths=(8,),
         image_width=4,
         image_stages=1,
-        image_samples=256,
-        image_batch=64,
+        image_samples=128,
+        image_batch=32,
     ),
     "quick": Config(
         n_seeds=5,
@@ -142,35 +141,33 @@ PRESETS = {
         n_seeds=5,
         device="cuda",
         tasks=("gaussians", "mnist"),
-        depths=(10, 30),
-        width=100,
+        depths=(10, 20),
         samples=20_000,
-        steps=10_000,
-        readings=9,
-        probes=64,
+        steps=5000,
+        readings=8,
         image_tasks=("cifar10",),
         image_depths=(20, 38, 56),
-        epochs=8,
+        epochs=5,
         precision="bf16",
     ),
 }
 
 
 def cells(config: Config) -> list[dict[str, Any]]:
-    """A cell a network, the most costly first."""
+    """A cell a network: seed by seed the costliest first, those for images before."""
     images = [
         _cell(IMAGES, task, norm, depth, trial)
+        for trial in config.seeds
         for depth in sorted(config.image_depths, reverse=True)
         for task in config.image_tasks
         for norm in IMAGE_NORMS
-        for trial in config.seeds
     ]
     return images + [
         _cell(LAYERWISE, task, norm, depth, trial)
+        for trial in config.seeds
         for depth in sorted(config.depths, reverse=True)
         for task in config.tasks
         for norm in LAYERWISE_NORMS
-        for trial in config.seeds
     ]
 
 

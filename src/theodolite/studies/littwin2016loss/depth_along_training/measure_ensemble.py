@@ -37,29 +37,33 @@ def ensemble(
         inputs: A batch as in training, whose statistics the norms keep.
         labels: Its classes.
         probes: Samples of it whose paths are followed.
+
+    Errors are those of these very samples. Which samples they are differs from network
+    to network, so that the spread over networks covers their choice.
     """
+    import torch
     from torch import nn
 
     twin = held(network, inputs)
     part = (inputs[:probes].double(), labels[:probes])
-    found = paths.path_ensemble(
-        twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss()
-    )
+    # Every length of a stack is a shape of its own, for which none is worth a search.
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False):
+        found = paths.path_ensemble(
+            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss()
+        )
     units = found.energy.shape[1] - 1
     numbers: Numbers = {}
     for name in ("output", "gradient"):
         one = found.of(name)
         residual = one["residual"]
         numbers |= {
-            f"{name}_depth": (
-                one["effective_depth"] / units,
-                one["effective_depth_error"] / units + residual,
-            ),
-            f"{name}_spread": (one["spread"], one["spread_error"] + residual),
-            f"{name}_beta": (one["beta"], one["beta_error"]),
+            f"{name}_depth": (one["effective_depth"] / units, residual),
+            f"{name}_spread": (one["spread"], residual * units),
+            f"{name}_beta": (one["beta"], residual * units * one["beta"]),
             f"{name}_distance": (one["distance"], residual),
         }
-    return numbers | {"gain_beta": (float(found.predicted_beta), 1e-9)}
+    gains = float(found.predicted_beta)
+    return numbers | {"gain_beta": (gains, 1e-9 * gains)}
 
 
 def depth_alone(

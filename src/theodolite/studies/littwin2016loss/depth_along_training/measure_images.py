@@ -1,13 +1,13 @@
 """Pre-activation networks on images, several at a time on one device."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from theodolite import data, networks, training
-from theodolite.core import Row, Rows, RunError
+from theodolite.core import Row, Rows, RunError, stream
 from theodolite.studies.littwin2016loss.depth_along_training import (
     measure_ensemble as ensembles,
 )
@@ -23,7 +23,6 @@ def measure_images(
     *,
     at_once: int = 4,
     limit_s: float = float("inf"),
-    report: Callable[[Cell, Rows], None] | None = None,
 ) -> list[Rows]:
     """Train the networks of cells of one task and norm; rows of each, in order.
 
@@ -34,7 +33,6 @@ def measure_images(
         cells: All of one task and norm, which share a recipe.
         at_once: Networks in training at any moment.
         limit_s: Seconds after which all that still runs is stopped.
-        report: Told of every network's readings as they come.
     """
     task, norm = cells[0]["task"], cells[0]["norm"]
     images = images_of(task, config.image_samples, config.device)
@@ -45,30 +43,44 @@ def measure_images(
         rate=config.image_rate if norm == "batch" else config.plain_rate,
         precision=config.precision,  # type: ignore[arg-type]
     )
-    tell = None
-    if report is not None:
-        told = report
+    made: dict[int, Any] = {}
 
-        def tell(place: int, reading: Mapping[str, float]) -> None:
-            told(cells[place], Rows(_rows([reading], steps)))
+    def build(place: int) -> Any:
+        plan = config.image_plan(cells[place], images.inputs.shape[1])
+        made[place] = networks.build(plan, seed=cells[place]["trial"])
+        made[place].trial = cells[place]["trial"]
+        return ensembles.remember_sizes(made[place])
 
     done = training.train_many(
-        [partial(_built, config, cell, images.inputs.shape[1]) for cell in cells],
+        [partial(build, place) for place in range(len(cells))],
         images,
         recipe=recipe,
         seeds=[cell["trial"] for cell in cells],
         probe=partial(_read, config, images),
         probe_steps=steps,
-        report=tell,
         at_once=at_once,
         limit_s=limit_s,
     )
-    return [_result(cell, run, steps) for cell, run in zip(cells, done, strict=True)]
+    found = []
+    for place, (cell, run) in enumerate(zip(cells, done, strict=True)):
+        rows = _result(cell, run, steps)
+        if run.status == "finished":
+            rows = rows + _back(config, images, made[place], steps)
+        found.append(rows)
+    return found
 
 
-def _built(config: Config, cell: Cell, channels: int) -> Any:
-    plan = config.image_plan(cell, channels)
-    return ensembles.remember_sizes(networks.build(plan, seed=cell["trial"]))
+def _back(
+    config: Config, images: Any, network: Any, steps: tuple[int, ...]
+) -> list[Row]:
+    """Read a trained network whose scales are put back to their start."""
+    probe = _probe(config, images, network.trial)
+    found = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
+    labels = {"step": steps[-1], "stage": len(steps) - 1}
+    return [
+        {"quantity": f"reset_{name}", "value": value, "error": error, **labels}
+        for name, (value, error) in found.items()
+    ]
 
 
 def _result(cell: Cell, run: Any, steps: tuple[int, ...]) -> Rows:
@@ -103,18 +115,22 @@ def _rows(history: Sequence[Mapping[str, float]], steps: tuple[int, ...]) -> lis
 
 def _read(config: Config, images: Any, network: Any) -> dict[str, float]:
     """Return all that is followed along training, as plain numbers."""
-    size = config.image_batch
-    batch = images.inputs[:size].double()
-    centre, scale = (
-        part.to(batch).reshape(1, -1, 1, 1) for part in (images.centre, images.scale)
-    )
-    probe = (batch - centre) / scale, images.labels[:size]
+    probe = _probe(config, images, network.trial)
     found = ensembles.ensemble(network, *probe, config.probes)
-    back = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
-    found |= {f"reset_{name}": number for name, number in back.items()}
     found["scale"] = ensembles.scale_of(network), 1e-6
     flat = {name: value for name, (value, _) in found.items()}
     return flat | {name + ERROR: error for name, (_, error) in found.items()}
+
+
+def _probe(config: Config, images: Any, trial: int) -> tuple[Any, Any]:
+    """Return the batch whose statistics norms keep while a network is read."""
+    order = stream(config.seed, "probe", trial).permutation(len(images.labels))
+    chosen = order[: config.image_batch].tolist()
+    batch = images.inputs[chosen].double()
+    centre, scale = (
+        part.to(batch).reshape(1, -1, 1, 1) for part in (images.centre, images.scale)
+    )
+    return (batch - centre) / scale, images.labels[chosen]
 
 
 @cache

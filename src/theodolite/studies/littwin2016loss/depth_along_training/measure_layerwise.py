@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import data, networks
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, stream
 from theodolite.studies.littwin2016loss.depth_along_training import (
     measure_ensemble as ensembles,
 )
@@ -32,7 +32,9 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     x, y = samples(config, cell["task"], "train")
     plan = config.layerwise_plan(cell, x.shape[1], int(y.max()) + 1)
     network = ensembles.remember_sizes(networks.build(plan, seed=cell["trial"]))
-    probe = tuple(torch.as_tensor(part[: config.batch_size]) for part in (x, y))
+    chosen = stream(config.seed, "probe", cell["trial"]).permutation(len(y))
+    chosen = chosen[: config.batch_size]
+    probe = tuple(torch.as_tensor(part[chosen]) for part in (x, y))
     rows = _with_factors(config, network, probe)
     rows += train_and_read(
         network,
@@ -43,6 +45,11 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
         seed=cell["trial"],
         read=lambda model: read(config, model, probe),
     )
+    back = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
+    last = {"step": config.steps, "stage": len(config.reading_steps) - 1}
+    rows += [
+        {**row, "quantity": f"reset_{row['quantity']}", **last} for row in rows_of(back)
+    ]
     held_out = samples(config, cell["task"], "test")
     return Rows([*rows, test_error(network, *held_out)])
 
@@ -50,8 +57,6 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
 def read(config: Config, network: Any, probe: Any) -> list[Row]:
     """Return all that is followed along training."""
     found = ensembles.ensemble(network, *probe, config.probes)
-    back = ensembles.depth_alone(ensembles.reset(network), *probe, config.probes)
-    found |= {f"reset_{name}": number for name, number in back.items()}
     found["scale"] = ensembles.scale_of(network), 1e-12
     found["scale_beta"] = beta_of_scales(ensembles.held(network, probe[0]), probe[0])
     return rows_of(found)

@@ -58,6 +58,7 @@ class Branch:
         position: Its place among the arguments.
         module: Where it is added.
         addition: Index of the addition, in order.
+        outer: Whether the addition lies in no branch of another.
         calls: Calls on the way from where it forks off to where it is added.
         modules: Outermost submodules that run on the way.
     """
@@ -66,6 +67,7 @@ class Branch:
     position: int
     module: str
     addition: int
+    outer: bool
     calls: tuple[int, ...]
     modules: tuple[str, ...]
 
@@ -98,12 +100,15 @@ def find_branches(model: nn.Module, batch: Batch, outputs: Outputs | None) -> Fo
             "wants: pass a network with skip connections; theodolite.anatomy tells "
             "what one is made of"
         )
+    spans = [span for addition in found.additions for span in addition.branches]
+    within = {call for span in spans for call in span.calls}
     branches = tuple(
         Branch(
             call=span.into,
             position=span.position,
             module=addition.module.removeprefix(prefix),
             addition=place,
+            outer=addition.call not in within,
             calls=span.calls,
             modules=tuple(name.removeprefix(prefix) for name in span.modules),
         )
@@ -127,7 +132,7 @@ def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
 
 def fork_of(tape: Tape, branches: Sequence[Branch]) -> int:
     """Return the number of the tensor that enters the first residual block."""
-    calls = {branch.call for branch in branches}
+    calls = {branch.call for branch in branches if branch.outer}
     first = next(step for step in tape.steps if step.call in calls)
     makers = {step.output: step for step in tape.steps}
     shared = set.intersection(*(_before(n, makers) for n in first.inputs))

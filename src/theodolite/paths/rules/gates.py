@@ -122,7 +122,8 @@ def _mapped(call: Call, slots: Slot | tuple[Slot, ...], function: Callable) -> P
 
 
 def _leaky(call: Call, operand: Tensor) -> Tensor:
-    return torch.where(operand > 0, 1.0, float(call.get("negative_slope")))
+    slope = torch.full_like(operand, float(call.get("negative_slope")))
+    return slope.masked_fill_(operand > 0, 1.0)
 
 
 def _parametric(call: Call, operand: Tensor) -> Tensor:

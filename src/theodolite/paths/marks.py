@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from torch import nn
 
-from theodolite.anatomy import anatomy
+from theodolite.anatomy import Recording, anatomy
 from theodolite.core import MeasurementError, unknown_name
 from theodolite.instruments import Batch, Outputs
 from theodolite.paths.propagate import Marks
-from theodolite.paths.tape import Step, Tape
+from theodolite.paths.tape import SILENT, Step, Tape
 
 Counted = Literal["branches", "layers"]
 
@@ -100,22 +101,23 @@ def find_branches(model: nn.Module, batch: Batch, outputs: Outputs | None) -> Fo
             "wants: pass a network with skip connections; theodolite.anatomy tells "
             "what one is made of"
         )
+    numbers = _numbers(found.recording)
     spans = [span for addition in found.additions for span in addition.branches]
     within = {call for span in spans for call in span.calls}
     branches = tuple(
         Branch(
-            call=span.into,
+            call=numbers[span.into],
             position=span.position,
             module=addition.module.removeprefix(prefix),
             addition=place,
             outer=addition.call not in within,
-            calls=span.calls,
+            calls=tuple(numbers[call] for call in span.calls),
             modules=tuple(name.removeprefix(prefix) for name in span.modules),
         )
         for place, addition in enumerate(found.additions)
         for span in addition.branches
     )
-    return Found(branches=branches, calls=len(found.recording.calls))
+    return Found(branches=branches, calls=numbers[-1])
 
 
 def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
@@ -137,6 +139,15 @@ def fork_of(tape: Tape, branches: Sequence[Branch]) -> int:
     makers = {step.output: step for step in tape.steps}
     shared = set.intersection(*(_before(n, makers) for n in first.inputs))
     return max(shared) if shared else first.inputs[0]
+
+
+def _numbers(recording: Recording) -> list[int]:
+    """Return the number of each call of a recording as a tape counts them.
+
+    The last entry is their count.
+    """
+    loud = [call.name not in SILENT for call in recording.calls]
+    return [0, *accumulate(loud)]
 
 
 def _before(number: int, makers: Mapping[int, Step]) -> set[int]:

@@ -12,8 +12,15 @@ from theodolite.paths.rules.call import Call, Frozen, Piece, Slot, Verdict
 _SELECTING = frozenset(
     "relu relu6 hardtanh clamp clamp_min clamp_max threshold hardshrink".split()
 )
-# Constant wherever they have a derivative.
-STEPS = frozenset("sign sgn floor ceil round trunc heaviside".split())
+# Constant wherever they have a derivative, or made of a shape alone.
+STEPS = frozenset(
+    """
+    sign sgn floor ceil round trunc heaviside gt ge lt le eq ne logical_not isnan
+    isfinite isinf argmax argmin argsort floor_divide bucketize
+    empty_like zeros_like ones_like full_like rand_like randn_like
+    new_empty new_zeros new_ones new_full new_empty_strided
+    """.split()
+)
 
 
 def select(call: Call) -> list[Verdict]:

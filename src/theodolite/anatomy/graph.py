@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from theodolite.anatomy.recording import Recording, Ref, Value
 from theodolite.anatomy.steps import Step, step_of
-from theodolite.anatomy.vocabulary import word_of
+from theodolite.anatomy.vocabulary import SLICES, word_of
 
 ROOT = -1
 _KEEPS_SIZE = frozenset("view scale shift activation step".split())
@@ -25,14 +25,13 @@ class Graph:
     Attributes:
         recording: The same.
         steps: By index of the call, what it does to the signal.
-        uses: By value, how many steps read it.
     """
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         count = len(recording.values)
         self.steps: dict[int, Step] = {}
-        self.uses = [0] * count
+        self._readers: dict[int, list[int]] = {}
         self._signal, self._data = [False] * count, [False] * count
         self._same = list(range(count))
         self._names: list[frozenset[str]] = [frozenset()] * count
@@ -57,6 +56,10 @@ class Graph:
         """Return the step that made a value."""
         call = self.recording.values[number].call
         return None if call is None else self.steps.get(call)
+
+    def readers(self, number: int) -> list[int]:
+        """Return the calls that read a signal."""
+        return self._readers.get(self._same[number], [])
 
     def size(self, number: int) -> int:
         """Count the numbers of a value, not counting those repeated by expansion."""
@@ -106,7 +109,7 @@ class Graph:
         if step is not None:
             self.steps[call.index] = step
             for read in step.reads:
-                self.uses[self._same[read]] += 1
+                self._readers.setdefault(self._same[read], []).append(call.index)
         return step
 
     def _follow(self, number: int, of: Iterable[int]) -> None:
@@ -126,9 +129,9 @@ class Graph:
             self._size[number] = min(self._size[number], self._size[step.reads[0]])
 
     def _identify(self, value: Value, step: Step) -> None:
-        """Take the same view or part of the same value for the same."""
+        """Take the same part of the same value for the same."""
         call = self.recording.calls[step.call]
-        if step.word not in ("view", "slice") or "dropout" in call.name:
+        if call.name not in SLICES:
             return
         place = call.outputs.index(value.number)
         key = (call.operator, self._plain(call.arguments), call.options, place)

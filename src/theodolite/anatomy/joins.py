@@ -13,9 +13,15 @@ from theodolite.anatomy.steps import Step, Term
 IDENTITY, REARRANGED, NORMED, LINEAR, NONLINEAR = range(5)
 _RANKS = (
     (IDENTITY, frozenset(["view"])),
-    (REARRANGED, frozenset("slice pad pool resample scale shift".split())),
+    (
+        REARRANGED,
+        frozenset(
+            "slice pad pool resample scale shift concatenation addition "
+            "reduction".split()
+        ),
+    ),
     (NORMED, frozenset(["norm"])),
-    (LINEAR, frozenset("linear transform addition reduction".split())),
+    (LINEAR, frozenset(["linear", "transform"])),
 )
 
 

@@ -33,7 +33,7 @@ def record(model: nn.Module, batch: Batch) -> Recording:
         recorder = Recorder(model, tensors_in(batch))
         with recorder:
             outputs = run_model(model, batch)
-        return recorder.recording(tensors_in(outputs))
+        return recorder.recording(_returned(outputs))
 
 
 @contextmanager
@@ -269,6 +269,7 @@ class _Visits:
                 parent=self._stack[-2] if len(self._stack) > 1 else None,
                 first=self._calls,
                 stop=self._calls,
+                recurrent=isinstance(module, nn.RNNBase | nn.RNNCellBase),
             )
         )
 
@@ -294,6 +295,21 @@ def _check(model: Any) -> None:
             f"a DataParallel over {len(model.device_ids)} devices came, whose copies "
             "run in other threads, wanted is one network: pass model.module"
         )
+
+
+def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
+    """List the tensors that a model returned, in containers or objects of its own."""
+    if isinstance(outputs, Tensor):
+        return [outputs]
+    if isinstance(outputs, str | bytes) or depth == 0:
+        return []
+    if isinstance(outputs, Mapping):
+        parts = list(outputs.values())
+    elif isinstance(outputs, Iterable):
+        parts = list(outputs)
+    else:
+        parts = list(getattr(outputs, "__dict__", {}).values())
+    return [tensor for part in parts for tensor in _returned(part, depth - 1)]
 
 
 def _flat(value: Any) -> list[Tensor]:

@@ -82,6 +82,7 @@ class Visit:
         parent: The visit that it was entered from, None for the outermost.
         first: Index of the first call made after it was entered.
         stop: Index of the first call made after it was left.
+        recurrent: Whether the module is one of torch's recurrent layers or cells.
     """
 
     index: int
@@ -90,6 +91,7 @@ class Visit:
     parent: int | None
     first: int
     stop: int
+    recurrent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,19 +3,29 @@
 from theodolite.anatomy.graph import Graph
 from theodolite.anatomy.joins import IDENTITY, LINEAR, NORMED, Way
 from theodolite.anatomy.parts import Addition, Scale, Span
+from theodolite.anatomy.products import Products
 from theodolite.anatomy.recording import Ref
 from theodolite.anatomy.steps import Step
 from theodolite.anatomy.sums import Sum
 
-_PLAIN = frozenset(["view", "shift", "slice"])
-_KINDS = ("pool", "pad", "slice", "resample")
+_TOLD = frozenset(
+    "linear transform norm activation pool attention gate product addition "
+    "concatenation statistic recurrence scatter unknown".split()
+)
+_KINDS = ("pool", "reduction", "pad", "slice", "resample")
 
 
-def addition_of(graph: Graph, found: Sum) -> Addition:
-    """Write out a residual sum."""
+def addition_of(graph: Graph, found: Sum, products: Products) -> Addition:
+    """Write out a residual sum.
+
+    Args:
+        graph: The signal.
+        found: The sum.
+        products: Says which calls are one thing together.
+    """
     last = graph.recording.calls[found.calls[-1]]
     spans = [
-        _span(graph, found, way, skip=place == found.skip)
+        _span(graph, found, way, products, skip=place == found.skip)
         for place, way in enumerate(found.join.ways)
     ]
     place = found.skip or 0
@@ -30,7 +40,9 @@ def addition_of(graph: Graph, found: Sum) -> Addition:
     )
 
 
-def _span(graph: Graph, found: Sum, way: Way, *, skip: bool) -> Span:
+def _span(
+    graph: Graph, found: Sum, way: Way, products: Products, *, skip: bool
+) -> Span:
     term = way.term
     calls = tuple(step.call for step in way.steps)
     return Span(
@@ -43,7 +55,7 @@ def _span(graph: Graph, found: Sum, way: Way, *, skip: bool) -> Span:
         sign=term.sign,
         calls=calls,
         modules=_modules(graph, calls, found.join.fork, found.calls[-1]),
-        layout=_layout(way),
+        layout=_layout(way, products),
         parameters=_parameters(graph, way),
         scales=_scales(graph, way),
     )
@@ -56,12 +68,25 @@ def _kind(way: Way) -> str:
         return "projection"
     if way.rank == NORMED:
         return "norm"
-    return next((kind for kind in _KINDS if kind in way.words), "scale")
+    kind = next((kind for kind in _KINDS if kind in way.words), "scale")
+    return "pool" if kind == "reduction" else kind
 
 
-def _layout(way: Way) -> tuple[str, ...]:
-    words = [step.word for step in way.steps if step.word not in _PLAIN]
-    return tuple([*words, way.term.fused] if way.term.fused else words)
+def _layout(way: Way, products: Products) -> tuple[str, ...]:
+    """Say what happens on a way: groups of calls as one, mere rearrangement not."""
+    kinds = {other.call: other.kind for other in products.others}
+    words: dict[int, str] = {}
+    for step in way.steps:
+        last, word = products.groups.get(step.call, (step.call, step.word))
+        if step.call in products.hidden:
+            continue
+        if word == "product":
+            kind = kinds.get(step.call, "gate")
+            word = kind if kind in ("product", "attention") else "gate"
+        if word in _TOLD or (word == "scale" and step.weighted):
+            words[last] = word
+    told = list(words.values())
+    return tuple([*told, way.term.fused] if way.term.fused else told)
 
 
 def _modules(

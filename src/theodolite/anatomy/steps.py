@@ -19,8 +19,9 @@ _MIXING = (
     SOFTMAXES
     | MAX_POOLS
     | frozenset(
-        "_log_softmax log_softmax amax amin aminmax sort topk kthvalue median nanmedian "
-        "cummax cummin argmax argmin argsort any all nonzero searchsorted".split()
+        "_log_softmax log_softmax amax amin aminmax sort topk kthvalue median "
+        "nanmedian cummax cummin argmax argmin argsort any all nonzero "
+        "searchsorted".split()
     )
 )
 _POINTWISE = frozenset("view scale shift addition product activation step".split())
@@ -92,7 +93,9 @@ def step_of(
     if word == "slice" and size(call.outputs[0]) == size(reads[0]):
         word = "view"
     outside = [number for number in call.inputs if not signal(number)]
-    curved = call.name in CURVED or word in ("product", "attention", "unknown")
+    curved = call.name in CURVED or word in (
+        "product", "attention", "gate", "statistic", "unknown",
+    )  # fmt: skip
     return Step(
         call=call.index,
         word=word,
@@ -128,7 +131,8 @@ def _in_context(
         return ("product", joined) if len(joined) > 1 else ("linear", ())
     if word == "add":
         joined = _terms(call, signal, (0, 1))
-        return ("addition", joined) if len(joined) > 1 else ("shift", ())
+        alone = "view" if 0 in call.arguments[1:2] else "shift"  # as sum([…]) starts
+        return ("addition", joined) if len(joined) > 1 else (alone, ())
     if word == "multiply":
         joined = _terms(call, signal, (0, 1))
         if len(joined) == 1 and joined[0].position == 1 and call.name.startswith("d"):

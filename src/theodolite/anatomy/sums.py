@@ -8,7 +8,6 @@ from theodolite.anatomy.graph import ROOT, Graph
 from theodolite.anatomy.joins import (
     IDENTITY,
     NONLINEAR,
-    NORMED,
     REARRANGED,
     Join,
     apart,
@@ -57,7 +56,14 @@ def sums_of(graph: Graph, leave: Iterable[int] = ()) -> list[Sum]:
         if step.word == "addition" and step.call not in left:
             judged = _absorbing(graph, step, found)
             found[_result(graph, step)] = judged
-    return list(found.values())
+    inner = {
+        call
+        for each in found.values()
+        if each.verdict == "interpolation"
+        for place in range(len(each.terms))
+        for call in _taken_off(graph, each.join, place)
+    }
+    return [each for each in found.values() if not inner & set(each.calls)]
 
 
 def _absorbing(graph: Graph, step: Step, found: dict[int, Sum]) -> Sum:
@@ -125,11 +131,28 @@ def _by_rank(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
         return "highway", None
     if ranks.count(least) > 1 or least == NONLINEAR:
         return "parallel", None
-    if IDENTITY < least and max(ranks) < NONLINEAR and least >= NORMED:
-        return "parallel", None  # two linear maps: either may be the skip
     if any(rank <= REARRANGED for at, rank in enumerate(ranks) if at != _at(ranks)):
         return "fixed", None
-    return "residual", _at(ranks)
+    taken_off = _taken_off(graph, join, _at(ranks))
+    return ("interpolation", None) if taken_off else ("residual", _at(ranks))
+
+
+def _taken_off(graph: Graph, join: Join, skip: int) -> set[int]:
+    """Return the calls in a branch that subtract the fork, to be added again.
+
+    Such a sum weighs the skip against the branch, as in x + t (h − x).
+    """
+    found: set[int] = set()
+    for place, way in enumerate(join.ways):
+        for step in way.steps if place != skip else ():
+            minus = [t for t in step.terms if t.sign < 0 and step.word == "addition"]
+            if not any(graph.same(t.values[0]) == join.fork for t in minus):
+                continue
+            made = _result(graph, step)
+            rest = graph.along(graph.way(made, way.term.values))
+            if all(s.pointwise for s in rest) and join.ways[skip].rank == IDENTITY:
+                found.add(step.call)
+    return found
 
 
 def _at(ranks: list[int]) -> int:
@@ -153,7 +176,7 @@ def _gated(graph: Graph, term: Term) -> bool:
 
 def _only_here(graph: Graph, term: Term) -> bool:
     value = graph.same(term.values[0])
-    return graph.uses[value] == 1 and value not in graph.recording.outputs
+    return len(graph.readers(value)) == 1 and value not in graph.recording.outputs
 
 
 def _times(term: Term, sign: float) -> Term:

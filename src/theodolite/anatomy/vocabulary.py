@@ -1,6 +1,6 @@
 """What the operators of torch do to a signal, in a few words.
 
-An operator that is not listed counts as nonlinear and unknown; nothing is guessed of it.
+An operator that is not listed counts as nonlinear and is named as unknown.
 """
 
 VIEWS = frozenset(
@@ -38,9 +38,10 @@ RESAMPLES = frozenset(
     "channel_shuffle native_channel_shuffle repeat repeat_interleave roll flip rot90 "
     "grid_sampler_2d im2col col2im".split()
 )
-REDUCTIONS = frozenset(
-    "mean sum var std var_mean std_mean linalg_vector_norm norm logsumexp prod "
-    "nansum nanmean".split()
+REDUCTIONS = frozenset("mean sum nansum nanmean".split())
+# Nonlinear summaries of many numbers.
+STATISTICS = frozenset(
+    "var std var_mean std_mean linalg_vector_norm norm logsumexp prod".split()
 )
 ADDS = frozenset("add sub rsub subtract _foreach_add".split())
 MULTIPLIES = frozenset("mul div multiply divide true_divide".split())
@@ -116,7 +117,7 @@ RECURRENCES = frozenset(
     "_cudnn_rnn miopen_rnn mkldnn_rnn_layer lstm gru rnn_tanh rnn_relu "
     "_thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_mps".split()
 )
-RECURRENT_MODULES = frozenset("RNN LSTM GRU RNNCell LSTMCell GRUCell RNNBase".split())
+GATES = frozenset(["glu"])
 # They read a shape, a type or a place, and no number.
 FACTORIES = frozenset(
     "empty_like zeros_like ones_like full_like rand_like randn_like randint_like "
@@ -131,6 +132,7 @@ _TABLE = (
     (POOLS | MAX_POOLS, "pool"),
     (RESAMPLES, "resample"),
     (REDUCTIONS, "reduction"),
+    (STATISTICS, "statistic"),
     (ADDS, "add"),
     (MULTIPLIES, "multiply"),
     (LINEARS, "linear"),
@@ -143,6 +145,7 @@ _TABLE = (
     (CONCATENATIONS, "concatenation"),
     (SCATTERS, "scatter"),
     (RECURRENCES, "recurrence"),
+    (GATES, "gate"),
     (FACTORIES, "factory"),
 )
 WORDS = {name: word for names, word in reversed(_TABLE) for name in names}

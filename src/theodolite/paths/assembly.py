@@ -79,9 +79,9 @@ def _status(found: Collected, energies: Sequence[Energies]) -> Status:
         return Status.NONFINITE
     worst = Status.EXACT
     for part in found.parts:
-        if part.residual <= max(_EXACT, _ROUNDING * found.eps):
+        if part.residual <= _EXACT:
             continue
-        if part.residual > _ROUNDING * found.eps * part.cancelled:
+        if part.residual > _ROUNDING * found.eps * max(part.cancelled, 1.0):
             raise MeasurementError(
                 f"the paths add up to the output within {part.residual:.2g} of it "
                 "only, so samples act on one another or passes differ: use 'eval' "

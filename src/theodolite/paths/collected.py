@@ -50,7 +50,7 @@ class Collected:
     """All that the chunks gave."""
 
     parts: list[Sums]
-    gains: dict[tuple[int, int], list[float]]
+    gains: dict[int, list[float]]
     counts: list[int] = field(default_factory=list)
     branches: tuple[Branch, ...] = ()
     linearised: tuple[str, ...] = ()

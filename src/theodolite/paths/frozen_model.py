@@ -18,6 +18,7 @@ from theodolite.instruments import (
     Outputs,
     apply_norm_mode,
     checked_outputs,
+    opened,
     pair_of,
     preserve,
     run_model,
@@ -57,7 +58,7 @@ class Subject:
         A batch norm that is applied twice or as a function has no statistics of its
         own to hold; then the batch passes as one.
         """
-        with preserve(self.model):
+        with sheltered(self.model):
             if self.norm_mode is NormMode.EVAL:
                 apply_norm_mode(self.model, NormMode.EVAL, self._pass)
                 yield True
@@ -74,13 +75,13 @@ class Subject:
 
     def true_output(self) -> Tensor:
         """Return the output of the whole batch in the norm mode, nothing frozen."""
-        with preserve(self.model), torch.no_grad():
+        with sheltered(self.model), torch.no_grad():
             apply_norm_mode(self.model, self.norm_mode, self._pass)
             return self.run(self.batch).detach().clone()
 
     def true_gradient(self, cotangent: Tensor) -> list[Tensor] | None:
         """Return the gradient by the inputs, also through statistics; None without."""
-        with preserve(self.model), torch.enable_grad():
+        with sheltered(self.model), torch.enable_grad():
             apply_norm_mode(self.model, self.norm_mode, self._pass)
             leaves: list[Tensor] = []
 
@@ -110,6 +111,14 @@ class Subject:
     def _pass(self) -> None:
         with torch.no_grad():
             self.run(self.batch)
+
+
+@contextmanager
+def sheltered(model: nn.Module) -> Iterator[None]:
+    """Leave a model as found, with buffers lent that it may write to."""
+    with preserve(model), opened(model, careful=False) as found:
+        found.lend_buffers()
+        yield
 
 
 def subject_of(

@@ -20,11 +20,12 @@ from theodolite.core import (
     Status,
     Stopwatch,
 )
-from theodolite.instruments import Batch, Outputs, apply_norm_mode, preserve
-from theodolite.paths.frozen_model import Subject, subject_of
+from theodolite.instruments import Batch, Outputs, apply_norm_mode
+from theodolite.paths.frozen_model import Subject, sheltered, subject_of
 from theodolite.paths.marks import Branch, find_branches, marks_of
 from theodolite.paths.propagate import coefficients
 from theodolite.paths.reroute import exchanged, without
+from theodolite.paths.tape import SILENT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +157,7 @@ def _true(
 ) -> list[Tensor]:
     """Return the outputs of the real network, before and after each lesion."""
     model, batch = subject.model, subject.batch
-    with preserve(model), torch.no_grad():
+    with sheltered(model), torch.no_grad():
         apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
         branches = find_branches(model, batch, subject.outputs).branches
         found = [_cut(subject, [])]
@@ -187,7 +188,8 @@ class _Deleting(TorchDispatchMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        index, self._calls = self._calls, self._calls + 1
+        silent = func._schema.name.partition("::")[2] in SILENT
+        index, self._calls = self._calls, self._calls + (not silent)
         given = list(args)
         for place in range(len(given)):
             if (index, place) in self._off:
@@ -215,11 +217,8 @@ def _exchanged(model: nn.Module, first: Branch, second: Branch) -> Iterator[None
 
 
 def _swap(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
-    with torch.no_grad():
-        for a, b in pairs:
-            kept = a.clone()
-            a.copy_(b)
-            b.copy_(kept)
+    for a, b in pairs:
+        a.data, b.data = b.data, a.data
 
 
 def _held(model: nn.Module, branch: Branch) -> list[Tensor]:

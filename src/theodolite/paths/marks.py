@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, get_args
 
 from torch import nn
 
-from theodolite.anatomy import anatomy
+from theodolite.anatomy import Recording, anatomy
 from theodolite.core import MeasurementError, unknown_name
 from theodolite.instruments import Batch, Outputs
 from theodolite.paths.propagate import Marks
-from theodolite.paths.tape import Step, Tape
+from theodolite.paths.tape import SILENT, Step, Tape
 
 Counted = Literal["branches", "layers"]
 
@@ -58,6 +59,7 @@ class Branch:
         position: Its place among the arguments.
         module: Where it is added.
         addition: Index of the addition, in order.
+        outer: Whether the addition lies in no branch of another.
         calls: Calls on the way from where it forks off to where it is added.
         modules: Outermost submodules that run on the way.
     """
@@ -66,6 +68,7 @@ class Branch:
     position: int
     module: str
     addition: int
+    outer: bool
     calls: tuple[int, ...]
     modules: tuple[str, ...]
 
@@ -98,19 +101,23 @@ def find_branches(model: nn.Module, batch: Batch, outputs: Outputs | None) -> Fo
             "wants: pass a network with skip connections; theodolite.anatomy tells "
             "what one is made of"
         )
+    numbers = _numbers(found.recording)
+    spans = [span for addition in found.additions for span in addition.branches]
+    within = {call for span in spans for call in span.calls}
     branches = tuple(
         Branch(
-            call=span.into,
+            call=numbers[span.into],
             position=span.position,
             module=addition.module.removeprefix(prefix),
             addition=place,
-            calls=span.calls,
+            outer=addition.call not in within,
+            calls=tuple(numbers[call] for call in span.calls),
             modules=tuple(name.removeprefix(prefix) for name in span.modules),
         )
         for place, addition in enumerate(found.additions)
         for span in addition.branches
     )
-    return Found(branches=branches, calls=len(found.recording.calls))
+    return Found(branches=branches, calls=numbers[-1])
 
 
 def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
@@ -127,11 +134,20 @@ def marks_of(tape: Tape, branches: Sequence[Branch], counted: str) -> Marks:
 
 def fork_of(tape: Tape, branches: Sequence[Branch]) -> int:
     """Return the number of the tensor that enters the first residual block."""
-    calls = {branch.call for branch in branches}
+    calls = {branch.call for branch in branches if branch.outer}
     first = next(step for step in tape.steps if step.call in calls)
     makers = {step.output: step for step in tape.steps}
     shared = set.intersection(*(_before(n, makers) for n in first.inputs))
     return max(shared) if shared else first.inputs[0]
+
+
+def _numbers(recording: Recording) -> list[int]:
+    """Return the number of each call of a recording as a tape counts them.
+
+    The last entry is their count.
+    """
+    loud = [call.name not in SILENT for call in recording.calls]
+    return [0, *accumulate(loud)]
 
 
 def _before(number: int, makers: Mapping[int, Step]) -> set[int]:

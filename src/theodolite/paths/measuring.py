@@ -124,93 +124,93 @@ def _measured(
     separate = whole.ndim > 0 and len(whole) == count
     found.samples = count if separate else 1
     with subject.frozen() as apart:
-        first = (
-            slice_batch(subject.batch, 0, 1) if separate and apart else subject.batch
-        )
-        branches = find_branches(subject.model, first, subject.outputs)
-        size = count
-        if separate and apart:
-            tape = subject.trace(first, linearise=plan.linearise)
-            marks = marks_of(tape, branches.on(tape), plan.counted)
-            size = chunk_size(tape, marks, samples=count, graph_bytes=plan.graph_bytes)
+        size = _size(subject, count, plan) if separate and apart else count
+        known: dict[int, Found] = {}
         for start in range(0, count, size):
-            stop = min(start + size, count) if separate else count
-            chunk = (
-                slice_batch(subject.batch, start, stop) if separate else subject.batch
-            )
-            span = slice(start, stop) if separate else slice(None)
-            part = None if cotangent is None else cotangent[span]
-            _take(
-                found,
-                subject,
-                chunk,
-                whole[span] if separate else whole,
-                part,
-                branches,
-                plan,
-            )
+            span = slice(start, min(start + size, count))
+            chunk = subject.batch
+            if size < count:
+                chunk = slice_batch(subject.batch, span.start, span.stop)
+            length = span.stop - span.start
+            if length not in known:  # calls may depend on the number of samples
+                known[length] = find_branches(subject.model, chunk, subject.outputs)
+            values = [whole] if cotangent is None else [whole, cotangent]
+            values = [value[span] if separate else value[None] for value in values]
+            _take(found, subject, chunk, known[length], values, plan)
     if cotangent is not None:
         found.gap = _gap(subject, cotangent, found.gradients)
     return found
+
+
+def _size(subject: Subject, count: int, plan: _Plan) -> int:
+    """Return how many samples go through at once."""
+    first = slice_batch(subject.batch, 0, 1)
+    branches = find_branches(subject.model, first, subject.outputs)
+    tape = subject.trace(first, linearise=plan.linearise)
+    marks = marks_of(tape, branches.on(tape), plan.counted)
+    return chunk_size(tape, marks, samples=count, graph_bytes=plan.graph_bytes)
 
 
 def _take(
     found: Collected,
     subject: Subject,
     chunk: Batch,
-    whole: Tensor,
-    cotangent: Tensor | None,
     branches: Found,
+    values: Sequence[Tensor],
     plan: _Plan,
 ) -> None:
-    """Add the paths of some samples."""
+    """Add the paths of some samples.
+
+    Args:
+        found: What to add to.
+        subject: What is measured.
+        chunk: The samples.
+        branches: Of a pass of as many samples.
+        values: Output and perhaps its cotangent, samples on the first axis.
+        plan: What is asked for.
+    """
     tape = subject.trace(chunk, linearise=plan.linearise)
     found.branches = branches.on(tape)
     marks = marks_of(tape, found.branches, plan.counted)
     found.counts = path_counts(tape, marks)
     found.linearised = tape.linearised
-    found.chunks += 1
+    found.chunks, found.eps = found.chunks + 1, max(found.eps, tape.eps)
     _note_gains(found, tape)
+    whole, *rest = values
     with torch.no_grad():
         stack = coefficients(tape, marks)
-        if found.samples == 1 and len(whole.shape) == 0:
-            stack, whole = stack[:, None], whole[None]
-        elif found.samples == 1 and len(whole) != 1:
-            stack, whole = stack[:, None], whole[None]
-        found.parts[0].add(stack, whole)
-        if cotangent is not None:
+        found.parts[0].add(stack.reshape(len(stack), *whole.shape), whole)
+        for cotangent in rest:
+            cotangent = cotangent.reshape(tape.value.shape)
             _take_gradient(found, tape, marks, cotangent, plan)
 
 
 def _take_gradient(
     found: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: _Plan
 ) -> None:
-    fork = fork_of(tape, found.branches)
+    place = fork_of(tape, found.branches)
     if plan.by == "input":
         if not tape.inputs:
             raise MeasurementError(
                 "the model's inputs are no real numbers, so no gradient is taken by "
                 "them: pass by='block'"
             )
-        fork = tape.inputs[0]
-    resolved = adjoints(tape, marks, cotangent, (fork,))
-    frozen = adjoints(tape, {}, cotangent, (fork, *tape.inputs))
-    stack, whole = resolved[fork], frozen[fork][0]
-    if found.samples == 1 and len(whole) != 1:
-        stack, whole = stack[:, None], whole[None]
-    found.parts[1].add(stack, whole)
+        place = tape.inputs[0]
+    resolved = adjoints(tape, marks, cotangent, (place,))[place]
+    frozen = adjoints(tape, {}, cotangent, (place, *tape.inputs))
+    found.parts[1].add(resolved, frozen[place][0])
     found.gradients.append([frozen[n][0] for n in tape.inputs if n in frozen])
 
 
 def _note_gains(found: Collected, tape: Tape) -> None:
     """Add squared norms of branches, and of the skips they are added to."""
     steps = {step.call: step for step in tape.steps}
-    for branch in found.branches:
+    for number, branch in enumerate(found.branches):
         step = steps[branch.call]
         if len(step.squares) != 2:
             continue
         mine = step.positions.index(branch.position)
-        held = found.gains.setdefault((branch.call, branch.position), [0.0, 0.0])
+        held = found.gains.setdefault(number, [0.0, 0.0])
         held[0] += step.squares[mine]
         held[1] += step.squares[1 - mine]
 

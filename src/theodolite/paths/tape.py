@@ -7,13 +7,17 @@ from torch import Tensor
 
 from theodolite.paths.maps import LinearMap
 
+# Calls that return what they get; whether torch makes them depends on who else holds
+# the tensor, so they are not numbered.
+SILENT = frozenset(("detach", "alias", "lift_fresh"))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
     """One call: a linear map of tracked tensors, and a constant.
 
     Attributes:
-        call: Number of the call among all of the pass.
+        call: Number of the call among all of the pass, those left out that do nothing.
         op: Its name.
         inputs: Numbers of the tensors that it takes.
         positions: Place of each among the arguments of the call.
@@ -47,8 +51,9 @@ class Tape:
         inputs: Numbers of those that are inputs of the model.
         output: Number of the output.
         value: The output of the true pass.
-        calls: How many calls the pass made in all.
+        calls: How many calls the pass made in all, by the same count.
         linearised: What was frozen though it is not piecewise linear.
+        eps: Rounding of the coarsest numbers in the pass.
     """
 
     steps: tuple[Step, ...]
@@ -58,6 +63,7 @@ class Tape:
     value: Tensor
     calls: int
     linearised: tuple[str, ...] = ()
+    eps: float = 0.0
 
     def last_uses(self) -> dict[int, int]:
         """Return the place of the last step that reads each tensor."""
@@ -86,4 +92,5 @@ class Tape:
             value=self.value,
             calls=self.calls,
             linearised=self.linearised,
+            eps=self.eps,
         )

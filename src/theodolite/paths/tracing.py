@@ -21,7 +21,7 @@ from theodolite.paths.rules.call import (
     bind,
     slots_in,
 )
-from theodolite.paths.tape import Step, Tape
+from theodolite.paths.tape import SILENT, Step, Tape
 
 _RULES = {**smooth.RULES, **norms.RULES, **gates.RULES, **linear.RULES}
 # Where a frozen factor of a smaller shape is the statistic of a norm.
@@ -32,7 +32,8 @@ _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul"}
 class Tracer(TorchDispatchMode):
     """Follow what depends on the inputs through one pass of a model.
 
-    Calls are numbered from 0 in the order in which the mode sees them.
+    Calls are numbered from 0 in the order in which the mode sees them, but for those
+    that only return what they get.
 
     Args:
         linearise: Freeze smooth gates and attention weights too, instead of refusing.
@@ -47,6 +48,7 @@ class Tracer(TorchDispatchMode):
         self._inputs: list[int] = []
         self._gated: set[int] = set()
         self._linearised: dict[str, None] = {}
+        self._eps = 0.0
         self._count = self._calls = 0
 
     def follow(self, inputs: Any) -> None:
@@ -73,6 +75,7 @@ class Tracer(TorchDispatchMode):
             value=output,
             calls=self._calls,
             linearised=tuple(self._linearised),
+            eps=self._eps,
         ).needed()
 
     def __torch_dispatch__(
@@ -83,7 +86,8 @@ class Tracer(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Run a call, and write down what it did to what is followed."""
-        index, self._calls = self._calls, self._calls + 1
+        name = func._schema.name.partition("::")[2]
+        index, self._calls = self._calls, self._calls + (name not in SILENT)
         arguments = bind(func, tuple(args), kwargs or {})
         written = [a.name for a in func._schema.arguments if _is_written(a)]
         tensors = dict(slots_in(arguments))
@@ -91,11 +95,10 @@ class Tracer(TorchDispatchMode):
         followed = any(mark is not None for mark in marks.values())
         squares = _squares(func, tensors, marks) if followed else ()
         if followed:
-            for name in written:
-                if (name, None) in tensors:
-                    tensors[name, None] = tensors[name, None].clone()
+            for slot in ((target, None) for target in written):
+                if slot in tensors:
+                    tensors[slot] = tensors[slot].clone()
         found = func(*args, **(kwargs or {}))
-        name = func._schema.name.partition("::")[2]
         if followed:
             call = self._call(func, name, arguments, tensors, marks, found)
             verdicts = self._judge(call, marks)
@@ -169,6 +172,7 @@ class Tracer(TorchDispatchMode):
         for output, verdict in zip(call.outputs, verdicts, strict=False):
             if not isinstance(output, Tensor) or not output.is_floating_point():
                 continue
+            self._eps = max(self._eps, torch.finfo(output.dtype).eps)
             if verdict is None:
                 continue
             if isinstance(verdict, Frozen):

@@ -12,8 +12,15 @@ from theodolite.paths.rules.call import Call, Frozen, Piece, Slot, Verdict
 _SELECTING = frozenset(
     "relu relu6 hardtanh clamp clamp_min clamp_max threshold hardshrink".split()
 )
-# Constant wherever they have a derivative.
-STEPS = frozenset("sign sgn floor ceil round trunc heaviside".split())
+# Constant wherever they have a derivative, or made of a shape alone.
+STEPS = frozenset(
+    """
+    sign sgn floor ceil round trunc heaviside gt ge lt le eq ne logical_not isnan
+    isfinite isinf argmax argmin argsort floor_divide bucketize
+    empty_like zeros_like ones_like full_like rand_like randn_like
+    new_empty new_zeros new_ones new_full new_empty_strided
+    """.split()
+)
 
 
 def select(call: Call) -> list[Verdict]:
@@ -122,7 +129,8 @@ def _mapped(call: Call, slots: Slot | tuple[Slot, ...], function: Callable) -> P
 
 
 def _leaky(call: Call, operand: Tensor) -> Tensor:
-    return torch.where(operand > 0, 1.0, float(call.get("negative_slope")))
+    slope = torch.full_like(operand, float(call.get("negative_slope")))
+    return slope.masked_fill_(operand > 0, 1.0)
 
 
 def _parametric(call: Call, operand: Tensor) -> Tensor:

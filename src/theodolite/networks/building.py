@@ -23,8 +23,8 @@ from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
-    LayerwiseBlueprint: build_layerwise,
     PathBlueprint: build_path_network,
+    LayerwiseBlueprint: build_layerwise,
 }
 
 

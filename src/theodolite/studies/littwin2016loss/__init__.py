@@ -9,8 +9,10 @@ PAPER = Paper(
     year=2016,
     studies=(
         "path_counts",
+        "path_weights",
         "two_degree_losses",
         "batch_norm_scales",
         "weight_norm_growth",
+        "depth_along_training",
     ),
 )

@@ -17,15 +17,19 @@ class Config(LayerwiseConfig):
         wide: Units, inputs and samples of the networks whose sizes are followed
             through the layers before training.
         layers: Their layers.
+        copies: How many of them a trial averages over.
     """
 
     wide: int = 512
     layers: int = 8
+    copies: int = 6
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=3, steps=60, readings=4, wide=512, layers=5, samples=1000),
-    "quick": Config(n_seeds=5, steps=600, committed=True),
+    "smoke": Config(
+        n_seeds=3, steps=40, readings=3, wide=256, layers=4, copies=4, samples=1000
+    ),
+    "quick": Config(n_seeds=5, steps=400, committed=True),
     "paper": Config(n_seeds=10, steps=10_000, readings=9, wide=1024),
 }
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from theodolite import networks
-from theodolite.core import LayerwiseBlueprint, Row, Rows, stream
+from theodolite.core import LayerwiseBlueprint, Row, Rows, derive, stream
 from theodolite.studies.littwin2016loss.batch_norm_scales.config import START, Config
 from theodolite.studies.littwin2016loss.shared.layerwise_training import (
     train_layerwise,
@@ -36,27 +38,35 @@ def read_scales(network: Any) -> list[Row]:
 
 
 def _sizes(config: Config, trial: int) -> list[Row]:
+    """Return sizes by layer, averaged over wide networks at their start."""
+    found = np.mean(
+        [_sizes_of(config, trial, copy) for copy in range(config.copies)], axis=0
+    )
+    rows: list[Row] = []
+    for layer, (square, deviation) in enumerate(found, start=1):
+        sizes = {"square": float(square), "deviation": float(deviation)}
+        if layer > 1:
+            sizes["increment"] = float(square - found[layer - 2][0])
+        rows += [
+            {"quantity": q, "layer": layer, "value": v, "error": config.wide * EPS * v}
+            for q, v in sizes.items()
+        ]
+    return rows
+
+
+def _sizes_of(config: Config, trial: int, copy: int) -> list[tuple[float, float]]:
     """Pass standard normal inputs through a wide network at its start."""
     import torch
 
-    n = config.wide
+    n, seed = config.wide, derive(config.seed, "sizes", trial, copy)
     plan = LayerwiseBlueprint(inputs=n, width=n, depth=config.layers, classes=1)
-    network = networks.build(plan, seed=trial)
-    x = torch.tensor(stream(config.seed, "sizes", trial).normal(size=(n, n)))
-    rows: list[Row] = []
-    before = 0.0
+    network = networks.build(plan, seed=seed)
+    x = torch.tensor(stream(seed, "inputs").normal(size=(n, n)))
+    found = []
     with torch.no_grad():
-        for number, layer in enumerate(network.layers, start=1):
+        for layer in network.layers:
             made: Any = layer.norm
-            deviation = made.deviation(layer.weight(x).relu())
+            deviation = float(made.deviation(layer.weight(x).relu()))
             x = layer(x)
-            square = float((x**2).mean())
-            found = {"square": square, "deviation": float(deviation)}
-            if number > 1:
-                found["increment"] = square - before
-            before = square
-            rows += [
-                {"quantity": q, "layer": number, "value": v, "error": n * EPS * v}
-                for q, v in found.items()
-            ]
-    return rows
+            found.append((float((x**2).mean()), deviation))
+    return found

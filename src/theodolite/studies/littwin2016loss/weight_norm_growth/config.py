@@ -28,8 +28,8 @@ class Config(LayerwiseConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=3, steps=60, readings=4, samples=1000),
-    "quick": Config(n_seeds=5, steps=600, committed=True),
+    "smoke": Config(n_seeds=3, steps=40, readings=3, samples=1000),
+    "quick": Config(n_seeds=5, steps=400, committed=True),
     "paper": Config(n_seeds=10, steps=10_000, readings=9),
 }
 

@@ -101,6 +101,21 @@ CLAIMS = (
         rival="$\\binom{p}{r}$ in place of $\\binom{p-1}{r-1}$",
     ),
     Claim(
+        name="inputs-are-shared",
+        place="Section 2, A1",
+        statement=(
+            "A1, an input variable of its own for every path, does not hold: each "
+            "input is that of many paths."
+        ),
+        test=every(
+            *(
+                inside(smallest(measured("total", network=network)), above(1))
+                for network in ("plain", "residual")
+            )
+        ),
+        rival="one path from each input",
+    ),
+    Claim(
         name="one-chance-a-path",
         place="Eq 2",
         statement=(

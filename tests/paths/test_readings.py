@@ -11,7 +11,7 @@ from tests.instruments.test_preservation import portrait
 from tests.paths.nets import STYLES, make
 from theodolite.core import ConfigError, DataError, MeasurementError, TheodoliteError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.paths import Lesion, PathEnsemble, lesion, path_ensemble
+from theodolite.paths import Lesion, PathEnsemble, lesion, path_ensemble, unravel
 from theodolite.paths.energies import energies_of
 from theodolite.paths.law import fit, law_shares, scale_from_gains
 
@@ -238,3 +238,25 @@ def test_on_a_cuda_device(style):
     there = path_ensemble(net.cuda(), (x.cuda(), y.cuda()), **given)
     np.testing.assert_allclose(there.energy, here.energy, rtol=1e-9)
     assert there.residual.max() < 1e-12
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_single_paths_add_up_to_their_lengths(style):
+    net, x = make(style)
+    found = unravel(net, x, norm_mode="eval")
+    whole = path_ensemble(net, x, norm_mode="eval")
+    assert found.residual < 1e-12
+    by_length = np.zeros(len(found.paths[0]) + 1)
+    for path, share in zip(found.paths, found.alignment, strict=True):
+        by_length[path.count("1")] += share
+    length = len(whole.alignment[0])
+    np.testing.assert_allclose(by_length[:length], whole.alignment[0], atol=1e-12)
+    if style == "parallel":  # no path takes two branches of one skip
+        taken = [p for p, e in zip(found.paths, found.energy, strict=True) if e > 1e-25]
+        assert not [p for p in taken if p[:2] == "11" or p[2:] == "11"]
+
+
+def test_many_branches_are_not_unravelled():
+    net = nn.Sequential(*(make("parallel")[0][1] for _ in range(6)))
+    with pytest.raises(MeasurementError, match="12 branches.*use path_ensemble"):
+        unravel(net, torch.ones(2, 5).double(), norm_mode="eval")

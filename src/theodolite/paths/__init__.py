@@ -7,8 +7,9 @@ are told by how many branches they take.
   affine steps.
 - ``propagate``: polynomials in a common scale of all branches, through those steps.
 - ``law``, ``energies``, ``reading``: what is read off the coefficients.
-- ``marks``, ``chunks``, ``promotion``: what counts, how much at a time, how precisely.
-- ``measuring``: :func:`path_ensemble`; ``lesions``: :func:`lesion`.
+- ``marks``, ``frozen_model``, ``chunks``: what counts, of which model, how much at once.
+- ``measuring`` with ``collected`` and ``assembly``: :func:`path_ensemble`.
+- ``lesions`` with ``reroute``: :func:`lesion`; ``unravelled``: :func:`unravel`.
 """
 
 import lazy_loader

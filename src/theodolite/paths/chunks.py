@@ -35,7 +35,8 @@ def chunk_size(
     """
     wanted = peak_bytes(tape, marks)
     free = _free(tape.value.device)
-    allowed = min(free // 2, _ENOUGH) if graph_bytes is None else graph_bytes
+    enough = _ENOUGH if tape.value.device.type == "cpu" else free
+    allowed = min(free // 2, enough) if graph_bytes is None else graph_bytes
     if wanted > allowed and (graph_bytes is not None or wanted > free):
         raise MeasurementError(
             f"the polynomials of one sample take about {wanted:,} bytes, allowed are "

@@ -80,8 +80,8 @@ STORY = (
         "Why should the band move as a network trains? The paper takes one skip, so "
         "that the loss has two homogeneous parts, puts a scale or the size of the "
         "weights at rest, makes one step of the weights, and asks which way the scale "
-        "turns: theorem 3 for $\\lambda_l$, theorem 4 for $C$. We bring random losses to "
-        "such points and differentiate.",
+        "turns: theorem 3 for $\\lambda_l$, theorem 4 for $C$. We bring random losses "
+        "to such points and differentiate.",
         (
             Finding("two_degree_losses/unskipped-scales-grow"),
             Finding("two_degree_losses/growth-is-strict"),
@@ -101,12 +101,12 @@ STORY = (
     ),
     Chapter(
         "Do scales grow?",
-        "Figures 1(d) and 1(e) are the evidence: scales of batch normalisation by layer "
-        "as a network of ten layers learns to tell 50 Gaussians apart, and the norm of "
-        "the weights of one without. Neither task nor training is given beyond that. We "
-        "train such networks from several seeds, with the one scale a layer of equation "
-        "20, with ordinary batch normalisation and without; and before training we "
-        "follow the sizes that section 4.1 derives.",
+        "Figures 1(d) and 1(e) are the evidence: scales of batch normalisation by "
+        "layer as a network of ten layers learns to tell 50 Gaussians apart, and the "
+        "norm of the weights of one without. Neither task nor training is given "
+        "beyond that. We train such networks from several seeds, with the one scale a "
+        "layer of equation 20, with ordinary batch normalisation and without; and "
+        "before training we follow the sizes that section 4.1 derives.",
         (
             Finding("batch_norm_scales/squares-add-up"),
             Finding("batch_norm_scales/deviations-grow"),
@@ -125,11 +125,11 @@ STORY = (
     ),
     Chapter(
         "Does the ensemble get deeper?",
-        "That growing scales make a deeper ensemble is the paper's main claim, and it is "
-        "argued from the law of path lengths alone. The ensemble of a real network can "
-        "be measured: with its gates held, what paths of each length give to the output "
-        "and to the gradient. We follow it through training on Gaussians, digits and "
-        "images, and ask how much of its course the scales explain.",
+        "That growing scales make a deeper ensemble is the paper's main claim, and it "
+        "is argued from the law of path lengths alone. The ensemble of a real network "
+        "can be measured: with its gates held, what paths of each length give to the "
+        "output and to the gradient. We follow it through training on Gaussians, "
+        "digits and images, and ask how much of its course the scales explain.",
         (
             Finding("depth_along_training/initially-below-half"),
             Finding("depth_along_training/unit-scales-extremely-shallow"),

@@ -15,6 +15,12 @@ from theodolite.core.blueprints.shortcut import (
     Position,
     ShortcutBlueprint,
 )
+from theodolite.core.blueprints.spin_glass import (
+    Mixture,
+    MixtureLike,
+    SpinGlassBlueprint,
+    as_mixture,
+)
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
     ConfigError,
@@ -151,6 +157,8 @@ __all__ = [
     "Known",
     "Line",
     "MeasurementError",
+    "Mixture",
+    "MixtureLike",
     "NormMode",
     "Number",
     "Numbers",
@@ -183,6 +191,7 @@ __all__ = [
     "Select",
     "Share",
     "ShortcutBlueprint",
+    "SpinGlassBlueprint",
     "Square",
     "Status",
     "Stopwatch",
@@ -199,6 +208,7 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
+    "as_mixture",
     "as_numbers",
     "as_real",
     "as_whole",

@@ -11,14 +11,17 @@ from theodolite.core import (
     ConfigError,
     PreactivationBlueprint,
     ShortcutBlueprint,
+    SpinGlassBlueprint,
 )
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
+from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
+    SpinGlassBlueprint: build_spin_glass,
 }
 
 
@@ -40,6 +43,14 @@ def build(
 ) -> PreactivationNetwork: ...
 @overload
 def build(
+    blueprint: SpinGlassBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SpinGlass: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -58,8 +69,9 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float64 for n-shortcut networks, which
-            meet closed forms, and float32 for pre-activation networks.
+        dtype: Of the parameters; by default float64 for n-shortcut networks and
+            spin glasses, which meet closed forms, and float32 for pre-activation
+            networks.
         device: Where the parameters lie.
 
     Example:

@@ -1,6 +1,13 @@
 """Closed forms: blueprint and data to arrays, in NumPy and SciPy alone."""
 
 from theodolite.theory.activations import Activation, activation
+from theodolite.theory.critical_counts import MeanCount, mean_critical_points
+from theodolite.theory.critical_exponent import (
+    critical_exponent,
+    exponent_gap_limit,
+    exponent_of_ratio,
+    exponent_slope,
+)
 from theodolite.theory.hessian_at_zero import (
     data_matrix,
     hessian_at_zero,
@@ -17,6 +24,12 @@ from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
     linear_loss,
+)
+from theodolite.theory.mixtures import (
+    MixtureMoments,
+    energy_covariance,
+    mixture_moments,
+    network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
 from theodolite.theory.ordering import column_major, commutation
@@ -43,6 +56,8 @@ __all__ = [
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
+    "MeanCount",
+    "MixtureMoments",
     "Moments",
     "SpherePath",
     "ToeplitzSpectrum",
@@ -50,16 +65,24 @@ __all__ = [
     "column_major",
     "commutation",
     "conditioning_at_zero",
+    "critical_exponent",
     "data_matrix",
     "eigenvalues_at_zero",
+    "energy_covariance",
+    "exponent_gap_limit",
+    "exponent_of_ratio",
+    "exponent_slope",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
     "linear_gradient",
     "linear_hessian",
     "linear_loss",
+    "mean_critical_points",
     "minimum_distance",
+    "mixture_moments",
     "moments",
+    "network_mixture",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

@@ -14,6 +14,7 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     Initialisation,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
@@ -113,6 +114,7 @@ KINDS = {
     ShortcutBlueprint: BASE,
     PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
+    PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
 }
 
 

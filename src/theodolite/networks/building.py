@@ -9,10 +9,12 @@ from torch import nn
 from theodolite.core import (
     Blueprint,
     ConfigError,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
+from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
@@ -21,6 +23,7 @@ from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
+    PathBlueprint: build_path_network,
     SpinGlassBlueprint: build_spin_glass,
 }
 
@@ -41,6 +44,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> PreactivationNetwork: ...
+@overload
+def build(
+    blueprint: PathBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> PathNetwork: ...
 @overload
 def build(
     blueprint: SpinGlassBlueprint,
@@ -69,9 +80,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float64 for n-shortcut networks and
-            spin glasses, which meet closed forms, and float32 for pre-activation
-            networks.
+        dtype: Of the parameters; by default float32 for pre-activation networks and
+            float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -153,7 +153,7 @@ def _weighted_eigenvalues(
 def _ordered(
     diagonal: np.ndarray, squares: np.ndarray, index: int, n: int
 ) -> np.ndarray:
-    """Return the (index + 1)-th smallest eigenvalues by bisection, a column a matrix."""
+    """Return the (index + 1)-th smallest of each matrix, a column, by bisection."""
     reach = 2 * np.sqrt(n) + 24.0
     low = np.full(diagonal.shape[1], -reach)
     high = np.full(diagonal.shape[1], reach)

@@ -149,8 +149,8 @@ def _all(n: int, x: float) -> MeanCount:
         return MeanCount(log=math.log(value), error=1e-15, method="closed form")
     if x == 0:  # order 1 alone: one minimum and one maximum
         return MeanCount(log=math.log(2), error=1e-15, method="closed form")
-    nodes, weights, density = eigenvalue_density(n)
-    mean = weights @ (density * np.exp(-(x - 1) / (4 * (x + 1)) * nodes**2))
+    _, weights, density = eigenvalue_density(n, tilt=(x - 1) / (4 * (x + 1)))
+    mean = weights @ density
     return MeanCount(
         log=_prefactor(n, x) + math.log(mean), error=_TOTAL_ERROR, method="quadrature"
     )

@@ -25,20 +25,24 @@ _PER = 16
 _WIDTH = 2.0
 
 
-def eigenvalue_density(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Mean density of all eigenvalues, at nodes with weights that integrate it.
+def eigenvalue_density(
+    size: int, *, tilt: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Mean density of all eigenvalues times $e^{-cs^2}$, at nodes with weights.
 
-    $\sum_{j<n}\varphi_j^2 + \frac{\sqrt n}{2}\varphi_{n-1}\,\epsilon\varphi_n$, and for
-    odd n $\varphi_{n-1}/\int\varphi_{n-1}$ besides, where $\epsilon\varphi(s)$ is half
+    The density is $\sum_{j<n}\varphi_j^2 +
+    \frac{\sqrt n}{2}\varphi_{n-1}\,\epsilon\varphi_n$, and for odd n
+    $\varphi_{n-1}/\int\varphi_{n-1}$ besides, where $\epsilon\varphi(s)$ is half
     of the integral below s less that above.
 
     Assumes: Gaussian orthogonal ensemble, off-diagonal variance 1.
 
     Args:
         size: Of the matrix, $n$.
+        tilt: c, above −1/4, where the tail of the density would no longer fall.
 
     Returns:
-        Nodes, weights and densities; the densities integrate to $n$.
+        Nodes, weights and densities; without a tilt they integrate to $n$.
 
     References:
         Mehta (2004), Random Matrices, 3rd ed., section 7.2.
@@ -49,13 +53,15 @@ def eigenvalue_density(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         5.0
     """
     n = as_whole("size", size, 1)
-    reach = 2 * np.sqrt(n) + 12
+    reach = max(2 * np.sqrt(n) + 12, np.sqrt(36 / (0.25 + tilt)))
     grid = Panels(-reach, reach, max(8, int(reach * np.sqrt(n) / np.pi)), _PER)
     phi = hermite_functions(n + 1, grid.nodes)
+    # A factor that may grow goes into the recursion, where it cannot overflow.
+    tilted = hermite_functions(n, grid.nodes, tilt=tilt)
     below = grid.running(phi[n]) - whole_integrals(n + 1)[n] / 2
-    density = (phi[:n] ** 2).sum(0) + np.sqrt(n) / 2 * phi[n - 1] * below
+    density = (phi[:n] * tilted).sum(0) + np.sqrt(n) / 2 * tilted[n - 1] * below
     if n % 2:
-        density += phi[n - 1] / whole_integrals(n)[n - 1]
+        density += tilted[n - 1] / whole_integrals(n)[n - 1]
     return grid.nodes.ravel(), grid.weights.ravel(), density.ravel()
 
 

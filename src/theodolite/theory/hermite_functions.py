@@ -9,10 +9,12 @@ import numpy as np
 from numpy.polynomial import legendre
 
 
-def hermite_functions(count: int, points: np.ndarray) -> np.ndarray:
-    """Return the first functions at points, shape (count, *points.shape)."""
+def hermite_functions(
+    count: int, points: np.ndarray, *, tilt: float = 0.0
+) -> np.ndarray:
+    r"""Return the first functions, times $e^{-cs^2}$, at points: (count, *shape)."""
     found = np.empty((count, *points.shape))
-    found[0] = np.exp(-(points**2) / 4) / (2 * np.pi) ** 0.25
+    found[0] = np.exp(-(0.25 + tilt) * points**2) / (2 * np.pi) ** 0.25
     if count > 1:
         found[1] = points * found[0]
     for j in range(1, count - 1):

@@ -102,8 +102,8 @@ class Search:
         energies = self.here.energies.cpu().numpy()
         order = np.argsort(energies, kind="stable")
         sizes = self.here.gradients.norm(dim=1).cpu().numpy()
-        with np.errstate(divide="ignore"):
-            distances = sizes / self.bends
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distances = np.where(sizes > 0, sizes / self.bends, 0.0)
         rounding = np.finfo(float).eps * np.abs(energies) * self.dimension
         status = Status.CONVERGED if self.complete else Status.INCOMPLETE
         return CriticalPoints(

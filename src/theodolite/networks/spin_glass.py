@@ -1,6 +1,7 @@
 """Sampled energies of spherical spin glasses."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -49,9 +50,11 @@ class SpinGlass(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         self.units = nn.ModuleList(interactions)
-        for order, (parents, factors, _) in _monomials(blueprint).items():
-            self.register_buffer(f"_parents_{order}", torch.from_numpy(parents))
-            self.register_buffer(f"_factors_{order}", torch.from_numpy(factors))
+        for order, (parents, factors, _) in _monomials(
+            blueprint.width, blueprint.depth
+        ).items():
+            self.register_buffer(f"_parents_{order}", torch.from_numpy(parents.copy()))
+            self.register_buffer(f"_factors_{order}", torch.from_numpy(factors.copy()))
 
     def forward(self, points: Tensor) -> Tensor:
         """Return the energy of each row, wherever in space it lies."""
@@ -98,7 +101,7 @@ def build_spin_glass(
             f"{blueprint.parameters:,} couplings, more than {MOST_COUPLINGS:,}: lower "
             "the width or the greatest order"
         )
-    tables = _monomials(blueprint)
+    tables = _monomials(blueprint.width, blueprint.depth)
     weights = dict(as_mixture(blueprint.mixture))
     interactions = []
     for order in blueprint.orders:
@@ -112,8 +115,9 @@ def build_spin_glass(
     return SpinGlass(blueprint, interactions).to(device)
 
 
+@lru_cache(maxsize=4)  # glasses of one shape are sampled one after the other
 def _monomials(
-    blueprint: SpinGlassBlueprint,
+    width: int, depth: int
 ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
     r"""Return how monomials of each order arise from those of the order below.
 
@@ -121,10 +125,9 @@ def _monomials(
     position of the first r − 1 factors, the last factor, and the number of orders in
     which the factors can be written.
     """
-    width = blueprint.width
     last, run, repeats = np.arange(width), np.ones(width), np.ones(width)
     found = {}
-    for order in range(2, blueprint.depth + 1):
+    for order in range(2, depth + 1):
         children = width - last
         parents = np.repeat(np.arange(last.size), children)
         start = np.repeat(np.cumsum(children) - children, children)

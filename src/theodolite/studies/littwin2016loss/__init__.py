@@ -7,5 +7,5 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
-    studies=("path_counts", "spin_glass_field"),
+    studies=("path_counts", "spin_glass_field", "critical_points"),
 )

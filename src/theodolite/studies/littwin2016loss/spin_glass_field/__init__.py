@@ -23,8 +23,9 @@ STUDY = Study(
         "J^r_{i_1 \\dots i_r} \\tilde w_{i_1} \\cdots \\tilde w_{i_r}$ on a sphere, "
         "with normal $J$. Many such energies are sampled, exactly in law, and their "
         "values, gradients and Hessians at points of the sphere are squared and "
-        "averaged: the variance should be $\\Lambda$ for every mixture, and the numbers $v'$ and "
-        "$v''$ of definition 3 should be what gradient and Hessian say."
+        "averaged: the variance should be $\\Lambda$ for every mixture, and the "
+        "numbers $v'$ and $v''$ of definition 3 should be what gradient and Hessian "
+        "say."
     ),
     presets=PRESETS,
     cells=cells,

@@ -7,5 +7,10 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
-    studies=("path_counts", "spin_glass_field", "critical_points"),
+    studies=(
+        "path_counts",
+        "path_weights",
+        "spin_glass_field",
+        "critical_points",
+    ),
 )

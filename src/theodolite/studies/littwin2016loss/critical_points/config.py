@@ -50,7 +50,7 @@ class Config(StudyConfig):
 
     glasses: tuple[tuple[int, tuple[str, ...]], ...]
     depths: tuple[int, ...] = (3, 10, 100)
-    betas: tuple[float, ...] = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 7.0, 10.0)
+    betas: tuple[float, ...] = tuple(round(10 ** (i / 10 - 2), 5) for i in range(31))
     n_mixtures: int = 300
     limits: tuple[int, ...] = (20, 40, 80)
     far_depths: tuple[int, ...] = (100, 1000, 10_000, 100_000)

@@ -20,6 +20,12 @@ from theodolite.core.blueprints.shortcut import (
     Position,
     ShortcutBlueprint,
 )
+from theodolite.core.blueprints.spin_glass import (
+    Mixture,
+    MixtureLike,
+    SpinGlassBlueprint,
+    as_mixture,
+)
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
     ConfigError,
@@ -158,6 +164,8 @@ __all__ = [
     "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
+    "Mixture",
+    "MixtureLike",
     "NormMode",
     "Normalisation",
     "Number",
@@ -193,6 +201,7 @@ __all__ = [
     "Share",
     "Sharing",
     "ShortcutBlueprint",
+    "SpinGlassBlueprint",
     "Square",
     "Status",
     "Stopwatch",
@@ -209,6 +218,7 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
+    "as_mixture",
     "as_numbers",
     "as_real",
     "as_whole",

@@ -14,5 +14,7 @@ PAPER = Paper(
         "batch_norm_scales",
         "weight_norm_growth",
         "depth_along_training",
+        "spin_glass_field",
+        "critical_points",
     ),
 )

@@ -1,0 +1,282 @@
+"""What Eq 31, figure 1(f) and theorem 5 say of the limit of many dimensions."""
+
+import math
+from itertools import pairwise
+
+from theodolite.core import (
+    Choice,
+    Claim,
+    Kind,
+    Quantity,
+    Read,
+    Region,
+    Roads,
+    Test,
+    above,
+    against,
+    alike,
+    below,
+    each,
+    every,
+    inside,
+    known,
+    largest,
+    near,
+    predicted,
+    smallest,
+)
+from theodolite.studies.littwin2016loss.shared.rows import lowest
+
+LIMIT = alike(0.04, "what $\\Lambda^{-1/2}$ leaves at the greatest dimensions here")
+NOT_LIMIT = above(0.04, source="ours", why=LIMIT.why)
+TINY = below(1e-6, source="rounding", why="differences of logarithms, by differences")
+NONE = near(0, 1e-9, source="rounding", why="differences of logarithms")
+POSITIVE = above(0)
+AT_MOST = Region(low=-1e-12, source="rounding", why="ratios of sums")
+
+
+def extrapolated(order: int, index: int) -> Read:
+    r"""Read the excess over Eq 31 at infinite dimension, by $a + b\Lambda^{-1/2}$.
+
+    From the last two dimensions; what the pair before says otherwise is the error.
+    """
+    rows = predicted("excess", order=order, index=index)
+
+    def read(roads: Roads) -> Quantity:
+        table = sorted(rows(roads), key=lambda row: row["width"])
+        ends = [_line(first, second) for first, second in pairwise(table)]
+        if len(ends) < 2:
+            return known(str(rows), math.nan, note="three dimensions are wanted")
+        name = f"limit of (1/Λ) log E Crt less Eq 31, order {order}, index {index}"
+        return known(name, ends[-1], abs(ends[-1] - ends[-2]))
+
+    return read
+
+
+def _line(first: dict, second: dict) -> float:
+    low, high = math.sqrt(first["width"]), math.sqrt(second["width"])
+    return (high * second["value"] - low * first["value"]) / (high - low)
+
+
+def far_from_rival(order: int, index: int) -> Read:
+    """Read how far the limit is from half the logarithm alone."""
+    limit = extrapolated(order, index)
+
+    def read(roads: Roads) -> Quantity:
+        found = limit(roads)
+        rival = roads.predicted.value(quantity="rival_excess", order=order)
+        name = f"half the logarithm less that limit, order {order}, index {index}"
+        return known(name, rival - found.value, found.error)
+
+    return read
+
+
+def reaches_eq_31(*indices: int) -> Test:
+    """The exponent is that of Eq 31, and not half the logarithm alone."""
+
+    def of(index: int) -> Test:
+        rows = predicted("excess", index=index)
+        return against(
+            each("order", rows, lambda p: inside(extrapolated(p, index), LIMIT)),
+            each("order", rows, lambda p: inside(far_from_rival(p, index), NOT_LIMIT)),
+        )
+
+    return every(*(of(index) for index in indices))
+
+
+def last_exponent(order: int) -> Read:
+    """Read the power of the dimension by which the excess of minima last fell."""
+    rows = predicted("excess", order=order, index=0)
+
+    def read(roads: Roads) -> Quantity:
+        first, last = sorted(rows(roads), key=lambda row: row["width"])[-2:]
+        ratio = math.log(last["value"] / first["value"])
+        error = sum(abs(row["error"] / row["value"]) for row in (first, last))
+        reach = math.log(last["width"] / first["width"])
+        return known(
+            f"power of the excess, order {order}", ratio / reach, error / reach
+        )
+
+    return read
+
+
+def smallest_kept(quantity: str, beta: str) -> Read:
+    """Read a value at the smallest or greatest scale, with paths of length 1 kept."""
+
+    def read(roads: Roads) -> Quantity:
+        rows = roads.predicted.where(quantity=quantity)
+        level = min(rows.levels("beta"))
+        table = rows.where(beta=level)
+        values = table.values()
+        name = f"{quantity.replace('_', ' ')} at scale {level:g}, {beta}"
+        value = values.max() if beta == "largest" else values.min()
+        return known(name, float(value), float(table.values("error").max()))
+
+    return read
+
+
+def gap_at_depth() -> Read:
+    """Read the largest distance from the limit at the greatest depth."""
+
+    def read(roads: Roads) -> Quantity:
+        rows = roads.predicted.where(quantity="gap_excess")
+        table = rows.where(depth=max(rows.levels("depth")))
+        error = float(table.values("error").max())
+        return known("largest distance from the limit", table.values().max(), error)
+
+    return read
+
+
+FIGURE = Choice(
+    what="$p$ from 3 to 100, $\\beta$ from 0.01 to 10, orders from 2 up",
+    why="the figure names neither depth nor range; its other panels have $p = 100$",
+)
+
+LIMIT_CLAIMS = (
+    Claim(
+        name="eq-31",
+        place="Eq 31",
+        statement=(
+            "For every index $k > 0$ the mean number of critical points grows like "
+            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac12\\log\\frac{v''}{v'} - "
+            "\\frac{v''-v'}{v''+v'}$."
+        ),
+        test=reaches_eq_31(1, 2),
+        rival="half the logarithm alone, which is the exponent of all indices together",
+        choices=(
+            Choice(
+                what="indices 1 and 2, single orders 3 and 5",
+                why="their exact means are known at every dimension; all mixtures "
+                "enter by $v''/v'$",
+            ),
+        ),
+    ),
+    Claim(
+        name="minima-too",
+        place="Eq 31, made precise",
+        kind=Kind.BEYOND,
+        statement="Eq 31 holds of minima as well, $k = 0$.",
+        test=reaches_eq_31(0),
+        rival="half the logarithm alone",
+    ),
+    Claim(
+        name="slow-approach",
+        place="Eq 31, made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "The limit is approached from above and slowly: the excess of "
+            "$\\frac1\\Lambda\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not like "
+            "$1/\\Lambda$ as with a constant factor before the exponential."
+        ),
+        test=every(
+            inside(smallest(predicted("excess", index=0)), POSITIVE),
+            each(
+                "order",
+                predicted("excess", index=0),
+                lambda order: inside(
+                    last_exponent(order),
+                    above(-0.75, source="ours", why="half way between −1/2 and −1"),
+                ),
+            ),
+        ),
+        rival="a constant factor",
+    ),
+    Claim(
+        name="figure-1f-rises",
+        place="Figure 1(f)",
+        statement=(
+            "As $\\beta$ grows, and the ensemble gets deeper, the mean number of low "
+            "index critical points increases."
+        ),
+        test=inside(lowest(predicted("exponent_rise")), POSITIVE),
+        rival="a maximum at some scale",
+        choices=(FIGURE,),
+    ),
+    Claim(
+        name="figure-1f-ends",
+        place="Figure 1(f), made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "At the ends the exponent is 0 for $\\beta \\to 0$, where pairs alone are "
+            "left, and that of the plain network for $\\beta \\to \\infty$."
+        ),
+        test=every(
+            inside(largest(predicted("shallow_end")), NONE),
+            inside(largest(predicted("deep_end")), near(0, 1e-6, source="rounding")),
+        ),
+        rival="a gap that stays",
+    ),
+    Claim(
+        name="theorem-5",
+        place="Theorem 5, Eqs 32, 33, 46 and 47",
+        statement=(
+            "Of all mixtures of orders 2 to $p$ the single order $p$ has the largest "
+            "$\\theta_k$, and it alone."
+        ),
+        test=inside(smallest(predicted("shortfall")), POSITIVE),
+        rival="a mixture that has as many critical points",
+        choices=(
+            Choice(
+                what="random mixtures, sparse and dense, and one of 99 % order $p$",
+                why="a sample of the simplex; the proof is in the erratum on Eq 48",
+            ),
+        ),
+    ),
+    Claim(
+        name="eq-48",
+        place="Proof of Theorem 5, Eq 48",
+        kind=Kind.ERRATUM,
+        statement="The largest exponent follows term by term.",
+        printed=(
+            "$\\max\\theta \\leq \\frac12\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
+            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac12\\log(p-1) - (1 - "
+            "\\frac2p)$"
+        ),
+        corrected=(
+            "the least of the second term is 0, at $r = 2$, so that the chain ends at "
+            "$\\frac12\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
+            "\\frac{(x-1)^2}{2x(x+1)^2} \\geq 0$, and $x = v''/v'$ is a mean of $r - "
+            "1$ under weights $\\epsilon_r^2 r$, hence at most $p - 1$"
+        ),
+        test=inside(largest(predicted("chain_gap")), NONE),
+        corrected_test=every(
+            inside(largest(predicted("slope_gap")), TINY),
+            inside(lowest(predicted("least_slope")), POSITIVE),
+            inside(lowest(predicted("ratio_room")), AT_MOST),
+        ),
+        rival="a bound that is attained",
+    ),
+    Claim(
+        name="order-one-must-go",
+        place="Eqs 15, 16 and 31",
+        kind=Kind.BEYOND,
+        statement=(
+            "With paths of length 1 kept, as in Eqs 15 and 16, Eq 31 goes negative at "
+            "small $\\beta$, where $v'' < v'$: fewer minima than one, while every "
+            "field on a sphere has one."
+        ),
+        test=every(
+            inside(smallest_kept("kept_ratio", "largest"), below(1)),
+            inside(smallest_kept("kept_exponent", "largest"), below(0)),
+            inside(
+                lowest(predicted("kept_log_minima")),
+                Region(low=0.0, low_open=False, source="paper"),
+            ),
+        ),
+        rival="a formula for every mixture",
+    ),
+    Claim(
+        name="gap-to-plain",
+        place="After Theorem 5, made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "With depth the exponent of the plain less that of the residual network "
+            "tends to $\\frac12\\log\\frac{1+\\beta}{\\beta}$: a residual network of "
+            "depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
+        ),
+        test=inside(
+            gap_at_depth(), below(1e-3, source="ours", why="a hundredth of the gaps")
+        ),
+        rival="a gap that grows with depth, or closes",
+    ),
+)

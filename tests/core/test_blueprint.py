@@ -14,6 +14,7 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     Initialisation,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
     TheodoliteError,
@@ -111,6 +112,7 @@ def test_to_dict_is_json_and_leads_back():
 KINDS = {
     ShortcutBlueprint: BASE,
     PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
+    PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
 }
 
 

@@ -71,7 +71,8 @@ def test_an_unknown_kind_is_refused_in_one_sentence(plan):
         build(plan, seed=0)
     message = str(caught.value)
     assert message.startswith(f"a value of type {type(plan).__name__} is no blueprint")
-    assert "pass one of ShortcutBlueprint, PreactivationBlueprint" in message
+    names = "ShortcutBlueprint, PreactivationBlueprint, PathBlueprint"
+    assert f"pass one of {names}" in message
     assert "\n" not in message
 
 

@@ -9,6 +9,7 @@ from theodolite.core.arrays import (
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
+from theodolite.core.blueprints.path import PathBlueprint, Sharing
 from theodolite.core.blueprints.preactivation import PreactivationBlueprint
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
@@ -158,6 +159,7 @@ __all__ = [
     "Numbers",
     "Outcome",
     "PairedTest",
+    "PathBlueprint",
     "PercentileCondition",
     "Position",
     "PreactivationBlueprint",
@@ -186,6 +188,7 @@ __all__ = [
     "SavedVerdict",
     "Select",
     "Share",
+    "Sharing",
     "ShortcutBlueprint",
     "Square",
     "Status",

@@ -1,6 +1,7 @@
 from .activations import torch_activation as torch_activation
 from .building import build as build
 from .initialisation import draw_weights as draw_weights
+from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions

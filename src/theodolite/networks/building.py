@@ -9,9 +9,11 @@ from torch import nn
 from theodolite.core import (
     Blueprint,
     ConfigError,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
 )
+from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 
@@ -19,6 +21,7 @@ from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
+    PathBlueprint: build_path_network,
 }
 
 
@@ -40,6 +43,14 @@ def build(
 ) -> PreactivationNetwork: ...
 @overload
 def build(
+    blueprint: PathBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> PathNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -58,8 +69,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float64 for n-shortcut networks, which
-            meet closed forms, and float32 for pre-activation networks.
+        dtype: Of the parameters; by default float32 for pre-activation networks and
+            float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -20,6 +20,25 @@ from theodolite.theory.linear_network import (
 )
 from theodolite.theory.moments import Moments, moments
 from theodolite.theory.ordering import column_major, commutation
+from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
+from theodolite.theory.path_counts import (
+    configuration_repeats,
+    path_counts,
+    path_masses,
+    plain_path_count,
+)
+from theodolite.theory.path_model import Assumption, PathModel
+from theodolite.theory.path_peak import ScaleRange, path_peak, scale_for_path_length
+from theodolite.theory.path_weights import (
+    LengthMoments,
+    log_legendre_normaliser,
+    log_legendre_sum,
+    log_path_normaliser,
+    log_path_weights,
+    path_length_moments,
+    path_weight_slopes,
+    path_weights,
+)
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
 from theodolite.theory.relu_gradient import relu_gradient
 from theodolite.theory.relu_hessian import (
@@ -39,17 +58,22 @@ from theodolite.theory.unit_points import minimum_distance, separated_labels
 
 __all__ = [
     "Activation",
+    "Assumption",
     "Conditioning",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
+    "LengthMoments",
     "Moments",
+    "PathModel",
+    "ScaleRange",
     "SpherePath",
     "ToeplitzSpectrum",
     "activation",
     "column_major",
     "commutation",
     "conditioning_at_zero",
+    "configuration_repeats",
     "data_matrix",
     "eigenvalues_at_zero",
     "gradient_spectrum",
@@ -58,13 +82,27 @@ __all__ = [
     "linear_gradient",
     "linear_hessian",
     "linear_loss",
+    "log_legendre_normaliser",
+    "log_legendre_sum",
+    "log_missing_mass_bound",
+    "log_path_normaliser",
+    "log_path_weights",
     "minimum_distance",
+    "missing_mass",
     "moments",
+    "path_counts",
+    "path_length_moments",
+    "path_masses",
+    "path_peak",
+    "path_weight_slopes",
+    "path_weights",
+    "plain_path_count",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",
     "relu_spectrum_near_zero",
     "residual_unit",
+    "scale_for_path_length",
     "separated_labels",
     "sphere_path",
     "step_unit",

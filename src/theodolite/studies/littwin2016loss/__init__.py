@@ -1,0 +1,11 @@
+"""Littwin & Wolf (2016), The Loss Surface of Residual Networks."""
+
+from theodolite.studies.catalogue import Paper
+
+PAPER = Paper(
+    name="littwin2016loss",
+    title="The Loss Surface of Residual Networks",
+    authors="Littwin & Wolf",
+    year=2016,
+    studies=("path_counts",),
+)

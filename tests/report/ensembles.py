@@ -16,7 +16,7 @@ PAPER = {
         "studies": ["measured_ensemble", "depth_along_training"],
     },
 }
-COLUMNS = ["quantity", "network", "of", "blocks", "branches", "step", "value", "error"]
+COLUMNS = ["quantity", "network", "part", "length", "step", "value", "error"]
 # Networks by name: blocks, and a scale for each step.
 NETWORKS = {"wide <b>net</b>": (29, {None: 0.7}), "narrow": (9, {0: 0.2, 500: 1.5})}
 
@@ -33,11 +33,9 @@ def lines():
         for step, beta in scales.items():
             for taken, share in enumerate(energies(blocks, beta)):
                 error = 0.05 * share
-                found.append(
-                    ["energy", name, "output", blocks, taken, step, share, error]
-                )
+                found.append(["share", name, "output", taken, step, share, error])
             if name == "narrow":
-                found.append(["beta", name, "output", blocks, None, step, beta, 0.01])
+                found.append(["beta", name, "output", None, step, beta, 0.01])
     return found
 
 

@@ -67,17 +67,16 @@ def test_every_control_has_a_label(html):
 
 
 def test_the_rows_come_along_to_seven_digits():
-    third = ["energy", "net", "output", 1, 0, None, 1 / 3, None]
+    third = ["share", "net", "output", 0, None, 1 / 3, None]
     html = page_of(measured([exhibit(lines=[third])]))
     (table,) = tables_in(html)["path_ensembles"]
     assert table["study"] == "measured_ensemble"
     assert table["source"] == "own"
     assert dict(zip(table["columns"], table["lines"][0], strict=True)) == {
-        "quantity": "energy",
+        "quantity": "share",
         "network": "net",
-        "of": "output",
-        "blocks": 1,
-        "branches": 0,
+        "part": "output",
+        "length": 0,
         "step": None,
         "value": 0.3333333,
         "error": None,

@@ -1,6 +1,7 @@
 """Sliders in a real browser, and the page's own arithmetic against Python's."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.report.ensembles import NETWORKS, exhibit, measured
 from tests.report.probes import CONTRAST, UNREACHABLE
 from tests.report.test_explorer import page_of
+from theodolite import theory
 
 pytestmark = pytest.mark.browser
 
@@ -28,29 +30,17 @@ def ask(browser, address):
     page.close()
 
 
-def squares(depth, beta):
-    """Shares of the variance by path length, in whole numbers until the end."""
-    top, bottom = beta.as_integer_ratio()
-    raw = [
-        (math.comb(depth - 1, r - 1) * top**r * bottom ** (depth - r)) ** 2
-        for r in range(1, depth + 1)
-    ]
-    total = sum(raw)
-    return np.array([math.log(one) - math.log(total) for one in raw])
-
-
 @pytest.mark.parametrize(
-    ("depth", "beta"), [(1, 0.5), (2, 8.0), (100, 0.1), (1000, 0.0625), (2000, 0.5)]
+    ("depth", "beta"), [(1, 0.5), (2, 8.0), (100, 0.1), (1000, 0.5), (2000, 0.001)]
 )
 def test_weights(ask, depth, beta):
     found = np.array(ask(f"logWeights({depth}, {beta})"))
-    np.testing.assert_allclose(2 * found, squares(depth, beta), rtol=1e-13, atol=2e-11)
-    moments = ask(f"moments(theodolite.paths.residual({depth}, {beta}))")
-    shares, r = np.exp(squares(depth, beta)), np.arange(1, depth + 1)
-    mean = shares @ r
-    variance = shares @ (r - mean) ** 2
-    np.testing.assert_allclose(moments["mean"], mean, rtol=1e-11)
-    np.testing.assert_allclose(moments["variance"], variance, rtol=1e-9, atol=1e-12)
+    wanted = theory.log_path_weights(depth, beta)
+    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-11)
+    found = ask(f"moments(theodolite.paths.residual({depth}, {beta}))")
+    moments = theory.path_length_moments(depth, beta)
+    np.testing.assert_allclose(found["mean"], moments.mean, rtol=1e-11)
+    np.testing.assert_allclose(found["variance"], moments.variance, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +59,12 @@ def test_weights(ask, depth, beta):
 )
 def test_peaks_and_their_ties(ask, depth, beta, wanted):
     assert ask(f"peaks({depth}, {beta})") == wanted
-    shares = squares(depth, beta)
-    (largest,) = np.nonzero(shares >= shares.max() - 1e-12)
-    assert list(largest + 1) == wanted
+    assert list(theory.path_peak(depth, beta)) == wanted
+
+
+def test_a_scale_as_it_is_written_ties(ask):
+    # 0.1 as a float is not 1/10; on the page it is what one reads.
+    assert ask("peaks(11, 0.1)") == list(theory.path_peak(11, Fraction(1, 10)))
 
 
 def test_the_scale_of_a_mean_is_found_again(ask):
@@ -84,7 +77,8 @@ def test_the_scale_of_a_mean_is_found_again(ask):
 
 def landscape(depth, beta):
     """$v'$, $v''$ and the exponent of a residual network without its degree 1."""
-    shares, r = np.exp(squares(depth, beta))[1:], np.arange(2, depth + 1)
+    shares = np.exp(2 * theory.log_path_weights(depth, beta))[1:]
+    r = np.arange(2, depth + 1)
     slope, curvature = shares @ r / shares.sum(), shares @ (r * (r - 1)) / shares.sum()
     x = curvature / slope
     return slope, curvature, x, math.log(x) / 2 - (x - 1) / (x + 1)

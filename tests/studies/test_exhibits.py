@@ -48,8 +48,8 @@ def summary(monkeypatch, tmp_path):
 def test_a_run_keeps_its_exhibits(summary, tmp_path):
     (kept,) = summary(committed=False).exhibits
     assert (kept.name, kept.source) == ("path_ensembles", "own")
-    assert kept.columns == ("quantity", "network", "branches", "value", "error")
-    assert kept.lines[1] == ("energy", "trial 0", 1, 0.5, 0.0)
+    assert kept.columns == ("quantity", "network", "length", "value", "error")
+    assert kept.lines[1] == ("share", "trial 0", 1, 0.5, 0.0)
     assert len(kept.lines) == 6
     page = render(judged_runs(tmp_path))
     assert '"trial 2"' in page

@@ -71,9 +71,9 @@ def ensemble(roads):
     """Three networks that share their energy in two."""
     return Rows(
         {
-            "quantity": "energy",
+            "quantity": "share",
             "network": f"trial {row['trial']}",
-            "branches": taken,
+            "length": taken,
             "value": 0.5,
             "error": 0.0,
         }

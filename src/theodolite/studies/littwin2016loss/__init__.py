@@ -1,6 +1,6 @@
 """Littwin & Wolf (2016), The Loss Surface of Residual Networks."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.catalogue import Explorer, Paper
 
 PAPER = Paper(
     name="littwin2016loss",
@@ -8,4 +8,5 @@ PAPER = Paper(
     authors="Littwin & Wolf",
     year=2016,
     studies=("path_counts",),
+    explorer=Explorer("path_ensemble"),
 )

@@ -12,9 +12,9 @@ theodolite.charts = (() => {
   };
 
   // Round numbers, about as many as asked for.
-  const ticks = ({from, to, log}, count) => {
+  const ticks = ({from, to, log, whole}, count) => {
     if (log) return decades(from, to, count);
-    const rough = (to - from) / count;
+    const rough = Math.max((to - from) / count, whole ? 1 : 0);
     const unit = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((one) => one * unit).find((one) => one >= rough);
     const first = Math.ceil(from / step - 1e-9);

@@ -33,13 +33,14 @@ theodolite.paths.drawings = (() => {
     const longest = Math.max(depth, ...mixture.degrees, measured?.depth ?? 1);
     const many = points.length > BARS;
     return {
-      x: {from: 0.5, to: longest + 0.5, label: "path length r"},
-      y: {from: 0, to: most * 1.08, label: squared ? "share of variance ε²" : "weight ε"},
+      x: {from: 0.5, to: longest + 0.5, whole: true, label: "path length r"},
+      y: {from: 0, to: most * 1.15, label: squared ? "share of variance ε²" : "weight ε"},
       marks: [
         {kind: "band", name: "spread", from: moments.mean - moments.spread, to: moments.mean + moments.spread},
+        {kind: "upright", name: "mean", at: moments.mean},
         {kind: many ? "area" : "bars", name: "theory", points, width: Math.max(0.8, longest / 400)},
         {kind: "upright", name: "half", at: depth / 2},
-        {kind: "upright", name: "mean", at: moments.mean},
+        {kind: "line", name: "law", points: (measured?.law ?? []).map(([r, share]) => [r, shown(share)])},
         {kind: "dots", name: "measured", points: seen, radius: seen.length > 60 ? 2.2 : 3.2},
       ],
       label: `Weights of paths by their length. ${told}`,

@@ -27,8 +27,8 @@ Object.assign(theodolite.paths, (() => {
   };
 
   const chosenOf = ({chosen, step}, series) => series[chosen]?.ensembles[step] ?? null;
-  const nameOf = ({network, of, source}) => (
-    `${network}, ${of}${source === "committed" ? " (committed run)" : ""}`);
+  const nameOf = ({network, part, source}) => (
+    `${network}, ${part}${source === "committed" ? " (committed run)" : ""}`);
 
   const WORDS = {
     residual: ({depth, beta}) => `Residual network of depth ${depth} at β = ${number(beta, 3)}`,

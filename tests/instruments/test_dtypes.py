@@ -31,6 +31,7 @@ OTHERS = {
     "Diagonal", "ExtremeEigenvalues", "HalfSquareLoss", "Index", "Loss",
     "MatrixOperator", "Operator", "ParameterOperator", "Reduction", "SharpnessAlong",
     "SharpnessProbe", "SingularValues", "SpectralDensity", "Spectrum", "Trace",
+    "CriticalPoints", "critical_points",  # of energies in float64 alone
     "apply_norm_mode", "by_block", "preserve", "read_batches", "spectrum_of",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))

@@ -16,6 +16,12 @@ from theodolite.core.blueprints.shortcut import (
     Position,
     ShortcutBlueprint,
 )
+from theodolite.core.blueprints.spin_glass import (
+    Mixture,
+    MixtureLike,
+    SpinGlassBlueprint,
+    as_mixture,
+)
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
     ConfigError,
@@ -154,6 +160,8 @@ __all__ = [
     "Known",
     "Line",
     "MeasurementError",
+    "Mixture",
+    "MixtureLike",
     "NormMode",
     "Number",
     "Numbers",
@@ -190,6 +198,7 @@ __all__ = [
     "Share",
     "Sharing",
     "ShortcutBlueprint",
+    "SpinGlassBlueprint",
     "Square",
     "Status",
     "Stopwatch",
@@ -206,6 +215,7 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
+    "as_mixture",
     "as_numbers",
     "as_real",
     "as_whole",

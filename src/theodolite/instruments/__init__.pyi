@@ -47,5 +47,7 @@ from .passes.batches import Batches as Batches
 from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
+from .spheres.counting import critical_points as critical_points
+from .spheres.found import CriticalPoints as CriticalPoints
 from .tangents.kernel import tangent_kernel as tangent_kernel
 from .tangents.reading import DenseTangentKernel as DenseTangentKernel

@@ -9,3 +9,4 @@ from .shortcut import ShortcutNetwork as ShortcutNetwork
 from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights
 from .shortcut import set_weights as set_weights
+from .spin_glass import SpinGlass as SpinGlass

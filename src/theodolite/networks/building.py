@@ -12,16 +12,19 @@ from theodolite.core import (
     PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
+    SpinGlassBlueprint,
 )
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
+from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
     PathBlueprint: build_path_network,
+    SpinGlassBlueprint: build_spin_glass,
 }
 
 
@@ -49,6 +52,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> PathNetwork: ...
+@overload
+def build(
+    blueprint: SpinGlassBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SpinGlass: ...
 @overload
 def build(
     blueprint: Blueprint,

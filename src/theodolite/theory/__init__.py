@@ -1,6 +1,13 @@
 """Closed forms: blueprint and data to arrays, in NumPy and SciPy alone."""
 
 from theodolite.theory.activations import Activation, activation
+from theodolite.theory.critical_counts import MeanCount, mean_critical_points
+from theodolite.theory.critical_exponent import (
+    critical_exponent,
+    exponent_gap_limit,
+    exponent_of_ratio,
+    exponent_slope,
+)
 from theodolite.theory.hessian_at_zero import (
     data_matrix,
     hessian_at_zero,
@@ -17,6 +24,12 @@ from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
     linear_loss,
+)
+from theodolite.theory.mixtures import (
+    MixtureMoments,
+    energy_covariance,
+    mixture_moments,
+    network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
 from theodolite.theory.ordering import column_major, commutation
@@ -64,6 +77,8 @@ __all__ = [
     "HessianParts",
     "InterpolatingNetwork",
     "LengthMoments",
+    "MeanCount",
+    "MixtureMoments",
     "Moments",
     "PathModel",
     "ScaleRange",
@@ -74,8 +89,13 @@ __all__ = [
     "commutation",
     "conditioning_at_zero",
     "configuration_repeats",
+    "critical_exponent",
     "data_matrix",
     "eigenvalues_at_zero",
+    "energy_covariance",
+    "exponent_gap_limit",
+    "exponent_of_ratio",
+    "exponent_slope",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
@@ -87,9 +107,12 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "mean_critical_points",
     "minimum_distance",
     "missing_mass",
+    "mixture_moments",
     "moments",
+    "network_mixture",
     "path_counts",
     "path_length_moments",
     "path_masses",

@@ -17,6 +17,18 @@ PAPER = {
     },
 }
 COLUMNS = ["quantity", "network", "part", "length", "step", "value", "error"]
+# Means alone, as rows along training may have them.
+MEANS = {
+    "name": "path_ensembles",
+    "source": "committed",
+    "columns": ["quantity", "network", "part", "blocks", "value", "error"],
+    "lines": [
+        ["effective_depth", "deep", "gradient", 53, 20.0, 0.5],
+        ["spread", "deep", "gradient", 53, 3.0, 0.1],
+        ["beta", "deep", "gradient", 53, 0.62, 0.02],
+        ["effective_depth", "impossible", "gradient", 53, 54.0, 0.5],
+    ],
+}
 # Networks by name: blocks, and a scale for each step.
 NETWORKS = {"wide <b>net</b>": (29, {None: 0.7}), "narrow": (9, {0: 0.2, 500: 1.5})}
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.report.ensembles import NETWORKS, exhibit, measured
+from tests.report.ensembles import MEANS, NETWORKS, exhibit, measured
+from tests.report.minima_table import DIMENSIONS, column, glass
 from tests.report.probes import CONTRAST, UNREACHABLE
 from tests.report.test_explorer import page_of
 from theodolite import theory
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     file = tmp_path_factory.mktemp("page") / "report.html"
-    file.write_text(page_of(measured([exhibit()])), encoding="utf-8")
+    file.write_text(page_of(measured([exhibit(), MEANS])), encoding="utf-8")
     return file.as_uri()
 
 
@@ -76,12 +77,12 @@ def test_the_scale_of_a_mean_is_found_again(ask):
 
 
 def landscape(depth, beta):
-    """$v'$, $v''$ and the exponent of a residual network without its degree 1."""
+    """$v'$, $v''$, their ratio and the exponent of a network without its degree 1."""
     shares = np.exp(2 * theory.log_path_weights(depth, beta))[1:]
-    r = np.arange(2, depth + 1)
-    slope, curvature = shares @ r / shares.sum(), shares @ (r * (r - 1)) / shares.sum()
-    x = curvature / slope
-    return slope, curvature, x, math.log(x) / 2 - (x - 1) / (x + 1)
+    mixture = dict(enumerate(shares / shares.sum(), start=2))
+    moments = theory.mixture_moments(mixture)
+    exponent = theory.critical_exponent(mixture)
+    return moments.first, moments.second, moments.ratio, exponent
 
 
 @pytest.mark.parametrize(("depth", "beta"), [(2, 0.5), (10, 0.01), (100, 2.0)])
@@ -134,18 +135,30 @@ def test_counts_of_degree_two_are_twice_the_dimension(ask):
         np.testing.assert_allclose(found, 2 * size, rtol=1e-11)
 
 
-@pytest.mark.parametrize("size", [6, 9])
-def test_counts_meet_sampled_matrices(ask, size):
-    x, draws = 4.0, 20_000
-    raw = np.random.default_rng(0).standard_normal((draws, size, size))
-    values = np.linalg.eigvalsh((raw + raw.swapaxes(1, 2)) / 2**0.5)
-    terms = np.exp(-(x - 1) / (4 * (x + 1)) * values**2).sum(axis=1)
-    factor = 2 * 2**0.5 * x ** (size / 2) / (1 + x) ** 0.5
-    error = factor * terms.std() / draws**0.5
-    found = math.exp(ask(f"logCriticalPoints({size}, {x})"))
-    assert abs(found - factor * terms.mean()) < 4 * error
-    # The rival: the exponent of a fixed index taken for a count.
-    assert abs(math.exp(size * 0.09315) - found) > 40 * error
+@pytest.mark.parametrize("size", [4, 10, 57, 200])
+@pytest.mark.parametrize("x", [1.1, 4.0, 1500.0])
+def test_counts_meet_theory(ask, size, x):
+    everything = theory.mean_critical_points(glass(size, x))
+    found = ask(f"logCriticalPoints({size}, {x})")
+    np.testing.assert_allclose(found, everything.log, rtol=1e-10)
+    # The rival: the exponent of a fixed index taken for that of all.
+    assert abs(size * ask(f"exponent({x})") - found) > 1
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 10, 57])
+@pytest.mark.parametrize("x", [1.0, 1.1, 4.0, 1999.0])
+def test_minima_meet_theory(ask, size, x):
+    minima = theory.mean_critical_points(glass(size, x), index=0)
+    found = ask(f"logMinima({size}, {x})")
+    np.testing.assert_allclose(found, minima.log, atol=3e-6)
+    assert abs(size * ask(f"exponent({x})") - found) > 0.1
+
+
+def test_the_table_of_minima_is_that_of_theory(ask):
+    assert ask("dimensions()") == [2, 3, *DIMENSIONS]
+    for size in (5, 40, 96):
+        kept = ask(f"minimaTable.values[{size}]")
+        np.testing.assert_allclose(kept, column(size), rtol=1e-8)
 
 
 def reading(page, name):
@@ -236,11 +249,12 @@ def test_measured_ensembles_stand_on_the_same_axes(visit):
     page = visit()
     dots = page.locator("[data-chart='weights'] .measured circle")
     assert dots.count() == 0
-    assert page.locator("[data-chart='depths'] .others circle").count() == 3
+    assert page.locator("[data-chart='depths'] .others circle").count() == 4
     select = page.locator("[data-select]")
     assert select.locator("option").all_inner_texts() == [
         "none",
         *(f"{name}, output" for name in NETWORKS),
+        "deep, gradient (committed run)",
     ]
     select.select_option("0")
     assert dots.count() == 30
@@ -269,6 +283,18 @@ def test_a_network_is_followed_through_its_training(visit):
     assert float(reading(page, "mean-measured")) > early + 3
     page.locator("[data-select]").select_option("")
     assert reading(page, "mean-measured") == "\u2014"
+
+
+def test_a_mean_alone_is_a_line(visit):
+    page = visit()
+    page.locator("[data-select]").select_option("2")
+    assert page.locator("[data-exact='depth']").input_value() == "54"
+    assert reading(page, "mean-measured") == "21", "the first layer counts"
+    assert reading(page, "spread-measured") == "3"
+    assert reading(page, "beta-measured") == "0.62, fitted"
+    assert reading(page, "theta-measured") == "\u2014"
+    assert page.locator("[data-chart='weights'] .upright.measured").count() == 1
+    assert page.locator("[data-chart='weights'] .measured circle").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

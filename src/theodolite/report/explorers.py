@@ -22,6 +22,7 @@ _SCRIPTS = {
         "charts.js",
         "path_ensemble/weights.js",
         "path_ensemble/landscape.js",
+        "path_ensemble/minima.js",
         "path_ensemble/measured.js",
         "path_ensemble/state.js",
         "path_ensemble/drawings.js",
@@ -67,8 +68,8 @@ def explorer_of(runs: Sequence[JudgedRun]) -> ShownExplorer | None:
     return ShownExplorer(
         name=wanted.name,
         template=f"explorers/{wanted.name}/section.html.j2",
-        script="\n".join(_text(f"explorers/{name}") for name in _SCRIPTS[wanted.name]),
-        style=_text(f"explorers/{wanted.name}/style.css"),
+        script="".join(_script(name) for name in _SCRIPTS[wanted.name]),
+        style=_text(f"{wanted.name}/style.css"),
         tables=_tables(summaries),
         missing=tuple(
             f"theodolite run {paper.name}/{name}"
@@ -101,7 +102,13 @@ def _short(value: Any) -> Any:
     return value
 
 
+def _script(name: str) -> str:
+    """Return a script without its comments and margins, which stay in the package."""
+    lines = (line.strip() for line in _text(name).splitlines())
+    return "".join(f"{one}\n" for one in lines if one and not one.startswith("//"))
+
+
 @cache
 def _text(name: str) -> str:
-    file = resources.files("theodolite.report") / "templates" / name
+    file = resources.files("theodolite.report") / "templates" / "explorers" / name
     return file.read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 theodolite.paths.drawings = (() => {
   const {charts, paths} = theodolite;
   const BETAS = Array.from({length: 121}, (_, i) => 10 ** (-2 + i / 30));
-  const SIZES = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 28, 34, 40, 48, 57, 68, 80, 96, 115, 140, 170, 200];
   const BARS = 160; // more than that are drawn as an area
 
   // Effective depth and exponent of residual networks over β, for the last depth asked.
@@ -40,6 +39,7 @@ theodolite.paths.drawings = (() => {
         {kind: "upright", name: "mean", at: moments.mean},
         {kind: many ? "area" : "bars", name: "theory", points, width: Math.max(0.8, longest / 400)},
         {kind: "upright", name: "half", at: depth / 2},
+        ...(measured ? [{kind: "upright", name: "measured", at: measured.moments.mean}] : []),
         {kind: "line", name: "law", points: (measured?.law ?? []).map(([r, share]) => [r, shown(share)])},
         {kind: "dots", name: "measured", points: seen, radius: seen.length > 60 ? 2.2 : 3.2},
       ],
@@ -63,7 +63,7 @@ theodolite.paths.drawings = (() => {
   });
 
   const exponents = ({depth, kind, beta, landscape, ceiling, everything, measured, told}) => {
-    const seen = everything.filter((one) => one.landscape);
+    const seen = everything.filter((one) => one.landscape && one.beta);
     const most = Math.max(0.02, ceiling?.exponent ?? 0, ...seen.map((one) => one.landscape.exponent));
     const at = landscape ? [[beta, landscape.exponent]] : [];
     return {
@@ -84,9 +84,9 @@ theodolite.paths.drawings = (() => {
   // Logarithm of the mean count per dimension, and where it goes.
   const counts = ({landscape, size, told}) => {
     const x = landscape?.x ?? 1;
-    const rate = (n) => paths.logCriticalPoints(n, x) / n;
-    const minima = [[2, Math.log(paths.circle(x).minima) / 2], [3, Math.log(paths.sphere(x).minima) / 3]];
-    const all = landscape ? SIZES.map((n) => [n, rate(n)]) : [];
+    const sizes = landscape ? paths.dimensions() : [];
+    const all = sizes.map((n) => [n, paths.logCriticalPoints(n, x) / n]);
+    const minima = sizes.map((n) => [n, paths.logMinima(n, x) / n]);
     const bulk = Math.log(x) / 2;
     const top = Math.max(0.1, ...all.map(([, y]) => y));
     const level = (name, at) => (landscape ? [{kind: "level", name, at}] : []);
@@ -96,8 +96,8 @@ theodolite.paths.drawings = (() => {
       marks: [
         ...level("limit", bulk), ...level("plain", landscape?.exponent),
         {kind: "line", name: "theory", points: all},
-        {kind: "dots", name: "minima", points: landscape ? minima : []},
-        {kind: "dots", name: "here", points: landscape ? [[size, rate(size)]] : [], radius: 5},
+        {kind: "line", name: "minima", points: minima},
+        {kind: "dots", name: "here", points: [...all, ...minima].filter(([n]) => n === size), radius: 5},
       ],
       label: `Mean numbers of critical points over the dimension. ${told}`,
     };

@@ -19,7 +19,11 @@ Object.assign(theodolite.paths, (() => {
   };
 
   // θ_k for every fixed index k, minima included.
-  const exponent = (x) => Math.log(x) / 2 - (x - 1) / (x + 1);
+  const exponent = (x) => {
+    const t = (x - 1) / (x + 1);
+    // ½ ln x = artanh t: near t = 0 the two terms would cancel.
+    return t < 0.01 ? t ** 3 * (1 / 3 + t ** 2 * (1 / 5 + t ** 2 / 7)) : Math.log(x) / 2 - t;
+  };
 
   // Closed forms on the circle and on the sphere: all critical points, minima.
   const circle = (x) => ({all: 2 * Math.sqrt(3 * x + 1), minima: Math.sqrt(3 * x + 1)});
@@ -96,5 +100,28 @@ Object.assign(theodolite.paths, (() => {
       + Math.log(2 * step * total);
   };
 
-  return {landscape, exponent, circle, sphere, logCriticalPoints};
+  // log of the mean number of minima, for the dimensions below: closed forms, or by the
+  // table, interpolated in u = (x-1)/(x+1) at the nodes of Chebyshev.
+  const logMinima = (n, x) => {
+    if (n === 2) return Math.log(circle(x).minima);
+    if (n === 3) return Math.log(sphere(x).minima);
+    const {last, values: {[n]: values}} = theodolite.paths.minimaTable;
+    const u = (x - 1) / (x + 1);
+    return 1.5 * Math.LN2 + (n / 2) * Math.log(x) - Math.log1p(x) / 2 + between(values, u, last);
+  };
+  const between = (values, u, last) => {
+    const degree = values.length - 1;
+    let [above, below] = [0, 0];
+    for (let j = 0; j <= degree; j += 1) {
+      const gap = u - (last * (1 - Math.cos((Math.PI * j) / degree))) / 2;
+      if (Math.abs(gap) < 1e-14) return values[j];
+      const weight = ((j % 2 ? -1 : 1) * (j % degree ? 1 : 0.5)) / gap;
+      above += weight * values[j];
+      below += weight;
+    }
+    return above / below;
+  };
+  const dimensions = () => [2, 3, ...Object.keys(theodolite.paths.minimaTable.values).map(Number)];
+
+  return {landscape, exponent, circle, sphere, logCriticalPoints, logMinima, dimensions};
 })());

@@ -25,10 +25,12 @@ Object.assign(theodolite.paths, (() => {
   };
 
   const MOST = 5000; // lengths beyond that are no network's
-  const take = (ensemble, {quantity, length, value, error}) => {
+  const place = (value) => Number.isInteger(value) && value >= 0 && value < MOST;
+  const take = (ensemble, {quantity, length, blocks, value, error}) => {
+    if (place(blocks)) ensemble.blocks = blocks;
     if (!["share", "law"].includes(quantity)) {
-      ensemble.numbers[quantity] = {value, error};
-    } else if (Number.isInteger(length) && length >= 0 && length < MOST) {
+      ensemble.numbers[quantity] = value;
+    } else if (place(length)) {
       ensemble[quantity][length] = value;
       if (quantity === "share") ensemble.error[length] = known(error) ? error : 0;
     }
@@ -36,25 +38,34 @@ Object.assign(theodolite.paths, (() => {
 
   const finished = ({key: [study, source, network, part], steps}) => ({
     study, source, network, part: part ?? "output",
-    ensembles: [...steps.values()].filter(({share}) => share.some((one) => one > 0))
-      .sort((a, b) => a.step - b.step).map(complete),
+    ensembles: [...steps.values()].map(complete).filter(Boolean).sort((a, b) => a.step - b.step),
   });
 
-  const complete = ({step, share, error, law, numbers}) => {
-    const depth = share.length;
+  // Shares by length where they are given, else mean and spread alone.
+  const complete = (raw) => {
+    const found = raw.share.some((one) => one > 0) ? fromShares(raw) : fromMoments(raw);
+    if (!found) return null;
+    const {beta} = raw.numbers;
+    return {
+      ...found,
+      step: raw.step,
+      law: Array.from(raw.law, (one, k) => [k + 1, Math.max(0, one ?? 0)]),
+      beta: beta > 0 ? beta : theodolite.paths.scaleForMean(found.depth, found.moments.mean),
+      fitted: beta > 0,
+    };
+  };
+  const fromShares = ({share, error}) => {
     const filled = Array.from(share, (one) => Math.max(0, one ?? 0));
     const total = filled.reduce((a, b) => a + b, 0);
     const mixture = {degrees: filled.map((_, k) => k + 1), shares: filled.map((one) => one / total)};
-    const moments = theodolite.paths.moments(mixture);
-    const fitted = numbers.beta?.value;
-    return {
-      step, depth, mixture, moments,
-      errors: filled.map((_, k) => (error[k] ?? 0) / total),
-      law: Array.from(law, (one, k) => [k + 1, Math.max(0, one ?? 0)]),
-      beta: fitted > 0 ? fitted : theodolite.paths.scaleForMean(depth, moments.mean),
-      fitted: fitted > 0,
-      landscape: theodolite.paths.landscape(mixture),
-    };
+    const errors = filled.map((_, k) => (error[k] ?? 0) / total);
+    const {moments, landscape} = theodolite.paths;
+    return {depth: filled.length, mixture, errors, moments: moments(mixture), landscape: landscape(mixture)};
+  };
+  const fromMoments = ({blocks, numbers: {effective_depth: mean, spread}}) => {
+    if (blocks === undefined || !(mean >= 0 && mean <= blocks)) return null;
+    return {depth: blocks + 1, mixture: {degrees: [], shares: []}, errors: [],
+            moments: {mean: mean + 1, spread}, landscape: null};
   };
 
   return {seriesOf};

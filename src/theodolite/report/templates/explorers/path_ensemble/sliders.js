@@ -11,7 +11,7 @@ theodolite.paths.sliders = (() => {
     value: (place) => WHOLE[place], place: (value) => nearest(WHOLE, value),
     words: (value) => `${word} ${value}`,
   });
-  const same = {value: (place) => place, place: (value) => value, words: String};
+  const sizes = theodolite.paths.dimensions();
 
   return {
     depth: whole("depth"),
@@ -27,7 +27,10 @@ theodolite.paths.sliders = (() => {
       last: 100, value: (place) => place / 100, place: (value) => Math.round(100 * value),
       words: (value) => `${Math.round(100 * value)} %`,
     },
-    size: same,
-    step: same,
+    size: {
+      last: sizes.length - 1, value: (place) => sizes[place],
+      place: (value) => nearest(sizes, value), words: String,
+    },
+    step: {value: (place) => place, place: (value) => value, words: String},
   };
 })();

@@ -70,20 +70,21 @@ Object.assign(theodolite.paths, (() => {
       like: number(x + 1), "all-2": number(circle?.all), "minima-2": number(circle?.minima),
       "all-3": number(sphere?.all), "minima-3": number(sphere?.minima),
       all: landscape ? exponential(paths.logCriticalPoints(size, x)) : "—",
+      minima: landscape ? exponential(paths.logMinima(size, x)) : "—",
       asymptotic: landscape ? exponential(size * landscape.exponent) : "—",
     };
     return Object.fromEntries(Object.entries(cells).map(([name, text]) => [`${name}-${who}`, text]));
   };
 
-  const heaviest = ({degrees, shares}) => degrees[shares.indexOf(Math.max(...shares))];
+  const heaviest = ({degrees, shares}) => degrees[shares.indexOf(Math.max(...shares))] ?? "—";
   const peakOf = ({kind, depth, beta, mixture}) => (
     kind === "residual" ? paths.peaks(depth, beta) : [heaviest(mixture)]);
 
   const warning = (landscape, size) => {
     if (!landscape) return "Eq 31 and the counts need a degree of 2 or more: choose a depth of at least 2.";
     const {x, exponent} = landscape;
-    const rate = paths.logCriticalPoints(size, x) / size;
-    return `θₖ is a limit that is reached slowly, with errors that shrink like 1/√Λ: at Λ = ${size} it is not a count. Here ln(mean count)/Λ is ${number(rate, 3)} for all critical points together, whose limit is ½ ln x = ${number(Math.log(x) / 2, 3)}; the limit for each fixed index is θₖ = ${number(exponent, 3)}.`;
+    const [all, minima] = [paths.logCriticalPoints(size, x) / size, paths.logMinima(size, x) / size];
+    return `θₖ is a limit that is reached slowly, with errors that shrink like 1/√Λ: e^(Λθₖ) is no count. At Λ = ${size}, ln(mean count)/Λ is ${number(minima, 3)} for minima, whose limit, as of each fixed index, is θₖ = ${number(exponent, 3)}; and ${number(all, 3)} for all critical points together, whose limit is ½ ln x = ${number(Math.log(x) / 2, 3)}.`;
   };
 
   return {START, stateOf, chosenOf, nameOf, readings};

@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.ensembles import MEANS, NETWORKS, exhibit, measured
 from tests.report.minima_table import DIMENSIONS, column, glass
-from tests.report.probes import CONTRAST, UNREACHABLE
+from tests.report.probes import CONTRAST, OUT_OF_CHART, UNREACHABLE
 from tests.report.test_explorer import page_of
 from theodolite import theory
 
@@ -23,12 +23,31 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ask(browser, address):
-    """Ask the open page for a value of its own arithmetic."""
-    page = browser.new_page()
+def opened(browser, address):
+    """The page, opened once, and what it complained of or asked for."""
+    page, told = browser.new_page(reduced_motion="reduce"), []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
     page.goto(address)
-    yield lambda call: page.evaluate(f"() => theodolite.paths.{call}")
+    page.on("request", lambda request: told.append(request.url))
+    yield page, told
     page.close()
+
+
+@pytest.fixture
+def page(opened):
+    """The page at its first values; fail at the end if it complained or asked."""
+    page, told = opened
+    page.get_by_label("Start again").click()
+    yield page
+    assert told == []
+
+
+@pytest.fixture
+def ask(opened):
+    """Ask the open page for a value of its own arithmetic."""
+    page, _ = opened
+    return lambda call: page.evaluate(f"() => theodolite.paths.{call}")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +154,7 @@ def test_counts_of_degree_two_are_twice_the_dimension(ask):
         np.testing.assert_allclose(found, 2 * size, rtol=1e-11)
 
 
-@pytest.mark.parametrize("size", [4, 10, 57, 200])
+@pytest.mark.parametrize("size", [5, 40, 200])
 @pytest.mark.parametrize("x", [1.1, 4.0, 1500.0])
 def test_counts_meet_theory(ask, size, x):
     everything = theory.mean_critical_points(glass(size, x))
@@ -145,7 +164,7 @@ def test_counts_meet_theory(ask, size, x):
     assert abs(size * ask(f"exponent({x})") - found) > 1
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 10, 57])
+@pytest.mark.parametrize("size", [2, 3, 4, 40])
 @pytest.mark.parametrize("x", [1.0, 1.1, 4.0, 1999.0])
 def test_minima_meet_theory(ask, size, x):
     minima = theory.mean_critical_points(glass(size, x), index=0)
@@ -156,7 +175,7 @@ def test_minima_meet_theory(ask, size, x):
 
 def test_the_table_of_minima_is_that_of_theory(ask):
     assert ask("dimensions()") == [2, 3, *DIMENSIONS]
-    for size in (5, 40, 96):
+    for size in (5, 40):
         kept = ask(f"minimaTable.values[{size}]")
         np.testing.assert_allclose(kept, column(size), rtol=1e-8)
 
@@ -169,8 +188,7 @@ def drawn(page, chart):
     return page.locator(f"[data-chart='{chart}']").inner_html()
 
 
-def test_it_opens_with_depth_100(visit):
-    page = visit()
+def test_it_opens_with_depth_100(page):
     slope, curvature, x, exponent = landscape(100, 0.5)
     assert reading(page, "peak-here") == "34"
     assert reading(page, "mean-here") == "33.92"
@@ -184,8 +202,7 @@ def test_it_opens_with_depth_100(visit):
     assert page.locator("[data-chart='weights'] .bars rect").count() == 100
 
 
-def test_sliders_move_what_is_shown(visit):
-    page = visit()
+def test_sliders_move_what_is_shown(page):
     for name, changes, stays in (
         ("depth", ["half-here", "mean-here", "theta-plain", "told"], "size"),
         ("beta", ["mean-here", "theta-here", "all-2-here", "told"], "theta-plain"),
@@ -205,8 +222,7 @@ def test_sliders_move_what_is_shown(visit):
     assert reading(page, "said") == reading(page, "told"), "spoken once it is let go"
 
 
-def test_numbers_can_be_typed_and_wrong_ones_are_refused(visit):
-    page = visit()
+def test_numbers_can_be_typed_and_wrong_ones_are_refused(page):
     page.locator("[data-exact='depth']").fill("9")
     page.locator("[data-exact='beta']").fill("0.5")
     assert reading(page, "peak-here") == "3 and 4"
@@ -223,8 +239,7 @@ def test_numbers_can_be_typed_and_wrong_ones_are_refused(visit):
     assert "need a degree of 2 or more" in reading(page, "warning")
 
 
-def test_mixtures_can_be_chosen(visit):
-    page = visit()
+def test_mixtures_can_be_chosen(page):
     page.get_by_label("Plain network").check()
     assert reading(page, "theta-here") == reading(page, "theta-plain") == "1.318"
     assert not page.locator("[data-slider='beta']").is_visible()
@@ -245,8 +260,7 @@ def test_mixtures_can_be_chosen(visit):
     assert second / first == pytest.approx(0.6 / 0.8, rel=1e-3)
 
 
-def test_measured_ensembles_stand_on_the_same_axes(visit):
-    page = visit()
+def test_measured_ensembles_stand_on_the_same_axes(page):
     dots = page.locator("[data-chart='weights'] .measured circle")
     assert dots.count() == 0
     assert page.locator("[data-chart='depths'] .others circle").count() == 4
@@ -270,8 +284,7 @@ def test_measured_ensembles_stand_on_the_same_axes(visit):
     np.testing.assert_allclose(seen, tops, atol=0.3)
 
 
-def test_a_network_is_followed_through_its_training(visit):
-    page = visit()
+def test_a_network_is_followed_through_its_training(page):
     page.locator("[data-select]").select_option("1")
     assert reading(page, "beta-measured") == "0.2, fitted"
     early = float(reading(page, "mean-measured"))
@@ -285,8 +298,7 @@ def test_a_network_is_followed_through_its_training(visit):
     assert reading(page, "mean-measured") == "\u2014"
 
 
-def test_a_mean_alone_is_a_line(visit):
-    page = visit()
+def test_a_mean_alone_is_a_line(page):
     page.locator("[data-select]").select_option("2")
     assert page.locator("[data-exact='depth']").input_value() == "54"
     assert reading(page, "mean-measured") == "21", "the first layer counts"
@@ -297,28 +309,20 @@ def test_a_mean_alone_is_a_line(visit):
     assert page.locator("[data-chart='weights'] .measured circle").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_can_be_read_on_a_phone(visit, scheme):
-    page = visit(width=320, color_scheme=scheme)
+def test_it_can_be_read_on_a_phone_and_on_paper(visit):
+    page = visit(width=320)
     page.locator("[data-select]").select_option("1")
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     assert page.evaluate(UNREACHABLE) == []
-    ratios = [one for one in page.evaluate(CONTRAST) if one[0] < 4.5]
-    assert ratios == []
-    for chart in page.locator("[data-chart]").all():
-        frame = chart.bounding_box()
-        for text in chart.locator("text").all()[::4]:
-            box = text.bounding_box()
-            assert box["x"] >= frame["x"] - 1
-            assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1
-
-
-def test_on_paper_it_stands_still(visit):
-    page = visit()
-    page.locator("[data-exact='depth']").fill("40")
+    assert page.evaluate(OUT_OF_CHART) == []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        ratios = page.evaluate(CONTRAST)
+        assert len(ratios) > 100
+        assert [one for one in ratios if one[0] < 4.5] == []
     page.emulate_media(media="print")
     assert not page.locator(".controls").is_visible()
-    assert "Residual network of depth 40 at" in reading(page, "told")
+    assert "Residual network of depth 10 at" in reading(page, "told")
     for chart in page.locator("[data-chart]").all():
         assert chart.bounding_box()["height"] > 100
 
@@ -342,3 +346,13 @@ def test_without_rows_it_still_explores(browser, tmp_path):
     assert page.get_by_text(command).first.is_visible()
     assert reading(page, "peak-here") == "34"
     page.close()
+
+
+def test_it_starts_again_where_it_began(page):
+    before = {name: reading(page, name) for name in ("told", "warning", "all-here")}
+    page.get_by_label("Two degrees").check()
+    page.locator("[data-slider='size']").fill("3")
+    assert {name: reading(page, name) for name in before} != before
+    page.get_by_label("Start again").click()
+    assert {name: reading(page, name) for name in before} == before
+    assert page.locator("[data-exact='depth']").input_value() == "100"

@@ -57,6 +57,11 @@
       write({said: paths.stateOf(choices, series).told});
     });
     form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", (event) => {
+      event.preventDefault(); // the form's own first values are not ours
+      Object.assign(choices, paths.START);
+      update();
+    });
     let waiting = 0;
     addEventListener("resize", () => {
       cancelAnimationFrame(waiting);

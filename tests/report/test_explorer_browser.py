@@ -1,5 +1,6 @@
 """Sliders in a real browser, and the page's own arithmetic against Python's."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -296,6 +297,29 @@ def test_a_network_is_followed_through_its_training(page):
     assert float(reading(page, "mean-measured")) > early + 3
     page.locator("[data-select]").select_option("")
     assert reading(page, "mean-measured") == "\u2014"
+
+
+STRANGE = [None, True, -1, 2.5, 1e308, "", "x", "constructor", "__proto__"]
+
+
+def test_strange_rows_are_passed_over(ask):
+    share = {"quantity": "share", "network": "net", "part": "output", "length": 0,
+             "blocks": 1, "step": 3, "value": 0.25, "error": 0.1}  # fmt: skip
+    rows = [share, {**share, "length": 1, "value": 0.75}]
+    rows += [{**share, "step": 4, name: one} for name in share for one in STRANGE]
+    lines = [list(row.values()) for row in rows]
+    table = {"study": "s", "source": "own", "columns": list(share), "lines": lines}
+    series = ask(f"seriesOf({json.dumps({'path_ensembles': [table]})})")
+    (whole,) = [
+        one for one in series if (one["network"], one["part"]) == ("net", "output")
+    ]
+    (good,) = [one for one in whole["ensembles"] if one["step"] == 3]
+    assert good["mixture"]["shares"] == [0.25, 0.75]
+    for one in series:
+        for ensemble in one["ensembles"]:
+            assert sum(ensemble["mixture"]["shares"]) == pytest.approx(1)
+            assert 0 < ensemble["moments"]["mean"] < 5001
+    assert ask("seriesOf({})") == []
 
 
 def test_a_mean_alone_is_a_line(page):

@@ -12,7 +12,8 @@ Object.assign(theodolite.paths, (() => {
     for (const table of tables.path_ensembles ?? []) {
       for (const row of objects(table)) {
         if (typeof row.network !== "string" || !known(row.value)) continue;
-        const key = [table.study, table.source, row.network, row.part];
+        const part = typeof row.part === "string" ? row.part : "output";
+        const key = [table.study, table.source, row.network, part];
         const step = known(row.step) ? row.step : 0;
         const name = JSON.stringify(key);
         if (!found.has(name)) found.set(name, {key, steps: new Map()});
@@ -28,16 +29,16 @@ Object.assign(theodolite.paths, (() => {
   const place = (value) => Number.isInteger(value) && value >= 0 && value < MOST;
   const take = (ensemble, {quantity, length, blocks, value, error}) => {
     if (place(blocks)) ensemble.blocks = blocks;
-    if (!["share", "law"].includes(quantity)) {
+    if (["effective_depth", "spread", "beta"].includes(quantity)) {
       ensemble.numbers[quantity] = value;
-    } else if (place(length)) {
+    } else if (["share", "law"].includes(quantity) && place(length)) {
       ensemble[quantity][length] = value;
       if (quantity === "share") ensemble.error[length] = known(error) ? error : 0;
     }
   };
 
   const finished = ({key: [study, source, network, part], steps}) => ({
-    study, source, network, part: part ?? "output",
+    study, source, network, part,
     ensembles: [...steps.values()].map(complete).filter(Boolean).sort((a, b) => a.step - b.step),
   });
 

@@ -1,6 +1,6 @@
 """Littwin & Wolf (2016), The Loss Surface of Residual Networks."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.catalogue import Explorer, Paper
 
 PAPER = Paper(
     name="littwin2016loss",
@@ -17,4 +17,6 @@ PAPER = Paper(
         "spin_glass_field",
         "critical_points",
     ),
+    studies=("path_counts",),
+    explorer=Explorer("path_ensemble"),
 )

@@ -124,7 +124,7 @@ def _take_norm(
             NormByHand(call=step.call, entry=join.fork, exit=end, centred=centred)
         )
         return
-    found.take(inner, step.call, "activation")
+    found.take(inner | _shifted(graph, join.fork), step.call, "activation")
     found.activations.append(
         Activation(
             call=step.call,
@@ -147,6 +147,21 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
         if step.weighted:
             end, calls = value, calls | set(ahead)
     return end, calls
+
+
+def _shifted(graph: Graph, value: int) -> set[int]:
+    """Return the calls of exp(x − max x), if a value is that."""
+    power = graph.step(value)
+    if power is None or power.name != "exp":
+        return set()
+    less = graph.step(graph.same(power.reads[0]))
+    if less is None or less.word != "addition":
+        return {power.call}
+    join = join_of(graph, less.terms)
+    largest = {step.name for way in join.ways for step in way.steps}
+    if largest & {"amax", "max"} and not any(way.weighted for way in join.ways):
+        return join.calls() | {power.call, less.call}
+    return {power.call}
 
 
 def _statistic(graph: Graph, join: Join) -> int | None:

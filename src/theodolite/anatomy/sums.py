@@ -117,6 +117,8 @@ def _verdict(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
     sizes = [graph.size(v) for way in join.ways for v in way.term.values]
     if len(set(sizes)) > 1 and not any(way.term.fused for way in join.ways):
         return "broadcast", None
+    if max(way.rank for way in join.ways) <= REARRANGED:
+        return "fixed", None
     if apart(graph, join):
         return "parts", None
     return _by_rank(graph, join)
@@ -125,8 +127,6 @@ def _verdict(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
 def _by_rank(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
     ranks = [way.rank for way in join.ways]
     least = min(ranks)
-    if max(ranks) <= REARRANGED:
-        return "fixed", None
     if least == NONLINEAR and all(_gated(graph, way.term) for way in join.ways):
         return "highway", None
     if ranks.count(least) > 1 or least == NONLINEAR:

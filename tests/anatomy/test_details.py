@@ -133,6 +133,10 @@ RESIDUAL = {
         "identity",
         lambda x, a, b, c: torch.addmm(x, a(x).tanh(), b.weight),
     ),
+    "a pool behind weights": (
+        "identity",
+        lambda x, a, b, c: x + a.bias * x.flip(0),
+    ),
     "a norm as branch": (
         "identity",
         lambda x, a, b, c: x + F.layer_norm(x, (4,), a.bias, b.bias),
@@ -193,6 +197,15 @@ def test_a_sum_is_not_residual(name):
     found = of(function)
     assert not found.additions
     assert [o.kind for o in found.others if o.kind != "product"] == others
+    assert not found.unplaced
+
+
+def test_sums_of_scores_belong_to_attention():
+    found = of(
+        lambda x, a, b, c: (a(x) @ b(x).T + c(x)).softmax(-1) @ x,
+    )
+    assert [o.kind for o in found.others] == ["attention"]
+    assert not found.additions
     assert not found.unplaced
 
 

@@ -59,7 +59,9 @@ def products_of(graph: Graph) -> Products:
 
     Later calls come first, for what they are made of is then a part of them.
     """
-    found = Products(taken=_in_recurrences(graph), hidden=_scores(graph))
+    scores = _scores(graph)
+    found = Products(taken=_in_recurrences(graph), hidden=scores)
+    found.taken |= {c for c in scores if graph.steps[c].word == "addition"}
     for step in sorted(graph.steps.values(), key=lambda s: -s.call):
         if step.call in found.taken or step.word not in ("product", "addition"):
             continue
@@ -231,16 +233,18 @@ def _traced(
 
 
 def _scores(graph: Graph) -> set[int]:
-    """Return the softmaxes of products of signals, and those products."""
+    """Return the softmaxes of products of signals, those products, and sums between."""
     found: set[int] = set()
     for step in graph.steps.values():
         if step.name in SOFTMAXES:
-            work = list(step.reads)
+            work, passed = list(step.reads), {step.call}
             while work:
                 value = graph.same(work.pop())
                 before = graph.step(value)
+                if before is not None and before.word == "addition":
+                    passed.add(before.call)
                 if before is not None and before.word == "product":
-                    found |= {before.call, step.call}
+                    found |= {before.call} | passed
                 elif before is None or before.word in (
                     "view", "scale", "shift", "addition", "activation", "slice",
                 ):  # fmt: skip

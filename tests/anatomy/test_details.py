@@ -121,6 +121,10 @@ RESIDUAL = {
         lambda x, a, b, c: through_view(a(x), b),
     ),
     "no gradient": ("identity", lambda x, a, b, c: x + quiet(lambda: F.relu(a(x)))),
+    "the same part twice": (
+        "identity",
+        lambda x, a, b, c: x[:, :2] + F.relu(a(F.pad(x[:, :2], (0, 2))))[:, :2],
+    ),
     "linear mixing": (
         "identity",
         lambda x, a, b, c: x + torch.fft.fft(torch.complex(x, x)).real,
@@ -259,6 +263,75 @@ def test_one_activation_by_hand_is_one():
     assert [(a.kind, a.piecewise_linear) for a in found.activations] == [
         ("handwritten", False)
     ]
+
+
+def written_as_a_view(x, a):
+    h = a(x)
+    h.view(-1).relu_()
+    return x + h
+
+
+def written_in_part(x, a):
+    h = a(x)
+    h[:, :2].relu_()
+    return x + h
+
+
+def overwritten(x, a):
+    h = torch.empty_like(x)
+    h[:, :2] = a(x)[:, :2].relu()
+    h[:, 2:] = a(x)[:, 2:]
+    return x + h
+
+
+@pytest.mark.parametrize(
+    ("write", "layout"),
+    [
+        (written_as_a_view, ("linear", "activation")),
+        (written_in_part, ("linear", "activation")),
+        (overwritten, ("linear", "activation", "linear")),
+    ],
+)
+def test_what_is_written_through_another_tensor_is_seen(write, layout):
+    (addition,) = of(lambda x, a, b, c: write(x, a)).additions
+    assert addition.skip.kind == "identity"
+    assert addition.branches[0].layout == layout
+
+
+def normed(x):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+@pytest.mark.parametrize(
+    ("function", "places"),
+    [
+        (lambda x, a: normed(x + a(x).relu()), ["post", "post", "post"]),
+        (lambda x, a: x + a(normed(x)).relu(), ["pre", "pre", "pre"]),
+        (lambda x, a: x + normed(a(x).relu()), ["inside", "inside", "inside"]),
+    ],
+)
+def test_norms_of_a_network_in_one_function(function, places):
+    def run(x, *layers):
+        for layer in layers:
+            x = function(x, layer)
+        return x
+
+    found = of(run)
+    assert [norm.placement for norm in found.norms] == places
+    assert [norm.addition for norm in found.norms] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [
+        (lambda x, a, b, c: normed(x + b(a(normed(x)).relu()) + c(x)), "after"),
+        (lambda x, a, b, c: b(normed(x + a(normed(x)).relu()) * 2), "after"),
+        (lambda x, a, b, c: normed(c(x + a(normed(x)).relu())), "final"),
+    ],
+)
+def test_a_norm_behind_the_only_addition(function, place):
+    found = of(function)
+    assert [norm.placement for norm in found.norms] == ["pre", place]
 
 
 def test_a_sum_over_several_calls_is_one():

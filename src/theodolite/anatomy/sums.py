@@ -19,7 +19,7 @@ from theodolite.anatomy.vocabulary import LINEARS
 
 Verdict = Literal[
     "residual", "parallel", "separate", "broadcast", "fixed", "highway", "parts",
-    "pointwise", "tangled", "doubled", "interpolation",
+    "tangled", "doubled", "interpolation",
 ]  # fmt: skip
 # Of these a term may still be one term of a larger sum.
 _OPEN = ("parallel", "fixed", "tangled")
@@ -113,8 +113,6 @@ def _verdict(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
         return ("tangled" if tied else "separate"), None
     if len(set(values)) == 1 and not any(way.term.fused for way in join.ways):
         return "doubled", None
-    if join.pointwise:
-        return "pointwise", None
     sizes = [graph.size(v) for way in join.ways for v in way.term.values]
     if len(set(sizes)) > 1 and not any(way.term.fused for way in join.ways):
         return "broadcast", None

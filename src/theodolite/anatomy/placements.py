@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from theodolite.anatomy.graph import Graph
 from theodolite.anatomy.parts import Addition, Norm, Placement, Span
 from theodolite.anatomy.products import NormByHand
+from theodolite.anatomy.recording import Call, Ref
 from theodolite.anatomy.vocabulary import NORMS
 
 _LAYERS = frozenset("linear product attention norm gate concatenation".split())
@@ -53,15 +54,21 @@ def norms_of(
 def _layer(graph: Graph, index: int) -> _Found:
     call = graph.recording.calls[index]
     kind = NORMS[call.name]
-    if kind == "batch" and _per_sample(graph, call.inputs[0]):
+    if kind == "batch" and _per_sample(graph, call):
         kind = "instance"
     return _Found(call=index, kind=kind, entry=call.inputs[0], exit=call.outputs[0])
 
 
-def _per_sample(graph: Graph, value: int) -> bool:
-    """Tell whether samples were folded into channels, as instance norms do."""
+def _per_sample(graph: Graph, call: Call) -> bool:
+    """Tell whether samples were folded into channels, as instance norms do.
+
+    Their running statistics, if they have any, are repeated, and so made in the run.
+    """
+    value, kept = call.inputs[0], call.arguments[3]
     step = graph.step(value)
     if step is None or step.word != "view":
+        return False
+    if isinstance(kept, Ref) and graph.recording.values[kept.number].source != "call":
         return False
     shape = graph.recording.values[value].shape
     before = graph.recording.values[step.reads[0]].shape

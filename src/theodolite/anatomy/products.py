@@ -59,7 +59,9 @@ def products_of(graph: Graph) -> Products:
 
     Later calls come first, for what they are made of is then a part of them.
     """
-    found = Products(taken=_in_recurrences(graph), hidden=_scores(graph))
+    scores = _scores(graph)
+    found = Products(taken=_in_recurrences(graph), hidden=scores)
+    found.taken |= {c for c in scores if graph.steps[c].word == "addition"}
     for step in sorted(graph.steps.values(), key=lambda s: -s.call):
         if step.call in found.taken or step.word not in ("product", "addition"):
             continue
@@ -124,7 +126,7 @@ def _take_norm(
             NormByHand(call=step.call, entry=join.fork, exit=end, centred=centred)
         )
         return
-    found.take(inner, step.call, "activation")
+    found.take(inner | _shifted(graph, join.fork), step.call, "activation")
     found.activations.append(
         Activation(
             call=step.call,
@@ -147,6 +149,21 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
         if step.weighted:
             end, calls = value, calls | set(ahead)
     return end, calls
+
+
+def _shifted(graph: Graph, value: int) -> set[int]:
+    """Return the calls of exp(x − max x), if a value is that."""
+    power = graph.step(value)
+    if power is None or power.name != "exp":
+        return set()
+    less = graph.step(graph.same(power.reads[0]))
+    if less is None or less.word != "addition":
+        return {power.call}
+    join = join_of(graph, less.terms)
+    largest = {step.name for way in join.ways for step in way.steps}
+    if largest & {"amax", "max"} and not any(way.weighted for way in join.ways):
+        return join.calls() | {power.call, less.call}
+    return {power.call}
 
 
 def _statistic(graph: Graph, join: Join) -> int | None:
@@ -216,16 +233,18 @@ def _traced(
 
 
 def _scores(graph: Graph) -> set[int]:
-    """Return the softmaxes of products of signals, and those products."""
+    """Return the softmaxes of products of signals, those products, and sums between."""
     found: set[int] = set()
     for step in graph.steps.values():
         if step.name in SOFTMAXES:
-            work = list(step.reads)
+            work, passed = list(step.reads), {step.call}
             while work:
                 value = graph.same(work.pop())
                 before = graph.step(value)
+                if before is not None and before.word == "addition":
+                    passed.add(before.call)
                 if before is not None and before.word == "product":
-                    found |= {before.call, step.call}
+                    found |= {before.call} | passed
                 elif before is None or before.word in (
                     "view", "scale", "shift", "addition", "activation", "slice",
                 ):  # fmt: skip

@@ -46,7 +46,8 @@ def as_written(model: nn.Module) -> Iterator[None]:
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with opened(model, careful=True):
+        with opened(model, careful=True) as found:
+            found.lend_buffers()
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)

@@ -17,6 +17,5 @@ PAPER = Paper(
         "spin_glass_field",
         "critical_points",
     ),
-    studies=("path_counts",),
     explorer=Explorer("path_ensemble"),
 )

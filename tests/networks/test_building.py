@@ -78,7 +78,7 @@ def test_an_unknown_kind_is_refused_in_one_sentence(plan):
     message = str(caught.value)
     assert message.startswith(f"a value of type {type(plan).__name__} is no blueprint")
     names = "ShortcutBlueprint, PreactivationBlueprint, PathBlueprint"
-    assert f"pass one of {names}" in message
+    assert f"pass one of {names}, LayerwiseBlueprint" in message
     assert "\n" not in message
 
 

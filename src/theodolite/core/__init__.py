@@ -9,8 +9,12 @@ from theodolite.core.arrays import (
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
+from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
 from theodolite.core.blueprints.path import PathBlueprint, Sharing
-from theodolite.core.blueprints.preactivation import PreactivationBlueprint
+from theodolite.core.blueprints.preactivation import (
+    ImageNormalisation,
+    PreactivationBlueprint,
+)
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
     Position,
@@ -152,17 +156,20 @@ __all__ = [
     "DataError",
     "Estimate",
     "Evidence",
+    "ImageNormalisation",
     "Initialisation",
     "Interpolation",
     "Interval",
     "Judgement",
     "Kind",
     "Known",
+    "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
     "Mixture",
     "MixtureLike",
     "NormMode",
+    "Normalisation",
     "Number",
     "Numbers",
     "Outcome",

@@ -27,11 +27,16 @@ from .curvature.spectra import spectrum_of_operator as spectrum_of_operator
 from .curvature.traces import Trace as Trace
 from .curvature.traces import trace as trace
 from .curvature.traces import trace_of as trace_of
+from .model.as_found import opened as opened
 from .model.as_found import preserve as preserve
 from .model.objective import Batch as Batch
 from .model.objective import HalfSquareLoss as HalfSquareLoss
 from .model.objective import Loss as Loss
+from .model.objective import Outputs as Outputs
 from .model.objective import Reduction as Reduction
+from .model.objective import checked_outputs as checked_outputs
+from .model.objective import pair_of as pair_of
+from .model.objective import run_model as run_model
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
 from .operators.block_jacobian import BlockJacobian as BlockJacobian
 from .operators.fisher import EmpiricalFisher as EmpiricalFisher
@@ -44,6 +49,9 @@ from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
 from .passes.batches import Batches as Batches
+from .passes.batches import samples_in as samples_in
+from .passes.batches import slice_batch as slice_batch
+from .passes.batches import tensors_in as tensors_in
 from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values

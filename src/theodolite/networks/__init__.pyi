@@ -1,6 +1,10 @@
 from .activations import torch_activation as torch_activation
 from .building import build as build
 from .initialisation import draw_weights as draw_weights
+from .layerwise import LayerwiseLayer as LayerwiseLayer
+from .layerwise import LayerwiseNetwork as LayerwiseNetwork
+from .layerwise import ScalarNorm as ScalarNorm
+from .layerwise import layer_scales as layer_scales
 from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit

@@ -9,11 +9,13 @@ from torch import nn
 from theodolite.core import (
     Blueprint,
     ConfigError,
+    LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
+from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
@@ -25,6 +27,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PreactivationBlueprint: build_preactivation,
     PathBlueprint: build_path_network,
     SpinGlassBlueprint: build_spin_glass,
+    LayerwiseBlueprint: build_layerwise,
 }
 
 
@@ -44,6 +47,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> PreactivationNetwork: ...
+@overload
+def build(
+    blueprint: LayerwiseBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> LayerwiseNetwork: ...
 @overload
 def build(
     blueprint: PathBlueprint,

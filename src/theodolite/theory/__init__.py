@@ -59,6 +59,7 @@ from theodolite.theory.relu_hessian import (
     relu_hessian,
     relu_hessian_parts,
 )
+from theodolite.theory.scale_recursion import LayerSizes, scalar_norm_sizes
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
@@ -67,6 +68,11 @@ from theodolite.theory.spectrum_at_zero import (
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.toeplitz import ToeplitzSpectrum
+from theodolite.theory.two_degree_loss import (
+    Parts,
+    TwoDegreeLoss,
+    least_norm_force,
+)
 from theodolite.theory.unit_points import minimum_distance, separated_labels
 
 __all__ = [
@@ -76,14 +82,17 @@ __all__ = [
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
+    "LayerSizes",
     "LengthMoments",
     "MeanCount",
     "MixtureMoments",
     "Moments",
+    "Parts",
     "PathModel",
     "ScaleRange",
     "SpherePath",
     "ToeplitzSpectrum",
+    "TwoDegreeLoss",
     "activation",
     "column_major",
     "commutation",
@@ -99,6 +108,7 @@ __all__ = [
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
+    "least_norm_force",
     "linear_gradient",
     "linear_hessian",
     "linear_loss",
@@ -125,6 +135,7 @@ __all__ = [
     "relu_hessian_parts",
     "relu_spectrum_near_zero",
     "residual_unit",
+    "scalar_norm_sizes",
     "scale_for_path_length",
     "separated_labels",
     "sphere_path",

@@ -19,8 +19,11 @@ from theodolite.theory.path_weights import (
     log_path_weights,
 )
 
+# An end of a band, as a share of the depth.
+Share = float | int
 
-def missing_mass(depth: int, beta: Beta, low: float, high: float) -> float:
+
+def missing_mass(depth: int, beta: Beta, low: Share, high: Share) -> float:
     r"""$\sum \epsilon_r^2$ over the lengths outside $[\alpha_1 p, \alpha_2 p]$.
 
     Summed from the outside, so that it keeps its digits where it is small.
@@ -33,7 +36,7 @@ def missing_mass(depth: int, beta: Beta, low: float, high: float) -> float:
 
     Example:
         >>> f"{missing_mass(1000, 0.5, 0.2, 0.5):.2e}"
-        '2.77e-41'
+        '6.91e-41'
     """
     first, last = _ends(check_depth(depth), low, high)
     logs = 2 * log_path_weights(depth, beta)
@@ -41,7 +44,7 @@ def missing_mass(depth: int, beta: Beta, low: float, high: float) -> float:
         return float(np.exp(logs[: first - 1]).sum() + np.exp(logs[last:]).sum())
 
 
-def log_missing_mass_bound(depth: int, beta: Beta, low: float, high: float) -> float:
+def log_missing_mass_bound(depth: int, beta: Beta, low: Share, high: Share) -> float:
     r"""Logarithm of a bound on :func:`missing_mass`, for every depth and $\beta > 0$.
 
     $2p\,e^{-2(p-1)\delta^2}$, $\delta$ the distance of $\beta/(1+\beta)$ from the
@@ -53,7 +56,7 @@ def log_missing_mass_bound(depth: int, beta: Beta, low: float, high: float) -> f
 
     Example:
         >>> round(log_missing_mass_bound(1000, 0.5, 0.2, 0.5), 3)
-        -28.132
+        -28.886
     """
     depth = check_depth(depth)
     first, last = _ends(depth, low, high)
@@ -71,7 +74,7 @@ def log_missing_mass_bound(depth: int, beta: Beta, low: float, high: float) -> f
     return min(0.0, math.log(2 * depth) - 2 * (depth - 1) * float(min(deltas)) ** 2)
 
 
-def _ends(depth: int, low: float, high: float) -> tuple[int, int]:
+def _ends(depth: int, low: Share, high: Share) -> tuple[int, int]:
     """Return the first and the last length inside a band."""
     if not 0 <= low <= high <= 1:
         raise ConfigError(

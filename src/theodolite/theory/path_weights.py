@@ -47,7 +47,7 @@ def log_path_weights(depth: int, beta: Beta) -> np.ndarray:
         >>> np.exp(2 * log_path_weights(2, 0.5)).round(6)
         array([0.8, 0.2])
     """
-    law = _log_binomial(check_depth(depth) - 1, float(check_beta(beta)))
+    law = _log_binomial(check_depth(depth) - 1, _as_float(beta))
     return law - _half_log_sum(law)
 
 
@@ -74,7 +74,7 @@ def log_path_normaliser(depth: int, beta: Beta) -> float:
         >>> round(math.exp(2 * log_path_normaliser(10, 2)))
         305998100
     """
-    n, scale = check_depth(depth) - 1, float(check_beta(beta))
+    n, scale = check_depth(depth) - 1, _as_float(beta)
     rest = _half_log_sum(_log_binomial(n, scale))
     return math.log(scale) + n * math.log1p(scale) + rest
 
@@ -96,7 +96,7 @@ def log_legendre_normaliser(depth: int, beta: Beta) -> float:
         >>> round(math.exp(2 * log_legendre_normaliser(10, 1)))  # 18 choose 9
         48620
     """
-    n, scale = check_depth(depth) - 1, float(check_beta(beta))
+    n, scale = check_depth(depth) - 1, _as_float(beta)
     return math.log(scale) + log_legendre_sum(n, scale) / 2
 
 
@@ -109,7 +109,7 @@ def log_legendre_sum(order: int, beta: Beta) -> float:
         >>> round(math.exp(log_legendre_sum(10, 0.5)), 6)
         623.520539
     """
-    n, scale = as_whole("order", order, 0), float(check_beta(beta))
+    n, scale = as_whole("order", order, 0), _as_float(beta)
     if scale > 1:
         return 2 * n * math.log(scale) + log_legendre_sum(n, 1 / scale)
     plus, minus = 1 + scale**2, ((1 - scale) * (1 + scale)) ** 2
@@ -184,13 +184,32 @@ def check_depth(depth: object) -> int:
 
 def check_beta(beta: object) -> Beta:
     """Return a scale above 0, or refuse it in a sentence."""
-    good = isinstance(beta, float | int | Fraction) and not isinstance(beta, bool)
-    if not good or not 0 < beta < math.inf:
+    if isinstance(beta, np.floating | np.integer):
+        beta = beta.item()
+    if (
+        isinstance(beta, float | int | Fraction)
+        and not isinstance(beta, bool)
+        and 0 < beta < math.inf
+    ):
+        return beta
+    raise ConfigError(
+        f"beta is {beta!r}: pass a positive, finite number, as a float or a Fraction"
+    )
+
+
+def _as_float(beta: object) -> float:
+    """Return a scale as a float that is neither 0 nor infinite, or refuse it."""
+    exact = check_beta(beta)
+    try:
+        found = float(exact)
+    except OverflowError:
+        found = math.inf
+    if not 0 < found < math.inf:
         raise ConfigError(
-            f"beta is {beta!r}: pass a positive, finite number, as a float or a "
-            "Fraction"
+            "beta is a fraction beyond the range of floats: pass one from 1e-300 to "
+            "1e300, or ask path_peak, which takes any"
         )
-    return beta
+    return found
 
 
 def _log_binomial(n: int, beta: float) -> np.ndarray:

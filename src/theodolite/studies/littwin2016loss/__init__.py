@@ -9,4 +9,12 @@ PAPER = Paper(
     year=2016,
     studies=("path_counts",),
     explorer=Explorer("path_ensemble"),
+    studies=(
+        "path_counts",
+        "path_weights",
+        "two_degree_losses",
+        "batch_norm_scales",
+        "weight_norm_growth",
+        "depth_along_training",
+    ),
 )

@@ -16,13 +16,130 @@ STORY = (
         (
             Finding("path_counts/residual-output-is-paths"),
             Finding("path_counts/paths-by-length"),
+            Finding("path_counts/inputs-are-shared"),
             Finding("path_counts/equal-products"),
             Finding("path_counts/second-moment-bounds"),
             Finding("path_counts/least-square-norm"),
             Finding("path_counts/least-value-is-exact"),
+        ),
+    ),
+    Chapter(
+        "What the chain leaves behind",
+        "Two of its steps are choices. The normal variables are given the least "
+        "variance that the assumptions allow, and later taken as independent; gates "
+        "are coins that know nothing of the weights, which makes the losses affine. "
+        "We ask what each choice implies, on networks for which it can be seen.",
+        (
             Finding("path_counts/one-variable"),
             Finding("path_counts/largest-value-too"),
+            Finding("path_counts/inputs-independent"),
             Finding("path_counts/output-has-a-sign"),
+            Finding("path_weights/losses-are-not-affine"),
+        ),
+    ),
+    Chapter(
+        "Which lengths weigh most",
+        "What remains of the network is one number, $\\beta = \\rho n C/"
+        "\\sqrt{\\Lambda}$, and one law, $\\epsilon_r \\propto \\binom{p-1}{r-1}"
+        "\\beta^r$. Theorems 1 and 2 say that deep networks put all their weight in a "
+        "narrow band around a share of the depth, and lemma 4 that scale alone moves "
+        "the band anywhere. At the usual start that would be less than half the depth. "
+        "We compute the law exactly, and up to a million layers.",
+        (
+            Finding("path_weights/weights-of-the-network"),
+            Finding("path_weights/peak-limit"),
+            Finding("path_weights/tie-under-the-hypothesis"),
+            Finding("path_weights/narrow-band"),
+            Finding("path_weights/band-of-root-depth"),
+            Finding("path_weights/every-length-attained"),
+            Finding("path_weights/scale-shifts-the-ensemble"),
+            Finding("path_weights/chance-is-the-scale"),
+            Finding("path_weights/below-half-depth"),
+        ),
+    ),
+    Chapter(
+        "Formulas and proofs as printed",
+        "The rest is of the letter: whether the two lines of Eq 14 are equal, what the "
+        "sketch of theorem 2 leaves to the reader and which sum Legendre's polynomial "
+        "is, what continuity can prove of a whole number in lemma 4, how weights "
+        "change with scale before Eq 19 and losses in it, and whether width makes "
+        "networks deep. Each is computed as printed and as we read it.",
+        (
+            Finding("path_weights/sum-from-one"),
+            Finding("path_weights/factor-of-the-lines"),
+            Finding("path_weights/mirror-turns-the-scale"),
+            Finding("path_weights/legendre-from-zero"),
+            Finding("path_weights/intervals-of-scale"),
+            Finding("path_weights/normaliser-depends-on-scale"),
+            Finding("path_weights/derivative-lacks-the-scale"),
+            Finding("path_weights/wide-is-not-deep"),
+        ),
+    ),
+    Chapter(
+        "What would drive scales to grow",
+        "Why should the band move as a network trains? The paper takes one skip, so "
+        "that the loss has two homogeneous parts, puts a scale or the size of the "
+        "weights at rest, makes one step of the weights, and asks which way the scale "
+        "turns: theorem 3 for $\\lambda_l$, theorem 4 for $C$. We bring random losses "
+        "to such points and differentiate.",
+        (
+            Finding("two_degree_losses/unskipped-scales-grow"),
+            Finding("two_degree_losses/growth-is-strict"),
+            Finding("two_degree_losses/skipped-scales-grow"),
+            Finding("two_degree_losses/deep-dominance-not-needed"),
+            Finding("two_degree_losses/deviations-held"),
+            Finding("two_degree_losses/norm-is-driven"),
+            Finding("two_degree_losses/deep-gradients-stretch"),
+            Finding("two_degree_losses/shallow-gradients-stretch-too"),
+            Finding("two_degree_losses/norm-grows-anyway"),
+            Finding("two_degree_losses/mixtures-keep-their-length"),
+            Finding("two_degree_losses/sign-of-the-derivative"),
+            Finding("two_degree_losses/gradient-left-out"),
+            Finding("two_degree_losses/deep-square-twice"),
+            Finding("two_degree_losses/inverse-size-turns"),
+        ),
+    ),
+    Chapter(
+        "Do scales grow?",
+        "Figures 1(d) and 1(e) are the evidence: scales of batch normalisation by "
+        "layer as a network of ten layers learns to tell 50 Gaussians apart, and the "
+        "norm of the weights of one without. Neither task nor training is given "
+        "beyond that. We train such networks from several seeds, with the one scale a "
+        "layer of equation 20, with ordinary batch normalisation and without; and "
+        "before training we follow the sizes that section 4.1 derives.",
+        (
+            Finding("batch_norm_scales/squares-add-up"),
+            Finding("batch_norm_scales/deviations-grow"),
+            Finding("batch_norm_scales/scales-grow"),
+            Finding("batch_norm_scales/later-stages-higher"),
+            Finding("batch_norm_scales/first-layer-differs"),
+            Finding("batch_norm_scales/unskipped-scale-grows"),
+            Finding("batch_norm_scales/scales-grow-late"),
+            Finding("batch_norm_scales/standard-scales-grow"),
+            Finding("batch_norm_scales/standard-first-layer-differs"),
+            Finding("weight_norm_growth/norm-grows"),
+            Finding("weight_norm_growth/norm-grows-steadily"),
+            Finding("weight_norm_growth/every-layer-grows"),
+            Finding("weight_norm_growth/growth-is-first-order"),
+        ),
+    ),
+    Chapter(
+        "Does the ensemble get deeper?",
+        "That growing scales make a deeper ensemble is the paper's main claim, and it "
+        "is argued from the law of path lengths alone. The ensemble of a real network "
+        "can be measured: with its gates held, what paths of each length give to the "
+        "output and to the gradient. We follow it through training on Gaussians, "
+        "digits and images, and ask how much of its course the scales explain.",
+        (
+            Finding("depth_along_training/initially-below-half"),
+            Finding("depth_along_training/unit-scales-extremely-shallow"),
+            Finding("depth_along_training/scales-control-depth"),
+            Finding("depth_along_training/deeper-with-batch-norm"),
+            Finding("depth_along_training/deeper-without-norm"),
+            Finding("depth_along_training/deeper-and-deeper"),
+            Finding("depth_along_training/scales-are-the-mechanism"),
+            Finding("depth_along_training/gains-foretell-depth"),
+            Finding("depth_along_training/paper-s-beta-foretells-depth"),
         ),
     ),
 )

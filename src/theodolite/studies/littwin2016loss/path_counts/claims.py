@@ -101,6 +101,21 @@ CLAIMS = (
         rival="$\\binom{p}{r}$ in place of $\\binom{p-1}{r-1}$",
     ),
     Claim(
+        name="inputs-are-shared",
+        place="Section 2, A1",
+        statement=(
+            "A1, an input variable of its own for every path, does not hold: each "
+            "input is that of many paths."
+        ),
+        test=every(
+            *(
+                inside(smallest(measured("total", network=network)), above(1))
+                for network in ("plain", "residual")
+            )
+        ),
+        rival="one path from each input",
+    ),
+    Claim(
         name="one-chance-a-path",
         place="Eq 2",
         statement=(
@@ -186,10 +201,22 @@ CLAIMS = (
             "(\\psi_r/\\Lambda^r)^2$, with $\\beta = (\\beta_i)_{i=1}^d$, one entry an "
             "input"
         ),
-        test=inside(largest(measured("over_norm", network="cyclic")), ONE),
+        test=inside(
+            largest(measured("over_norm", network="cyclic").called("E ξ² over ‖β‖")),
+            ONE,
+        ),
         corrected_test=every(
-            inside(largest(measured("over_square", network="cyclic")), ONE),
-            inside(smallest(measured("over_square", network="cyclic")), ONE),
+            *(
+                inside(
+                    pick(
+                        measured("over_square", network="cyclic").called(
+                            "E ξ² over ‖β‖²"
+                        )
+                    ),
+                    ONE,
+                )
+                for pick in (largest, smallest)
+            )
         ),
         rival="the norm itself, which is the square's root",
     ),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from theodolite.studies.littwin2016loss.path_counts.config import (
     blueprint,
     inputs,
 )
+from theodolite.studies.littwin2016loss.shared.coins import coin_outputs
 from theodolite.studies.littwin2016loss.shared.enumeration import (
     Paths,
     enumerate_paths,
@@ -152,14 +152,5 @@ def _correlations(paths: Paths, plan: PathBlueprint) -> dict[str, float]:
 
 def coin_means(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> np.ndarray:
     """Average the output over all states of the gates, each a coin of its own."""
-    units = plan.width * plan.depth
-    found = np.zeros(len(x))
-    for state in product((False, True), repeat=units):
-        gates = np.array(state).reshape(plan.depth, plan.width)
-        chance = GATE ** gates.sum() * (1 - GATE) ** (units - gates.sum())
-        signal = (x @ seen.matrices[0]) * gates[0]
-        for matrix, gate in zip(seen.matrices[1:], gates[1:], strict=True):
-            branch = (signal @ matrix) * gate
-            signal = branch + signal if plan.skip else branch
-        found += chance * signal.sum(axis=1)
-    return found
+    outputs, chances = coin_outputs(seen.matrices, x, chance=GATE, skip=plan.skip)
+    return chances @ outputs

@@ -5,10 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ROUNDING, Read, Region, Row, Select, above, known
+from theodolite.core import (
+    ROUNDING,
+    Quantity,
+    Read,
+    Roads,
+    Row,
+    Rows,
+    Select,
+    above,
+    known,
+)
 
 EPS = float(np.finfo(np.float64).eps)
-AT_LEAST_ZERO = Region(low=0.0, low_open=False)
 MORE_THAN_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
 
 
@@ -38,7 +47,23 @@ def highest(rows: Select, *, name: str = "") -> Read:
     return lambda roads: _signed(rows(roads), name or f"highest {rows}", 1.0)
 
 
-def _signed(table: Any, name: str, sign: float) -> Any:
+def growth(rows: Select, over: str, *, name: str = "") -> Read:
+    """Read the slope of computed values over the decimal logarithm of a label."""
+
+    def read(roads: Roads) -> Quantity:
+        table = rows(roads)
+        told = name or f"slope of {rows} over log10 {over}"
+        if len(table.levels(over)) < 3:
+            return known(told, float("nan"), note=f"too few values of {over}")
+        x = np.log10(table.values(over))
+        lever = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
+        error = float(np.abs(lever) @ np.abs(table.values("error")))
+        return known(told, float(lever @ table.values()), error)
+
+    return read
+
+
+def _signed(table: Rows, name: str, sign: float) -> Quantity:
     if not len(table):
         return known(name, float("nan"), note="there are no such rows")
     values, errors = sign * table.values(), np.abs(table.values("error"))

@@ -7,8 +7,7 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
-    studies=("path_counts",),
-    explorer=Explorer("path_ensemble"),
+    explorer=Explorer("path_ensemble", ("depth_along_training",)),
     studies=(
         "path_counts",
         "path_weights",

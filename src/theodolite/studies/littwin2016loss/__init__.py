@@ -7,5 +7,5 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
-    studies=("path_counts", "path_weights"),
+    studies=("path_counts", "path_weights", "measured_ensemble"),
 )

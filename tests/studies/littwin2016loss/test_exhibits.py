@@ -45,3 +45,31 @@ def test_networks_that_ended_early_are_left_out():
     found = exhibit_of("depth_along_training", rows)
     depth = found.value(quantity="effective_depth", part="output")
     assert depth == pytest.approx(1.8)
+
+
+def test_measured_ensembles_are_shares_by_branches_taken():
+    where = {"scale": "he", "width": 8, "depth": 3}
+    shares = ((0.2, 0.5, 0.3), (0.4, 0.5, 0.1))
+    rows = [
+        {**where, "trial": trial, "part": "output", "quantity": "share",
+         "length": r, "value": value, "error": 1e-15}
+        for trial, values in enumerate(shares)
+        for r, value in enumerate(values, start=1)
+    ]  # fmt: skip
+    rows += [
+        {**where, "trial": 0, "part": part, "quantity": name, "value": value,
+         "error": 0.1}
+        for part in ("output", "gradient")
+        for name, value in {"beta": 0.7, "length": 2.5, "distance": 0.1}.items()
+    ]  # fmt: skip
+    found = exhibit_of("measured_ensemble", rows)
+    network = "random, width 8, depth 3, weights √(2/n)"
+    assert set(found.column("network")) == {network}
+    assert set(found.column("blocks")) == {2}
+    mine = found.where(quantity="share", part="output")
+    assert list(mine.column("length")) == [0, 1, 2]
+    assert mine.values() == pytest.approx([0.3, 0.5, 0.2])
+    assert mine.values("error") == pytest.approx([0.1, 0.0, 0.1])
+    assert list(found.where(quantity="beta").values()) == [0.7, 0.7]
+    assert found.value(quantity="effective_depth", part="gradient") == 1.5
+    assert len(found) == 6

@@ -14,7 +14,8 @@ from theodolite.studies.littwin2016loss.measured_ensemble.measure import measure
 from theodolite.studies.littwin2016loss.measured_ensemble.meet import meet
 from theodolite.studies.littwin2016loss.measured_ensemble.predict import predict
 from theodolite.studies.littwin2016loss.measured_ensemble.tables import compare, table
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.littwin2016loss.measured_ensemble.tables_exhibit import exhibit
+from theodolite.studies.study import Drawing, Exhibit, Study
 
 STUDY = Study(
     title="Eq 16 against real networks: the ensemble of their paths",
@@ -33,6 +34,7 @@ STUDY = Study(
     meet=meet,
     compare=compare,
     claims=CLAIMS,
+    exhibits=(Exhibit("path_ensembles", exhibit),),
     drawings=(
         Drawing(
             "ensemble",

@@ -7,9 +7,11 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
+    explorer=Explorer("path_ensemble", ("measured_ensemble", "depth_along_training")),
     studies=(
         "path_counts",
         "path_weights",
+        "measured_ensemble",
         "two_degree_losses",
         "batch_norm_scales",
         "weight_norm_growth",

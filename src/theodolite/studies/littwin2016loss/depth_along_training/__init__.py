@@ -23,7 +23,10 @@ from theodolite.studies.littwin2016loss.depth_along_training.tables import (
     compare,
     table,
 )
-from theodolite.studies.study import Committed, Drawing, Study
+from theodolite.studies.littwin2016loss.depth_along_training.tables_exhibit import (
+    exhibit,
+)
+from theodolite.studies.study import Committed, Drawing, Exhibit, Study
 
 
 def _datasets(config: Config) -> tuple[str, ...]:
@@ -53,6 +56,7 @@ STUDY = Study(
         ("quantity", "stage", "factor"),
         on="Gaussians, MNIST and CIFAR-10",
     ),
+    exhibits=(Exhibit("path_ensembles", exhibit),),
     drawings=(
         Drawing(
             "depth",

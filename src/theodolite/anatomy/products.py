@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from theodolite.anatomy.graph import ROOT, Graph
-from theodolite.anatomy.joins import Join, apart, join_of
+from theodolite.anatomy.joins import IDENTITY, Join, apart, join_of
 from theodolite.anatomy.parts import Activation, Other
 from theodolite.anatomy.steps import Step, Term
 from theodolite.anatomy.vocabulary import LINEARS, SOFTMAXES
@@ -183,7 +183,7 @@ def _name(graph: Graph, step: Step, join: Join, small: int | None) -> tuple[str,
         return "attention", "a softmax times values"
     if step.name in LINEARS:
         return "product", "a matrix product of two signals"
-    if small is not None:
+    if small is not None and join.ways[1 - small].rank == IDENTITY:
         return "squeeze-excite", "a signal times a summary of itself"
     if join.fork == ROOT and any(not _learned(graph, term) for term in step.terms):
         return "mask", "a signal times an input of its own"

@@ -298,6 +298,28 @@ def test_what_is_written_through_another_tensor_is_seen(write, layout):
     assert addition.branches[0].layout == layout
 
 
+@pytest.mark.parametrize(
+    ("norm", "kind"),
+    [
+        (lambda x: F.rms_norm(x, (4,)), "rms"),
+        (lambda x: F.normalize(x, dim=1), "rms"),
+        (lambda x: F.local_response_norm(x[:, :, None], 3)[..., 0], "rms"),
+        (lambda x: (x - x.mean(1, True)) / x.std(1, keepdim=True), "layer"),
+        (lambda x: (x - x.mean(0)) * torch.rsqrt(x.var(0) + 1e-5), "batch"),
+        (lambda x: F.instance_norm(x[:, None])[:, 0], "instance"),
+        (lambda x: F.batch_norm(x, None, None, training=True), "batch"),
+        (lambda x: F.group_norm(x, 2), "group"),
+    ],
+)
+def test_norms_by_function_and_by_hand(norm, kind):
+    found = of(lambda x, a, b, c: x + a(norm(x)).relu())
+    assert [(n.kind, n.placement) for n in found.norms] == [(kind, "pre")]
+    assert [a.kind for a in found.activations] == ["relu"]
+    (addition,) = found.additions
+    assert addition.branches[0].layout == ("norm", "linear", "activation")
+    assert not found.others
+
+
 def normed(x):
     return F.layer_norm(x, x.shape[-1:])
 

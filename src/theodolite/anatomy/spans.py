@@ -70,7 +70,7 @@ def _kind(way: Way) -> SpanKind:
         return "norm"
     if "reduction" in way.words:
         return "pool"
-    found = [kind for kind in _KINDS if way.words.issuperset([kind])]
+    found: list[SpanKind] = [kind for kind in _KINDS if kind in way.words]
     return found[0] if found else "scale"
 
 

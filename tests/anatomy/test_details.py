@@ -412,6 +412,13 @@ def test_copies_in_other_threads_are_refused():
         anatomy(model, ROWS)
 
 
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_parameters_without_numbers_are_refused():
+    for model in (nn.LazyLinear(3), nn.Linear(4, 3, device="meta")):
+        with pytest.raises(MeasurementError, match="'weight' has no numbers yet"):
+            anatomy(model, ROWS)
+
+
 def test_a_model_that_computes_nothing_is_refused():
     with pytest.raises(MeasurementError, match="no operator of torch"):
         anatomy(nn.Identity(), ROWS)

@@ -298,6 +298,28 @@ def test_what_is_written_through_another_tensor_is_seen(write, layout):
     assert addition.branches[0].layout == layout
 
 
+@pytest.mark.parametrize(
+    ("norm", "kind"),
+    [
+        (lambda x: F.rms_norm(x, (4,)), "rms"),
+        (lambda x: F.normalize(x, dim=1), "rms"),
+        (lambda x: F.local_response_norm(x[:, :, None], 3)[..., 0], "rms"),
+        (lambda x: (x - x.mean(1, True)) / x.std(1, keepdim=True), "layer"),
+        (lambda x: (x - x.mean(0)) * torch.rsqrt(x.var(0) + 1e-5), "batch"),
+        (lambda x: F.instance_norm(x[:, None])[:, 0], "instance"),
+        (lambda x: F.batch_norm(x, None, None, training=True), "batch"),
+        (lambda x: F.group_norm(x, 2), "group"),
+    ],
+)
+def test_norms_by_function_and_by_hand(norm, kind):
+    found = of(lambda x, a, b, c: x + a(norm(x)).relu())
+    assert [(n.kind, n.placement) for n in found.norms] == [(kind, "pre")]
+    assert [a.kind for a in found.activations] == ["relu"]
+    (addition,) = found.additions
+    assert addition.branches[0].layout == ("norm", "linear", "activation")
+    assert not found.others
+
+
 def normed(x):
     return F.layer_norm(x, x.shape[-1:])
 
@@ -381,6 +403,20 @@ def test_calls_are_numbered_alike_in_every_run():
 def test_what_is_no_module_is_refused():
     with pytest.raises(MeasurementError, match=r"wanted is a torch\.nn\.Module"):
         anatomy(lambda x: x, ROWS)
+
+
+def test_copies_in_other_threads_are_refused():
+    model = nn.DataParallel(nn.Linear(4, 4))
+    model.device_ids = [0, 1]  # as on a machine with two devices
+    with pytest.raises(MeasurementError, match=r"over 2 devices .* pass model\.module"):
+        anatomy(model, ROWS)
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_parameters_without_numbers_are_refused():
+    for model in (nn.LazyLinear(3), nn.Linear(4, 3, device="meta")):
+        with pytest.raises(MeasurementError, match="'weight' has no numbers yet"):
+            anatomy(model, ROWS)
 
 
 def test_a_model_that_computes_nothing_is_refused():

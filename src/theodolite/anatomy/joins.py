@@ -17,7 +17,7 @@ _RANKS = (
         REARRANGED,
         frozenset(
             "slice pad pool resample scale shift concatenation addition "
-            "reduction".split()
+            "reduction scatter".split()
         ),
     ),
     (NORMED, frozenset(["norm"])),
@@ -33,7 +33,6 @@ class Way:
         term: What is joined.
         values: Values on the way, without the fork.
         steps: What made them, in order.
-        fused: What the joining call does before it joins.
     """
 
     term: Term

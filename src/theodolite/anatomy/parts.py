@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-SkipKind = Literal[
-    "identity", "slice", "pad", "pool", "resample", "scale", "norm", "projection"
-]
+SpanKind = Literal[
+    "identity", "slice", "pad", "pool", "resample", "scale", "norm", "projection",
+    "branch",
+]  # fmt: skip
 Placement = Literal[
     "pre", "inside", "post", "skip", "stem", "between", "final", "after", "plain"
 ]
@@ -49,7 +50,7 @@ class Span:
     """
 
     role: Literal["skip", "branch"]
-    kind: str
+    kind: SpanKind
     entry: int
     exit: int
     into: int
@@ -104,7 +105,8 @@ class Norm:
     Attributes:
         call: Index of the call; of one written by hand, the division.
         module: Path of the submodule that ran it.
-        kind: ``"batch"``, ``"layer"``, ``"group"``, ``"rms"`` or ``"handwritten"``.
+        kind: ``"batch"``, ``"instance"``, ``"layer"``, ``"group"`` or ``"rms"``; by
+            hand, as the operators make it.
         placement: Where it stands: first in a branch (pre) or further in (inside),
             behind an addition and before the next fork (post), on a skip, before the
             first fork (stem), between an addition and later layers of the trunk,
@@ -142,9 +144,10 @@ class Other:
     """What joins tensors in another manner than a residual addition.
 
     Attributes:
-        kind: ``"concatenation"``, ``"gate"``, ``"squeeze-excite"``, ``"highway"``,
-            ``"attention"``, ``"product"``, ``"mask"``, ``"recurrence"``,
-            ``"embedding sum"``, ….
+        kind: ``"concatenation"``, ``"scatter"``, ``"gate"``, ``"squeeze-excite"``,
+            ``"highway"``, ``"interpolation"``, ``"attention"``, ``"product"``,
+            ``"mask"``, ``"recurrence"``, ``"coupling"``, ``"sum of sources"``,
+            ``"broadcast sum"`` or ``"fixed map"``.
         call: Index of the call that joins.
         module: Path of the submodule that ran it.
         detail: One phrase that says more.

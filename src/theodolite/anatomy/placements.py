@@ -17,6 +17,7 @@ class _Found:
     """A norm before it is placed."""
 
     call: int
+    calls: frozenset[int]
     kind: str
     entry: int
     exit: int
@@ -41,7 +42,8 @@ def norms_of(
     found += [
         _Found(
             call=norm.call,
-            kind="layer" if norm.centred else "rms",
+            calls=norm.calls,
+            kind=norm.kind,
             entry=norm.entry,
             exit=norm.exit,
         )
@@ -56,7 +58,13 @@ def _layer(graph: Graph, index: int) -> _Found:
     kind = NORMS[call.name]
     if kind == "batch" and _per_sample(graph, call):
         kind = "instance"
-    return _Found(call=index, kind=kind, entry=call.inputs[0], exit=call.outputs[0])
+    return _Found(
+        call=index,
+        calls=frozenset([index]),
+        kind=kind,
+        entry=call.inputs[0],
+        exit=call.outputs[0],
+    )
 
 
 def _per_sample(graph: Graph, call: Call) -> bool:
@@ -141,7 +149,9 @@ class _Placer:
         """Tell whether no layer comes before a norm in its branch."""
         steps = self._graph.steps
         return not any(
-            steps[call].word in _LAYERS for call in span.calls if call < found.call
+            steps[call].word in _LAYERS
+            for call in span.calls
+            if call < found.call and call not in found.calls
         )
 
     def _behind(self, found: _Found) -> int | None:

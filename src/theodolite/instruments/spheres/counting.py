@@ -32,7 +32,7 @@ def critical_points(
     radius: float,
     starts: int = 100,
     max_starts: int = 3200,
-    max_steps: int = 16,
+    max_steps: int = 12,
     tol: float = 1e-11,
     antipodal: bool = False,
     bound: int | None = None,
@@ -55,7 +55,7 @@ def critical_points(
         radius: Of the sphere.
         starts: In the first round.
         max_starts: In all; a search that is not complete by then says so.
-        max_steps: Of Newton's method, a start; those that arrive do so in about ten.
+        max_steps: Of Newton's method, a start; those that arrive do so in fewer.
         tol: Tangent gradient at which it stops, over that at random points.
         antipodal: Whether the energy is known to be even or odd, so that critical
             points come in pairs of opposite sign.

@@ -140,6 +140,44 @@ STORY = (
             Finding("depth_along_training/scales-are-the-mechanism"),
             Finding("depth_along_training/gains-foretell-depth"),
             Finding("depth_along_training/paper-s-beta-foretells-depth"),
+        "A glass in place of the network",
+        "With independent couplings what is left is a spin glass: a random polynomial "
+        "on a sphere, in which orders of interaction are lengths of paths. Its energy "
+        "is said to have the same variance whatever the mixture, and two numbers, $v'$ "
+        "and $v''$, to carry the rest. We sample such energies and differentiate them.",
+        (
+            Finding("spin_glass_field/pure-field"),
+            Finding("spin_glass_field/variance-free-of-mixture"),
+            Finding("spin_glass_field/one-factor-short"),
+            Finding("spin_glass_field/single-order-no-spread"),
+            Finding("spin_glass_field/radial-variance"),
+            Finding("spin_glass_field/covariance-by-overlap"),
+        ),
+    ),
+    Chapter(
+        "How many critical points",
+        "In the limit of many weights the mean number of critical points of low index "
+        "grows exponentially, at a rate that the mixture decides. The rate is said to "
+        "rise as the ensemble gets deeper, and to be largest without skips. We follow "
+        "exact means from two dimensions to the limit, and find all critical points "
+        "of sampled glasses where they can be found.",
+        (
+            Finding("critical_points/eq-31"),
+            Finding("critical_points/minima-too"),
+            Finding("critical_points/slow-approach"),
+            Finding("critical_points/order-one-must-go"),
+            Finding("critical_points/figure-1f-rises"),
+            Finding("critical_points/figure-1f-ends"),
+            Finding("critical_points/theorem-5"),
+            Finding("critical_points/eq-48"),
+            Finding("critical_points/gap-to-plain"),
+            Finding("critical_points/definition-4-set"),
+            Finding("critical_points/index-on-the-sphere"),
+            Finding("critical_points/counts-meet-kac-rice"),
+            Finding("critical_points/minima-meet-kac-rice"),
+            Finding("critical_points/mixtures-have-fewer"),
+            Finding("critical_points/residual-has-fewer"),
+            Finding("critical_points/finite-dimensions-rise"),
         ),
     ),
 )

@@ -25,6 +25,7 @@ from theodolite.core import (
     near,
     predicted,
 )
+from theodolite.studies.littwin2016loss.critical_points.config import LADDER
 from theodolite.studies.littwin2016loss.shared.rows import lowest
 
 CLOSE = alike(0.3, "Eq 31 taken for the number is off by a factor of three and more")
@@ -185,12 +186,16 @@ COUNT_CLAIMS = (
         ),
         test=every(
             fewer("beta-0.5", "four"),
-            inside(fewer_foretold("count", "beta-0.5", "four"), above(0)),
+            *(
+                inside(fewer_foretold("count", name, "four"), above(0))
+                for name in LADDER[:-1]
+            ),
         ),
         rival="as many, or more",
         choices=(
             Choice(
-                what="depth 4, $\\beta$ = 0.5, dimension 3",
+                what="depth 4, dimension 3; $\\beta$ = 0.5 is counted, 0.5, 1 and 4 "
+                "are foretold",
                 why="all critical points can be found there",
             ),
         ),

@@ -23,7 +23,6 @@ from theodolite.core import (
     largest,
     near,
     predicted,
-    smallest,
 )
 from theodolite.studies.littwin2016loss.shared.rows import lowest
 
@@ -169,7 +168,7 @@ LIMIT_CLAIMS = (
             "$1/\\Lambda$ as with a constant factor before the exponential."
         ),
         test=every(
-            inside(smallest(predicted("excess", index=0)), POSITIVE),
+            inside(lowest(predicted("excess", index=0)), POSITIVE),
             each(
                 "order",
                 predicted("excess", index=0),
@@ -213,7 +212,7 @@ LIMIT_CLAIMS = (
             "Of all mixtures of orders 2 to $p$ the single order $p$ has the largest "
             "$\\theta_k$, and it alone."
         ),
-        test=inside(smallest(predicted("shortfall")), POSITIVE),
+        test=inside(lowest(predicted("shortfall")), POSITIVE),
         rival="a mixture that has as many critical points",
         choices=(
             Choice(

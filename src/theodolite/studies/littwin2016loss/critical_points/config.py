@@ -83,10 +83,10 @@ PRESETS = {
         depths=(3, 10),
     ),
     "quick": Config(
-        n_seeds=24,
+        n_seeds=40,
         glasses=(
             (2, _COUNTED),
-            (3, (*_COUNTED, *LADDER)),
+            (3, (*_COUNTED[:2], *LADDER[::3])),
             (4, _COUNTED[:2]),
             (5, _COUNTED[:1]),
         ),

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from theodolite.core import Row, SpinGlassBlueprint
 from theodolite.studies.littwin2016loss.critical_points.config import (
+    LADDER,
     LEVEL,
     MIXTURES,
     Config,
@@ -28,7 +29,10 @@ _RATIOS = tuple(1 + 0.5 * i for i in range(9))
 def counts(config: Config) -> list[Row]:
     """Means by index of the glasses that are counted, and Eq 31 taken for a number."""
     rows: list[Row] = []
-    for width, names in config.glasses:
+    # The whole ladder is foretold, also where not all of it is counted.
+    glasses = {3: (), **dict(config.glasses)}
+    glasses[3] = tuple(dict.fromkeys((*glasses[3], *LADDER)))
+    for width, names in glasses.items():
         for name in names:
             plan = SpinGlassBlueprint(width=width, mixture=MIXTURES[name])
             labels = {"width": width, "mixture": name}

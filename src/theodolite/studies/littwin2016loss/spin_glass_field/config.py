@@ -47,7 +47,7 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(n_seeds=5, widths=(3,), draws=120),
-    "quick": Config(n_seeds=10, draws=200),
+    "quick": Config(n_seeds=8, draws=150),
     "paper": Config(n_seeds=20, widths=(3, 4, 5, 6), draws=1000),
 }
 

@@ -186,13 +186,15 @@ def check_beta(beta: object) -> Beta:
     """Return a scale above 0, or refuse it in a sentence."""
     if isinstance(beta, np.floating | np.integer):
         beta = beta.item()
-    good = isinstance(beta, float | int | Fraction) and not isinstance(beta, bool)
-    if not good or not 0 < beta < math.inf:
-        raise ConfigError(
-            f"beta is {beta!r}: pass a positive, finite number, as a float or a "
-            "Fraction"
-        )
-    return beta
+    if (
+        isinstance(beta, float | int | Fraction)
+        and not isinstance(beta, bool)
+        and 0 < beta < math.inf
+    ):
+        return beta
+    raise ConfigError(
+        f"beta is {beta!r}: pass a positive, finite number, as a float or a Fraction"
+    )
 
 
 def _as_float(beta: object) -> float:

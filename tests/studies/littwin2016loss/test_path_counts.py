@@ -35,6 +35,7 @@ WORLDS = [
     ("residual-output-is-paths", "m", "coefficient_gap", RESIDUAL, shift(1e-6)),
     ("paths-by-length", "p", "mass", RESIDUAL, first(shift(1))),
     ("paths-by-length", "m", "total", RESIDUAL, first(shift(1))),
+    ("inputs-are-shared", "m", "total", RESIDUAL, first(const(1.0))),
     ("one-chance-a-path", "m", "mean_gap", {"network": "plain_coins"},
      first(shift(1e-6))),
     ("one-chance-a-path", "m", "one_chance_gap", {"network": "plain_coins"},

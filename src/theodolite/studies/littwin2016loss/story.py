@@ -16,13 +16,63 @@ STORY = (
         (
             Finding("path_counts/residual-output-is-paths"),
             Finding("path_counts/paths-by-length"),
+            Finding("path_counts/inputs-are-shared"),
             Finding("path_counts/equal-products"),
             Finding("path_counts/second-moment-bounds"),
             Finding("path_counts/least-square-norm"),
             Finding("path_counts/least-value-is-exact"),
+        ),
+    ),
+    Chapter(
+        "What the chain leaves behind",
+        "Two of its steps are choices. The normal variables are given the least "
+        "variance that the assumptions allow, and later taken as independent; gates "
+        "are coins that know nothing of the weights, which makes the losses affine. "
+        "We ask what each choice implies, on networks for which it can be seen.",
+        (
             Finding("path_counts/one-variable"),
             Finding("path_counts/largest-value-too"),
+            Finding("path_counts/inputs-independent"),
             Finding("path_counts/output-has-a-sign"),
+            Finding("path_weights/losses-are-not-affine"),
+        ),
+    ),
+    Chapter(
+        "Which lengths weigh most",
+        "What remains of the network is one number, $\\beta = \\rho n C/"
+        "\\sqrt{\\Lambda}$, and one law, $\\epsilon_r \\propto \\binom{p-1}{r-1}"
+        "\\beta^r$. Theorems 1 and 2 say that deep networks put all their weight in a "
+        "narrow band around a share of the depth, and lemma 4 that scale alone moves "
+        "the band anywhere. At the usual start that would be less than half the depth. "
+        "We compute the law exactly, and up to a million layers.",
+        (
+            Finding("path_weights/weights-of-the-network"),
+            Finding("path_weights/peak-limit"),
+            Finding("path_weights/tie-under-the-hypothesis"),
+            Finding("path_weights/narrow-band"),
+            Finding("path_weights/band-of-root-depth"),
+            Finding("path_weights/every-length-attained"),
+            Finding("path_weights/scale-shifts-the-ensemble"),
+            Finding("path_weights/chance-is-the-scale"),
+            Finding("path_weights/below-half-depth"),
+        ),
+    ),
+    Chapter(
+        "Formulas and proofs as printed",
+        "The rest is of the letter: whether the two lines of Eq 14 are equal, what the "
+        "sketch of theorem 2 leaves to the reader and which sum Legendre's polynomial "
+        "is, what continuity can prove of a whole number in lemma 4, how weights "
+        "change with scale before Eq 19 and losses in it, and whether width makes "
+        "networks deep. Each is computed as printed and as we read it.",
+        (
+            Finding("path_weights/sum-from-one"),
+            Finding("path_weights/factor-of-the-lines"),
+            Finding("path_weights/mirror-turns-the-scale"),
+            Finding("path_weights/legendre-from-zero"),
+            Finding("path_weights/intervals-of-scale"),
+            Finding("path_weights/normaliser-depends-on-scale"),
+            Finding("path_weights/derivative-lacks-the-scale"),
+            Finding("path_weights/wide-is-not-deep"),
         ),
     ),
 )

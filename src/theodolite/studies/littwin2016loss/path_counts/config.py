@@ -18,7 +18,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "uneven": {"inputs": 2, "unique": 3},
 }
 # Every state of the gates of this one is visited, so it is smaller.
-COINS = {"inputs": 2, "width": 2, "depth": 3}
+COINS: dict[str, Any] = {"inputs": 2, "width": 2, "depth": 3}
 GATE = 0.6
 
 

@@ -3,6 +3,7 @@
 import math
 
 from theodolite.core import (
+    Choice,
     Claim,
     Kind,
     Quantity,
@@ -27,6 +28,7 @@ from theodolite.studies.littwin2016loss.path_weights.config import NETWORK
 NONE = near(0, 0)
 QUOTIENT = near(0, 1e-10, source="rounding", why="quotients of sums of products")
 SUMS = near(0, 1e-4, source="rounding", why="a difference of sums up to $10^9$")
+MIDDLE = measured("middle_less_half").called("peak at β = 1 less p/2")
 EXPECTED = math.sqrt(NETWORK["inputs"] / NETWORK["unique"])
 
 
@@ -80,7 +82,7 @@ ERRATA = (
             "the variance, most of it where $\\beta$ is small"
         ),
         test=inside(
-            largest(measured("first_share")),
+            largest(measured("first_share").called("share of the first term")),
             near(0, 1e-12, source="rounding", why="a share of whole numbers"),
         ),
         corrected_test=inside(_first_term, QUOTIENT),
@@ -112,12 +114,18 @@ ERRATA = (
             "missing is at most $2p\\,e^{-2(p-1)\\delta^2}$"
         ),
         test=inside(
-            largest(measured("same_scale_gap", lambda row: row["beta"] != 1)),
+            largest(
+                measured("same_scale_gap", lambda row: row["beta"] != 1).called(
+                    "distance from the mirror image at the same scale"
+                )
+            ),
             near(0, 1e-12, source="rounding", why="shares of whole numbers"),
         ),
         corrected_test=every(
             inside(
-                largest(measured("mirror_gap")),
+                largest(
+                    measured("mirror_gap").called("distance from the mirror at 1/β")
+                ),
                 below(1e-12, source="rounding", why="shares of whole numbers"),
             ),
             inside(
@@ -126,6 +134,12 @@ ERRATA = (
             ),
         ),
         rival="weights that are their own mirror at $\\beta < 1$",
+        choices=(
+            Choice(
+                what="the upper tail is to follow by the mirror $r \\to p+1-r$",
+                why="the sketch does not say how it follows",
+            ),
+        ),
     ),
     Claim(
         name="legendre-from-zero",
@@ -137,8 +151,18 @@ ERRATA = (
             "(1-\\beta^2)^p P_p(\\frac{1+\\beta^2}{1-\\beta^2})$"
         ),
         corrected="the sum begins at $r = 0$, and is greater by 1",
-        test=inside(smallest(measured("legendre_less_sum")), SUMS),
-        corrected_test=inside(largest(measured("legendre_less_whole_sum")), SUMS),
+        test=inside(
+            smallest(
+                measured("legendre_less_sum").called("polynomial less sum from 1")
+            ),
+            SUMS,
+        ),
+        corrected_test=inside(
+            largest(
+                measured("legendre_less_whole_sum").called("polynomial less sum from 0")
+            ),
+            SUMS,
+        ),
         rival="the sum from 1",
     ),
     Claim(
@@ -155,16 +179,22 @@ ERRATA = (
             "\\beta \\leq \\frac{k}{p-k}$, with ties at the ends, since the weights "
             "are log-concave; at $\\beta = 1$ it is $(p+1)/2$, or a tie around it"
         ),
-        test=inside(largest(measured("middle_less_half")), NONE),
+        test=inside(largest(MIDDLE), NONE),
         corrected_test=every(
             *(
                 inside(largest(measured(f"{where}_missed")), NONE)
                 for where in ("inside", "ends", "outside")
             ),
-            inside(smallest(measured("middle_less_half")), near(0.5, 0)),
-            inside(largest(measured("middle_less_half")), near(0.5, 0)),
+            inside(smallest(MIDDLE), near(0.5, 0)),
+            inside(largest(MIDDLE), near(0.5, 0)),
         ),
         rival="$p/2$ itself, as for $\\binom{p}{r}$",
+        choices=(
+            Choice(
+                what="judged on the weights of Eq 16",
+                why="the proof puts $\\binom{p}{r}$ for simplicity",
+            ),
+        ),
     ),
     Claim(
         name="normaliser-depends-on-scale",
@@ -188,8 +218,13 @@ ERRATA = (
         statement="$\\partial L/\\partial C = \\sum_r r\\,L_r$, $L_r$ of degree $r$.",
         printed="$\\partial L/\\partial C = \\sum_r r\\,L_r$",
         corrected="$\\partial L/\\partial C = \\frac{1}{C}\\sum_r r\\,L_r$",
-        test=inside(smallest(measured("slope_gap")), near(0, 1e-10, source="rounding")),
-        corrected_test=exact(measured("slope_times_scale_gap")),
+        test=inside(
+            smallest(measured("slope_gap").called("distance of ∂L/∂C from Σ r L_r")),
+            near(0, 1e-10, source="rounding", why="autodiff in doubles"),
+        ),
+        corrected_test=exact(
+            measured("slope_times_scale_gap").called("distance of C ∂L/∂C from Σ r L_r")
+        ),
         rival="a factor of 1, which is right at $C = 1$ alone",
     ),
     Claim(
@@ -204,7 +239,7 @@ ERRATA = (
             "same at every width"
         ),
         test=inside(
-            span(measured("beta_over_width", setting="paper")),
+            span(measured("beta_over_width", setting="paper").called("β/n")),
             near(0, 1e-10, source="rounding", why="the width is the only factor"),
         ),
         corrected_test=every(

@@ -26,8 +26,14 @@ FIGURE_BETAS = (0.1, 0.5, 2.0)
 # Chances that a gate is open, at the paper's initialisation.
 CHANCES = (0.1, 0.25, 0.5, 0.75, 0.9)
 CHANCE = 0.6
-NETWORK = {"inputs": 6, "width": 8, "depth": 5, "unique": 4, "scale": 0.35}
-COINS = {"inputs": 2, "width": 2, "depth": 3}
+NETWORK: dict[str, Any] = {
+    "inputs": 6,
+    "width": 8,
+    "depth": 5,
+    "unique": 4,
+    "scale": 0.35,
+}
+COINS: dict[str, Any] = {"inputs": 2, "width": 2, "depth": 3}
 WIDTHS = (4, 16, 64)
 SETTINGS = ("paper", "fixed", "distinct")
 

@@ -98,7 +98,7 @@ def _small(depth: int, beta: float) -> list[Row]:
 
 def _every_length(depth: int) -> list[Row]:
     """Look for the peak at the ends of every interval of lemma 4, in and outside."""
-    missed = dict.fromkeys(("inside_missed", "ends_missed", "outside_missed"), 0)
+    missed = {"inside_missed": 0, "ends_missed": 0, "outside_missed": 0}
     step = Fraction(1, 10**9)
 
     def peaks(beta: Fraction) -> list[int]:

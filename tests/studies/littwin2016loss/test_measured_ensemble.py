@@ -48,13 +48,13 @@ WORLDS = [
     ("deeper-than-eq-16", "m", "deeper", HE, about(-0.3)),
     ("width-of-a-squared-binomial", "m", "over_squared", UNIT, about(4.0)),
     ("width-of-layers-is-no-matter", "m", "beta", UNIT,
-     lambda row: about(1.0)(row) * row["width"] ** 2),
+     lambda row: row["width"] ** about(2.0)(row)),
     ("norms-overstate", "m", "gain_beta", UNIT, about(0.1)),
     ("gradient-deeper-than-output", "m", "length", {"part": "gradient"}, const(0.5)),
     ("deletions-add-up", "m", "deletion_gap", {}, first(shift(1e-6))),
     ("gates-make-up", "m", "true_over_frozen", {}, scale(2.0)),
     ("no-branch-is-spare", "m", "true_change", {},
-     lambda row: about(1.0)(row) * row["depth"] ** 2),
+     lambda row: row["depth"] ** about(2.0)(row)),
 ]  # fmt: skip
 
 

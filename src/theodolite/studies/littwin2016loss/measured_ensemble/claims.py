@@ -3,6 +3,8 @@
 Lengths count layers of weights, the first of which has no skip.
 """
 
+from typing import Any
+
 from theodolite.core import (
     Choice,
     Claim,
@@ -26,8 +28,8 @@ from theodolite.core import (
     trend,
 )
 
-UNIT = {"scale": "unit", "part": "output"}
-HE = {"scale": "he", "part": "output"}
+UNIT: dict[str, Any] = {"scale": "unit", "part": "output"}
+HE: dict[str, Any] = {"scale": "he", "part": "output"}
 REAL = Choice(
     what=(
         "weights of lengths are energies of real networks: mean squares, over normal "

@@ -19,5 +19,4 @@ PAPER = Paper(
         "spin_glass_field",
         "critical_points",
     ),
-    explorer=Explorer("path_ensemble"),
 )

@@ -28,7 +28,7 @@ def test_model_is_left_as_found(mode):
     assert portrait(net) == before
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", ["pre-activation", "bottleneck", "nested"])
 def test_chunks_and_precision_change_nothing(style):
     net, x = make(style)
     y = torch.randn_like(net.eval()(x)).detach()

@@ -40,6 +40,7 @@ def draw(table: Rows) -> "Figure":
                     )
             figures.rule(panel, 0.5)
             panel.set_xscale("symlog", linthresh=1)
+            panel.set_xlim(left=0)
             panel.set_ylim(0, 1)
             if place:
                 panel.set_xlabel("step")

@@ -47,5 +47,5 @@ def test_paths_are_as_wide_as_their_energy():
 
 @pytest.mark.parametrize("draw", [draw_ensemble, draw_unravelled])
 def test_other_rows_are_refused(draw):
-    with pytest.raises(ConfigError, match="pass .*rows"):
+    with pytest.raises(ConfigError, match=r"pass .*rows"):
         draw(Rows([{"quantity": "ratio", "value": 1.0}]))

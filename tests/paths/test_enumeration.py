@@ -132,6 +132,19 @@ def test_true_gradient_is_met_where_nothing_is_neglected():
         assert least <= found.gradient_gap[0] <= most
 
 
+@pytest.mark.parametrize("style", ["pre-activation", "bottleneck"])
+def test_paths_of_inputs_alone(style):
+    """Without what the frozen network makes of nothing, biases have no part."""
+    net, x = make(style)
+    found = path_ensemble(net, x, norm_mode="eval", biases=False)
+    held = Held(net, x, statistics="running")
+    stack = held.coefficients()
+    held.x = torch.zeros_like(x)
+    stack -= held.coefficients()
+    assert_energy(found.energy[0], stack.square().mean((1, 2)).numpy())
+    assert found.residual[0] < 1e-12
+
+
 def test_lengths_in_layers_of_weights():
     net, x = make("bottleneck")
     found = path_ensemble(net, x, norm_mode="eval", counted="layers")

@@ -258,5 +258,5 @@ def test_single_paths_add_up_to_their_lengths(style):
 
 def test_many_branches_are_not_unravelled():
     net = nn.Sequential(*(make("parallel")[0][1] for _ in range(6)))
-    with pytest.raises(MeasurementError, match="12 branches.*use path_ensemble"):
+    with pytest.raises(MeasurementError, match=r"12 branches.*use path_ensemble"):
         unravel(net, torch.ones(2, 5).double(), norm_mode="eval")

@@ -68,6 +68,11 @@ IMAGES = {
     "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=0.5),
     "pad channels": lambda x: F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, 1, 1)),
     "batch norm": lambda x: F.batch_norm(x, STATS, STATS, STATS, BIAS[:3]),
+    "channels last": lambda x: F.adaptive_avg_pool2d(
+        F.conv2d(x.contiguous(memory_format=torch.channels_last), KERNEL), 1
+    ),
+    "permuted": lambda x: F.adaptive_avg_pool2d(x.permute(0, 3, 1, 2), 1).flatten(1),
+    "strided": lambda x: x.as_strided((2, 4), (108, 3), 1),
     "upsample": lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
 }
 

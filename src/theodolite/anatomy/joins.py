@@ -17,7 +17,7 @@ _RANKS = (
         REARRANGED,
         frozenset(
             "slice pad pool resample scale shift concatenation addition "
-            "reduction".split()
+            "reduction scatter".split()
         ),
     ),
     (NORMED, frozenset(["norm"])),

@@ -136,8 +136,12 @@ def _runs_again(graph: Graph, visits: list[int]) -> bool:
             runs.append(calls)
     if len(runs) < 2:
         return False
-    made = graph.recording.calls[runs[0][-1]].outputs[0]
-    return graph.precedes(graph.same(made), graph.steps[runs[-1][-1]].reads)
+    reads = [value for call in runs[-1] for value in graph.steps[call].reads]
+    return any(
+        graph.precedes(graph.same(made), reads)
+        for call in reversed(runs[0])
+        for made in graph.recording.calls[call].outputs
+    )
 
 
 def _other(graph: Graph, call: int, kind: str, detail: str) -> Other:

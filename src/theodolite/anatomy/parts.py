@@ -104,7 +104,8 @@ class Norm:
     Attributes:
         call: Index of the call; of one written by hand, the division.
         module: Path of the submodule that ran it.
-        kind: ``"batch"``, ``"layer"``, ``"group"``, ``"rms"`` or ``"handwritten"``.
+        kind: ``"batch"``, ``"instance"``, ``"layer"``, ``"group"`` or ``"rms"``; by
+            hand, as the operators make it.
         placement: Where it stands: first in a branch (pre) or further in (inside),
             behind an addition and before the next fork (post), on a skip, before the
             first fork (stem), between an addition and later layers of the trunk,

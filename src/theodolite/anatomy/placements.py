@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from theodolite.anatomy.graph import Graph
 from theodolite.anatomy.parts import Addition, Norm, Placement, Span
 from theodolite.anatomy.products import NormByHand
+from theodolite.anatomy.recording import Call, Ref
 from theodolite.anatomy.vocabulary import NORMS
 
 _LAYERS = frozenset("linear product attention norm gate concatenation".split())
@@ -16,6 +17,7 @@ class _Found:
     """A norm before it is placed."""
 
     call: int
+    calls: frozenset[int]
     kind: str
     entry: int
     exit: int
@@ -40,7 +42,8 @@ def norms_of(
     found += [
         _Found(
             call=norm.call,
-            kind="layer" if norm.centred else "rms",
+            calls=norm.calls,
+            kind=norm.kind,
             entry=norm.entry,
             exit=norm.exit,
         )
@@ -53,15 +56,27 @@ def norms_of(
 def _layer(graph: Graph, index: int) -> _Found:
     call = graph.recording.calls[index]
     kind = NORMS[call.name]
-    if kind == "batch" and _per_sample(graph, call.inputs[0]):
+    if kind == "batch" and _per_sample(graph, call):
         kind = "instance"
-    return _Found(call=index, kind=kind, entry=call.inputs[0], exit=call.outputs[0])
+    return _Found(
+        call=index,
+        calls=frozenset([index]),
+        kind=kind,
+        entry=call.inputs[0],
+        exit=call.outputs[0],
+    )
 
 
-def _per_sample(graph: Graph, value: int) -> bool:
-    """Tell whether samples were folded into channels, as instance norms do."""
+def _per_sample(graph: Graph, call: Call) -> bool:
+    """Tell whether samples were folded into channels, as instance norms do.
+
+    Their running statistics, if they have any, are repeated, and so made in the run.
+    """
+    value, kept = call.inputs[0], call.arguments[3]
     step = graph.step(value)
     if step is None or step.word != "view":
+        return False
+    if isinstance(kept, Ref) and graph.recording.values[kept.number].source != "call":
         return False
     shape = graph.recording.values[value].shape
     before = graph.recording.values[step.reads[0]].shape
@@ -134,7 +149,9 @@ class _Placer:
         """Tell whether no layer comes before a norm in its branch."""
         steps = self._graph.steps
         return not any(
-            steps[call].word in _LAYERS for call in span.calls if call < found.call
+            steps[call].word in _LAYERS
+            for call in span.calls
+            if call < found.call and call not in found.calls
         )
 
     def _behind(self, found: _Found) -> int | None:

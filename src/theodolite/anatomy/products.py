@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from theodolite.anatomy.graph import ROOT, Graph
-from theodolite.anatomy.joins import Join, apart, join_of
+from theodolite.anatomy.joins import IDENTITY, Join, apart, join_of
 from theodolite.anatomy.parts import Activation, Other
 from theodolite.anatomy.steps import Step, Term
 from theodolite.anatomy.vocabulary import LINEARS, SOFTMAXES
@@ -17,15 +17,18 @@ class NormByHand:
 
     Attributes:
         call: Index of the call that divides.
+        calls: Indices of all its calls.
         entry: The value that is normed.
         exit: The value made.
-        centred: Whether its mean is taken off first.
+        kind: ``"rms"``, or with its mean taken off ``"batch"`` where that is a mean
+            over samples and ``"layer"`` where it is not.
     """
 
     call: int
+    calls: frozenset[int]
     entry: int
     exit: int
-    centred: bool
+    kind: str
 
 
 @dataclass(kw_only=True)
@@ -59,7 +62,9 @@ def products_of(graph: Graph) -> Products:
 
     Later calls come first, for what they are made of is then a part of them.
     """
-    found = Products(taken=_in_recurrences(graph), hidden=_scores(graph))
+    scores = _scores(graph)
+    found = Products(taken=_in_recurrences(graph), hidden=scores)
+    found.taken |= {c for c in scores if graph.steps[c].word == "addition"}
     for step in sorted(graph.steps.values(), key=lambda s: -s.call):
         if step.call in found.taken or step.word not in ("product", "addition"):
             continue
@@ -117,14 +122,19 @@ def _take_norm(
     inner = join.calls() | {step.call}
     call = graph.recording.calls[step.call]
     if names & _ROOTS:
-        centred = any(s.name in ("sub", "rsub") for s in join.ways[1 - small].steps)
         end, affine = _affine(graph, call.outputs[0])
         found.take(inner | affine, step.call, "norm")
         found.norms.append(
-            NormByHand(call=step.call, entry=join.fork, exit=end, centred=centred)
+            NormByHand(
+                call=step.call,
+                calls=frozenset(inner | affine),
+                entry=join.fork,
+                exit=end,
+                kind=_norm_kind(graph, join, small),
+            )
         )
         return
-    found.take(inner, step.call, "activation")
+    found.take(inner | _shifted(graph, join.fork), step.call, "activation")
     found.activations.append(
         Activation(
             call=step.call,
@@ -133,6 +143,20 @@ def _take_norm(
             piecewise_linear=False,
         )
     )
+
+
+def _norm_kind(graph: Graph, join: Join, small: int) -> str:
+    if not any(step.name in ("sub", "rsub") for step in join.ways[1 - small].steps):
+        return "rms"
+    axes: set[int] = set()
+    for step in join.ways[small].steps:
+        if step.word in ("reduction", "statistic"):
+            call = graph.recording.calls[step.call]
+            given = call.arguments[1] if len(call.arguments) > 1 else ()
+            rank = len(graph.recording.values[step.reads[0]].shape)
+            listed = given if isinstance(given, tuple) else (given,)
+            axes |= {axis % rank for axis in listed if type(axis) is int}
+    return "batch" if 0 in axes else "layer"
 
 
 def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
@@ -149,14 +173,36 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
     return end, calls
 
 
+def _shifted(graph: Graph, value: int) -> set[int]:
+    """Return the calls of exp(x − max x), if a value is that."""
+    power = graph.step(value)
+    if power is None or power.name != "exp":
+        return set()
+    less = graph.step(graph.same(power.reads[0]))
+    if less is None or less.word != "addition":
+        return {power.call}
+    join = join_of(graph, less.terms)
+    largest = {step.name for way in join.ways for step in way.steps}
+    if largest & {"amax", "max"} and not any(way.weighted for way in join.ways):
+        return join.calls() | {power.call, less.call}
+    return {power.call}
+
+
 def _statistic(graph: Graph, join: Join) -> int | None:
-    """Return which of two ways sums up the fork to fewer numbers, if one does."""
+    """Return which of two ways sums up the fork, if one does.
+
+    It has fewer numbers than the other; or it is a size of the fork near each place,
+    as in local response norms.
+    """
     if join.fork == ROOT or len(join.ways) != 2:
         return None
     sizes = [graph.size(graph.same(way.term.values[0])) for way in join.ways]
-    for place in (0, 1):
-        small = sizes[place] < sizes[1 - place]
-        if small and join.ways[place].words & {"reduction", "pool", "statistic"}:
+    for place, way in enumerate(join.ways):
+        if not way.words & {"reduction", "pool", "statistic"}:
+            continue
+        names, other = {step.name for step in way.steps}, join.ways[1 - place]
+        local = names & _ROOTS and not way.weighted and other.rank == IDENTITY
+        if sizes[place] < sizes[1 - place] or (sizes[0] == sizes[1] and local):
             return place
     return None
 
@@ -166,7 +212,7 @@ def _name(graph: Graph, step: Step, join: Join, small: int | None) -> tuple[str,
         return "attention", "a softmax times values"
     if step.name in LINEARS:
         return "product", "a matrix product of two signals"
-    if small is not None:
+    if small is not None and join.ways[1 - small].rank == IDENTITY:
         return "squeeze-excite", "a signal times a summary of itself"
     if join.fork == ROOT and any(not _learned(graph, term) for term in step.terms):
         return "mask", "a signal times an input of its own"
@@ -216,16 +262,18 @@ def _traced(
 
 
 def _scores(graph: Graph) -> set[int]:
-    """Return the softmaxes of products of signals, and those products."""
+    """Return the softmaxes of products of signals, those products, and sums between."""
     found: set[int] = set()
     for step in graph.steps.values():
         if step.name in SOFTMAXES:
-            work = list(step.reads)
+            work, passed = list(step.reads), {step.call}
             while work:
                 value = graph.same(work.pop())
                 before = graph.step(value)
+                if before is not None and before.word == "addition":
+                    passed.add(before.call)
                 if before is not None and before.word == "product":
-                    found |= {before.call, step.call}
+                    found |= {before.call} | passed
                 elif before is None or before.word in (
                     "view", "scale", "shift", "addition", "activation", "slice",
                 ):  # fmt: skip

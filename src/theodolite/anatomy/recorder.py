@@ -1,16 +1,16 @@
 """Write down one forward pass: every operator, tensor and module, by number."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules import module as hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from theodolite.anatomy.recording import Call, Recording, Ref, Source, Value, Visit
+from theodolite.anatomy.ledger import Ledger
+from theodolite.anatomy.recording import Call, Recording, Ref
+from theodolite.anatomy.visiting import Visits
 from theodolite.core import MeasurementError
 from theodolite.instruments import Batch, opened, run_model, tensors_in
 
@@ -46,7 +46,8 @@ def as_written(model: nn.Module) -> Iterator[None]:
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with opened(model, careful=True):
+        with opened(model, careful=True) as found:
+            found.lend_buffers()
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
@@ -70,8 +71,8 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._act = act
-        self._ledger = _Ledger(model, inputs)
-        self._visits = _Visits(model)
+        self._ledger = Ledger(model, inputs)
+        self._visits = Visits(model)
         self._calls: list[Call] = []
 
     def __enter__(self) -> "Recorder":
@@ -160,130 +161,6 @@ class Recorder(TorchDispatchMode):
         )
 
 
-class _Ledger:
-    """Which value each tensor holds now."""
-
-    def __init__(self, model: nn.Module, inputs: Iterable[Tensor]) -> None:
-        self.values: list[Value] = []
-        self._kept: list[Any] = []  # alive, so that no address repeats
-        self._held: dict[int, int] = {}
-        self._memory: dict[int, int] = {}  # the value made last in each memory
-        self._wrote: dict[int, int] = {}  # the value written last in each memory
-        parameters = model.named_parameters(remove_duplicate=True)
-        self._leaves: dict[int, tuple[Source, str]] = {
-            **{id(buffer): ("buffer", name) for name, buffer in model.named_buffers()},
-            **{id(parameter): ("parameter", name) for name, parameter in parameters},
-        }
-        self._inputs = list(inputs)
-        self._leaves |= {id(tensor): ("input", "") for tensor in self._inputs}
-
-    def number(self, tensor: Tensor) -> int:
-        """Return the value that a tensor holds, a new one if it was not met before."""
-        held, memory = self._held.get(id(tensor)), _memory(tensor)
-        wrote = self._wrote.get(memory, -1) if memory else -1
-        if held is not None and wrote <= held:
-            return held
-        if held is None and (id(tensor) in self._leaves or memory not in self._memory):
-            source, name = self._leaves.get(id(tensor), ("constant", ""))
-            return self._note(tensor, source, name=name)
-        last = self.values[wrote if held is not None else self._memory[memory]]
-        whole = held is None or _numel(last.shape) >= tensor.numel()
-        of = (last.number,) if whole or held is None else (held, last.number)
-        return self._note(tensor, "alias", of=of)
-
-    def make(self, tensor: Tensor, call: int, *, writes: bool) -> int:
-        """Note a value that a call made."""
-        number = self._note(tensor, "call", call=call)
-        if writes and (memory := _memory(tensor)):
-            self._wrote[memory] = number
-        return number
-
-    def _note(self, tensor: Tensor, source: Source, **known: Any) -> int:
-        number = len(self.values)
-        self.values.append(
-            Value(
-                number=number,
-                shape=tuple(tensor.shape),
-                dtype=str(tensor.dtype).removeprefix("torch."),
-                source=source,
-                **known,
-            )
-        )
-        self._kept.append(tensor)
-        self._held[id(tensor)] = number
-        if memory := _memory(tensor):
-            self._memory[memory] = number
-        return number
-
-
-class _Visits:
-    """Which modules run, kept by hooks on all modules."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._paths = {id(module): name for name, module in model.named_modules()}
-        self._found: list[Visit] = []
-        self._stack: list[int] = []
-        self._modules: list[nn.Module] = []
-        self._entered: list[int] = []
-        self._handles: list[Any] = []
-        self._thread = threading.get_ident()
-        self._calls = 0
-
-    def start(self) -> None:
-        self._handles = [
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
-
-    def end(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def here(self, call: int) -> tuple[int, str]:
-        """Return the innermost visit and its path, and note how far the calls are."""
-        self._calls = call + 1
-        if not self._stack:
-            return 0, ""
-        visit = self._stack[-1]
-        return visit, self._found[visit].module
-
-    def finished(self, calls: int) -> tuple[Visit, ...]:
-        if self._found:
-            return tuple(self._found)
-        whole = Visit(index=0, module="", kind="", parent=None, first=0, stop=calls)
-        return (whole,)
-
-    def _enter(self, module: nn.Module, args: Any) -> None:
-        if threading.get_ident() != self._thread:
-            return
-        known = self._paths.get(id(module))
-        above = self._found[self._stack[-1]].module if self._stack else ""
-        hidden = f"{above}.<{type(module).__name__}>".lstrip(".")
-        self._stack.append(len(self._found))
-        self._modules.append(module)
-        self._found.append(
-            Visit(
-                index=len(self._found),
-                module=hidden if known is None else known,
-                kind=type(module).__name__,
-                parent=self._stack[-2] if len(self._stack) > 1 else None,
-                first=self._calls,
-                stop=self._calls,
-                recurrent=isinstance(module, nn.RNNBase | nn.RNNCellBase),
-            )
-        )
-
-    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        if threading.get_ident() != self._thread or module not in self._modules:
-            return
-        last = None
-        while last is not module:
-            last, visit = self._modules.pop(), self._stack.pop()
-            self._found[visit] = Visit(
-                **{**vars(self._found[visit]), "stop": self._calls}
-            )
-
-
 def _check(model: Any) -> None:
     if not isinstance(model, nn.Module):
         raise MeasurementError(
@@ -328,19 +205,4 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[T
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = args[place] if place < len(args) else kwargs.get(argument.name)
             found += _flat((given,))
-    return found
-
-
-def _memory(tensor: Tensor) -> int:
-    """Return what tensors that share memory have in common, 0 if there is no such."""
-    try:
-        return tensor.untyped_storage()._cdata
-    except (RuntimeError, NotImplementedError):  # sparse, and the like
-        return 0
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    found = 1
-    for size in shape:
-        found *= size
     return found

@@ -15,10 +15,11 @@ from theodolite.anatomy.joins import (
     join_of,
 )
 from theodolite.anatomy.steps import Step, Term
+from theodolite.anatomy.vocabulary import LINEARS
 
 Verdict = Literal[
     "residual", "parallel", "separate", "broadcast", "fixed", "highway", "parts",
-    "pointwise", "tangled", "doubled", "interpolation",
+    "tangled", "doubled", "interpolation",
 ]  # fmt: skip
 # Of these a term may still be one term of a larger sum.
 _OPEN = ("parallel", "fixed", "tangled")
@@ -112,11 +113,11 @@ def _verdict(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
         return ("tangled" if tied else "separate"), None
     if len(set(values)) == 1 and not any(way.term.fused for way in join.ways):
         return "doubled", None
-    if join.pointwise:
-        return "pointwise", None
     sizes = [graph.size(v) for way in join.ways for v in way.term.values]
     if len(set(sizes)) > 1 and not any(way.term.fused for way in join.ways):
         return "broadcast", None
+    if _fixed(join):
+        return "fixed", None
     if apart(graph, join):
         return "parts", None
     return _by_rank(graph, join)
@@ -125,13 +126,12 @@ def _verdict(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
 def _by_rank(graph: Graph, join: Join) -> tuple[Verdict, int | None]:
     ranks = [way.rank for way in join.ways]
     least = min(ranks)
-    if max(ranks) <= REARRANGED:
-        return "fixed", None
     if least == NONLINEAR and all(_gated(graph, way.term) for way in join.ways):
         return "highway", None
     if ranks.count(least) > 1 or least == NONLINEAR:
         return "parallel", None
-    if any(rank <= REARRANGED for at, rank in enumerate(ranks) if at != _at(ranks)):
+    others = [way for at, way in enumerate(join.ways) if at != _at(ranks)]
+    if any(way.rank <= REARRANGED and not way.weighted for way in others):
         return "fixed", None
     taken_off = _taken_off(graph, join, _at(ranks))
     return ("interpolation", None) if taken_off else ("residual", _at(ranks))
@@ -155,19 +155,29 @@ def _taken_off(graph: Graph, join: Join, skip: int) -> set[int]:
     return found
 
 
+def _fixed(join: Join) -> bool:
+    """Tell whether nothing happens but rearrangement, without weights in a branch."""
+    if any(way.rank > REARRANGED for way in join.ways):
+        return False
+    ranks = [way.rank for way in join.ways]
+    others = [way for at, way in enumerate(join.ways) if at != _at(ranks)]
+    learned = all(way.weighted for way in others)
+    return min(ranks) > IDENTITY or not learned
+
+
 def _at(ranks: list[int]) -> int:
     return ranks.index(min(ranks))
 
 
 def _gated(graph: Graph, term: Term) -> bool:
-    """Tell whether a term is a product of signals, up to views and factors."""
+    """Tell whether a term is a pointwise product, up to views and factors."""
     if term.fused == "product":
         return True
     value = term.values[0]
     while True:
         step = graph.step(graph.same(value))
         if step is not None and step.word == "product":
-            return True
+            return step.name not in LINEARS
         parents = graph.parents(graph.same(value))
         if step is None or step.word not in ("view", "scale") or len(parents) != 1:
             return False

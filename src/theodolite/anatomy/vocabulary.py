@@ -108,10 +108,11 @@ ATTENTIONS = frozenset(
     "_native_multi_head_attention _transformer_encoder_layer_fwd "
     "_scaled_dot_product_fused_attention_overrideable".split()
 )
-CONCATENATIONS = frozenset("cat concat stack hstack vstack index_put scatter".split())
+CONCATENATIONS = frozenset("cat concat stack hstack vstack complex".split())
 SCATTERS = frozenset(
-    "index_add scatter_add scatter_reduce index_reduce embedding_bag "
-    "_embedding_bag _embedding_bag_forward_only segment_reduce".split()
+    "index_put scatter index_copy masked_scatter index_add scatter_add "
+    "scatter_reduce index_reduce embedding_bag _embedding_bag "
+    "_embedding_bag_forward_only segment_reduce".split()
 )
 RECURRENCES = frozenset(
     "_cudnn_rnn miopen_rnn mkldnn_rnn_layer lstm gru rnn_tanh rnn_relu "

@@ -7,7 +7,7 @@ are told by how many branches they take.
   affine steps.
 - ``propagate``: polynomials in a common scale of all branches, through those steps.
 - ``law``, ``energies``, ``reading``: what is read off the coefficients.
-- ``marks``, ``frozen_model``, ``chunks``: what counts, of which model, how much at once.
+- ``marks``, ``frozen_model``, ``chunks``: what counts, of which model, how much
 - ``measuring`` with ``collected`` and ``assembly``: :func:`path_ensemble`.
 - ``lesions`` with ``reroute``: :func:`lesion`; ``unravelled``: :func:`unravel`.
 """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from theodolite.core import MeasurementError, Status, Stopwatch
-from theodolite.paths.collected import Collected
+from theodolite.paths.collected import Collected, Plan
 from theodolite.paths.energies import Energies
 from theodolite.paths.frozen_model import Subject
 from theodolite.paths.law import Fit, fit, scale_from_gains
@@ -19,7 +19,7 @@ _ROUNDING = 1e4
 
 
 def reading_of(
-    found: Collected, subject: Subject, *, counted: str, by: str, watch: Stopwatch
+    found: Collected, subject: Subject, plan: Plan, *, watch: Stopwatch
 ) -> PathEnsemble:
     """Return the reading of what chunks gave."""
     energies = [part.energies() for part in found.parts]
@@ -62,8 +62,9 @@ def reading_of(
         predicted_beta=scale_from_gains(gains),
         log_counts=logs,
         places=tuple(branch.module for branch in found.branches),
-        counted=counted,
-        by=by,
+        counted=plan.counted,
+        by=plan.by,
+        biases=plan.biases,
         linearised=found.linearised,
         samples=found.samples,
         status=status,

@@ -2,12 +2,26 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
 from theodolite.paths.energies import Energies, energies_of
-from theodolite.paths.marks import Branch
+from theodolite.paths.marks import Branch, Counted
+
+By = Literal["block", "input"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is asked for; see :func:`path_ensemble`."""
+
+    counted: Counted
+    by: By
+    biases: bool
+    linearise: bool
+    graph_bytes: int | None
 
 
 @dataclass(kw_only=True)

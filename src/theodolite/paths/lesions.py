@@ -101,8 +101,13 @@ def lesion(
 
     Example:
         >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(2, 2, bias=False).double()
+        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
+        ...
         ...     def forward(self, x):
-        ...         return x + 0.5 * torch.relu(x)
+        ...         return x + torch.relu(self.layer(x))
         >>> net = nn.Sequential(Block(), Block())
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> lesion(net, x, norm_mode="eval").frozen_change.round(6).tolist()
@@ -116,15 +121,17 @@ def lesion(
         found = find_branches(subject.model, subject.batch, outputs)
         tape = subject.trace(subject.batch, linearise=linearise)
         branches = found.on(tape)
-        sets = _sets(delete, exchange, len(branches))
-        with torch.no_grad():
-            whole = tape.value
-            cut = [without(tape, [branches[j] for j in chosen]) for chosen in sets]
-            turned = [exchanged(tape, branches[i], branches[j]) for i, j in exchange]
-            residual = np.zeros(0)
-            if delete is None:
-                stack = coefficients(tape, marks_of(tape, branches, "branches"))
-                residual = _identity(stack, whole, cut)
+    sets = _sets(delete, exchange, len(branches))
+    with torch.no_grad():
+        whole = tape.value
+        cut = [without(tape, [branches[j] for j in chosen]) for chosen in sets]
+        turned = [exchanged(tape, branches[i], branches[j]) for i, j in exchange]
+        residual = np.zeros(0)
+        by_set = dict(zip(sets, cut, strict=True))
+        if all((j,) in by_set for j in range(len(branches))):
+            stack = coefficients(tape, marks_of(tape, branches, "branches"))
+            alone = [by_set[j,] for j in range(len(branches))]
+            residual = _identity(stack, whole, alone)
     true = _true(subject, sets, exchange)
     names = [f"without {'+'.join(map(str, chosen))}" for chosen in sets]
     names += [f"exchanged {i} and {j}" for i, j in exchange]
@@ -160,17 +167,19 @@ def _true(
     with sheltered(model), torch.no_grad():
         apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
         branches = find_branches(model, batch, subject.outputs).branches
-        found = [_cut(subject, [])]
-        found += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
-        for i, j in exchange:
-            with _exchanged(model, branches[i], branches[j]):
-                found.append(_cut(subject, []))
+        with as_written(model), torch.no_grad():
+            found = [_cut(subject, [])]
+            found += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
+            for i, j in exchange:
+                with _exchanged(model, branches[i], branches[j]):
+                    found.append(_cut(subject, []))
     return found
 
 
 def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
-    with as_written(subject.model), _Deleting(branches):
-        return subject.run(subject.batch).detach()
+    """Run the model with some branches deleted."""
+    with _Deleting(branches):
+        return subject.run(subject.batch).detach().clone()
 
 
 class _Deleting(TorchDispatchMode):
@@ -269,8 +278,8 @@ def _change(change: Tensor, whole: Tensor) -> tuple[float, float]:
     """Return the relative size of a change, and its error over samples."""
     if whole.ndim < 1 or len(whole) < 2:
         return float(change.norm() / whole.norm()), math.inf
-    above = change.flatten(1).square().sum(1).double()
-    below = whole.flatten(1).square().sum(1).double()
+    above = change.reshape(len(whole), -1).square().sum(1).double()
+    below = whole.reshape(len(whole), -1).square().sum(1).double()
     ratio = float(above.sum() / below.sum())
     moved = (above - ratio * below) / below.mean()
     error = float(moved.std()) / math.sqrt(len(whole))

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from theodolite.core import (
 from theodolite.instruments import Batch, Loss, Outputs, samples_in, slice_batch
 from theodolite.paths.assembly import reading_of
 from theodolite.paths.chunks import check_budget, chunk_size
-from theodolite.paths.collected import Collected, Sums
+from theodolite.paths.collected import By, Collected, Plan, Sums
 from theodolite.paths.frozen_model import Subject, cotangent_of, subject_of
 from theodolite.paths.marks import (
     Counted,
@@ -31,8 +30,6 @@ from theodolite.paths.propagate import Marks, adjoints, coefficients, path_count
 from theodolite.paths.reading import PathEnsemble
 from theodolite.paths.tape import Tape
 
-By = Literal["block", "input"]
-
 
 def path_ensemble(
     model: nn.Module,
@@ -42,6 +39,7 @@ def path_ensemble(
     loss: Loss | None = None,
     counted: Counted = "branches",
     by: By = "block",
+    biases: bool = True,
     linearise: bool = False,
     promote: bool = True,
     graph_bytes: int | None = None,
@@ -65,6 +63,9 @@ def path_ensemble(
             the model's output alone; its gradient is resolved too.
         counted: Whether lengths count branches or layers of weights.
         by: Take the gradient by the input of the first residual block, or of the model.
+        biases: Whether the output's paths include those that biases and the shifts of
+            norms begin; otherwise those of the inputs alone are told, and add up to
+            what the frozen network makes of the inputs.
         linearise: Freeze smooth activations as secants, and weights of attention and
             gates at their values, instead of refusing them.
         promote: Measure a model of lower precision by a copy in float64.
@@ -82,8 +83,13 @@ def path_ensemble(
 
     Example:
         >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(2, 2, bias=False).double()
+        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
+        ...
         ...     def forward(self, x):
-        ...         return x + 0.5 * torch.relu(x)
+        ...         return x + torch.relu(self.layer(x))
         >>> net = nn.Sequential(Block(), Block())
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> path_ensemble(net, x, norm_mode="eval").energy.tolist()
@@ -98,21 +104,19 @@ def path_ensemble(
     )
     whole = subject.true_output()
     cotangent = None if loss is None else cotangent_of(loss, whole, subject.batch)
-    plan = _Plan(counted=counted, by=by, linearise=linearise, graph_bytes=graph_bytes)
+    plan = Plan(
+        counted=counted,
+        by=by,
+        biases=biases,
+        linearise=linearise,
+        graph_bytes=graph_bytes,
+    )
     found = _measured(subject, whole, cotangent, plan)
-    return reading_of(found, subject, counted=counted, by=by, watch=watch)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    counted: Counted
-    by: By
-    linearise: bool
-    graph_bytes: int | None
+    return reading_of(found, subject, plan, watch=watch)
 
 
 def _measured(
-    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: _Plan
+    subject: Subject, whole: Tensor, cotangent: Tensor | None, plan: Plan
 ) -> Collected:
     parts = 1 if cotangent is None else 2
     found = Collected(
@@ -142,7 +146,7 @@ def _measured(
     return found
 
 
-def _size(subject: Subject, count: int, plan: _Plan) -> int:
+def _size(subject: Subject, count: int, plan: Plan) -> int:
     """Return how many samples go through at once."""
     first = slice_batch(subject.batch, 0, 1)
     branches = find_branches(subject.model, first, subject.outputs)
@@ -157,7 +161,7 @@ def _take(
     chunk: Batch,
     branches: Found,
     values: Sequence[Tensor],
-    plan: _Plan,
+    plan: Plan,
 ) -> None:
     """Add the paths of some samples.
 
@@ -178,15 +182,23 @@ def _take(
     _note_gains(found, tape)
     whole, *rest = values
     with torch.no_grad():
-        stack = coefficients(tape, marks)
+        stack = coefficients(tape, marks, biases=plan.biases)
+        if not plan.biases:
+            whole = whole - _of_biases(tape).reshape(whole.shape)
         found.parts[0].add(stack.reshape(len(stack), *whole.shape), whole)
         for cotangent in rest:
             cotangent = cotangent.reshape(tape.value.shape)
             _take_gradient(found, tape, marks, cotangent, plan)
 
 
+def _of_biases(tape: Tape) -> Tensor:
+    """Return what the frozen network makes of inputs that are zero."""
+    blank = {number: torch.zeros_like(v) for number, v in tape.sources.items()}
+    return coefficients(replace(tape, sources=blank), {})[0]
+
+
 def _take_gradient(
-    found: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: _Plan
+    found: Collected, tape: Tape, marks: Marks, cotangent: Tensor, plan: Plan
 ) -> None:
     place = fork_of(tape, found.branches)
     if plan.by == "input":

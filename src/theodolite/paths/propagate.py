@@ -18,13 +18,19 @@ from theodolite.paths.tape import Step, Tape
 Marks = Mapping[int, tuple[int, ...]]
 
 
-def coefficients(tape: Tape, marks: Marks) -> Tensor:
-    """Return the coefficients of the output, the degree on the first axis."""
+def coefficients(tape: Tape, marks: Marks, *, biases: bool = True) -> Tensor:
+    """Return the coefficients of the output, the degree on the first axis.
+
+    Args:
+        tape: The network.
+        marks: What makes a path longer.
+        biases: Whether paths count that constants begin, besides those of sources.
+    """
     stacks = {number: value[None] for number, value in tape.sources.items()}
     last = tape.last_uses()
     for place, step in enumerate(tape.steps):
-        operands = [stacks[number] for number in step.inputs]
-        stacks[step.output] = _with_constant(step, _pushed(step, operands, marks))
+        pushed = _pushed(step, [stacks[number] for number in step.inputs], marks)
+        stacks[step.output] = _with_constant(step, pushed) if biases else pushed
         for number in set(step.inputs):
             if last[number] == place:
                 del stacks[number]

@@ -43,6 +43,7 @@ class PathEnsemble(Reading):
         counted: What lengths count.
         by: What the gradient is taken by, ``"block"`` (input of the first residual
             block) or ``"input"``.
+        biases: Whether the output's paths include those that biases begin.
         linearised: What was frozen though it is not piecewise linear.
         samples: How many.
 
@@ -100,6 +101,7 @@ class PathEnsemble(Reading):
     places: tuple[str, ...]
     counted: str
     by: str
+    biases: bool
     linearised: tuple[str, ...]
     samples: int
 

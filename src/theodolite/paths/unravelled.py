@@ -77,8 +77,13 @@ def unravel(
 
     Example:
         >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(2, 2, bias=False).double()
+        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
+        ...
         ...     def forward(self, x):
-        ...         return x + 0.5 * torch.relu(x)
+        ...         return x + torch.relu(self.layer(x))
         >>> net = nn.Sequential(Block(), Block())
         >>> x = torch.ones(3, 2, dtype=torch.float64)
         >>> found = unravel(net, x, norm_mode="eval")

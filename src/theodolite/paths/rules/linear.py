@@ -48,6 +48,8 @@ def plain(call: Call) -> list[Verdict]:
     if len(call.live) != 1:
         return [Frozen(call.name, False)]
     other = None
+    if "memory_format" in call.arguments:  # of no matter for a stack's values
+        call.arguments["memory_format"] = None
     if call.name in _RESHAPED:  # a stack may not be laid out as the tensor was
         other = _RESHAPED[call.name]
         call.arguments["shape"] = call.arguments.pop("size", call.get("shape"))
@@ -63,6 +65,25 @@ def plain(call: Call) -> list[Verdict]:
         else None
         for place, output in enumerate(call.outputs)
     ]
+
+
+def restride(call: Call) -> list[Verdict]:
+    """Pick the elements that another look at the same memory shows."""
+    slot: Slot = ("self", None)
+    operand, output = call.tensors[slot], call.outputs[0]
+    length = operand.untyped_storage().nbytes() // operand.element_size()
+    memory = torch.full((length,), -1, dtype=torch.int64, device=operand.device)
+    numbers = torch.arange(operand.numel(), device=operand.device)
+    place = operand.shape, operand.stride(), operand.storage_offset()
+    memory.as_strided(*place).copy_(numbers.reshape(operand.shape))
+    place = output.shape, output.stride(), output.storage_offset()
+    chosen = memory.as_strided(*place).clone()
+    if bool(chosen.lt(0).any()):
+        return [Frozen(call.name, False)]
+    map = Vectorised(
+        shapes=call.shapes((slot,)), function=lambda x: x.reshape(-1)[chosen]
+    )
+    return [Piece(map=map, slots=(slot,))]
 
 
 def same(call: Call) -> list[Verdict]:
@@ -231,6 +252,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(PRODUCTS, product),
     **dict.fromkeys(("add", "sub", "rsub"), add),
     **dict.fromkeys(("alias", "detach", "lift_fresh"), same),
+    "as_strided": restride,
     "copy": copy,
     "div": divide,
     "convolution": convolve,

@@ -15,4 +15,5 @@ PAPER = Paper(
         "weight_norm_growth",
         "depth_along_training",
     ),
+    studies=("path_counts", "path_weights", "measured_ensemble"),
 )

@@ -58,6 +58,29 @@ STORY = (
         ),
     ),
     Chapter(
+        "What the paths of real networks weigh",
+        "The law is that of a model, and the paper measures no network with it. With "
+        "its gates as a forward pass sets them, a real network is a sum over paths "
+        "too, and what those of each length contribute can be computed exactly. We do "
+        "so for random networks at the paper's scale of weights and at twice the "
+        "variance, set the energies beside Eq 16 and beside independent paths, and "
+        "delete branches, from the network and from its frozen paths.",
+        (
+            Finding("measured_ensemble/beta-is-rho"),
+            Finding("measured_ensemble/deeper-than-eq-16"),
+            Finding("measured_ensemble/norms-overstate"),
+            Finding("measured_ensemble/peak-below-half"),
+            Finding("measured_ensemble/scale-sets-depth"),
+            Finding("measured_ensemble/narrow-band"),
+            Finding("measured_ensemble/width-of-a-squared-binomial"),
+            Finding("measured_ensemble/width-of-layers-is-no-matter"),
+            Finding("measured_ensemble/gradient-deeper-than-output"),
+            Finding("measured_ensemble/deletions-add-up"),
+            Finding("measured_ensemble/gates-make-up"),
+            Finding("measured_ensemble/no-branch-is-spare"),
+        ),
+    ),
+    Chapter(
         "Formulas and proofs as printed",
         "The rest is of the letter: whether the two lines of Eq 14 are equal, what the "
         "sketch of theorem 2 leaves to the reader and which sum Legendre's polynomial "

@@ -10,10 +10,10 @@ PAPER = Paper(
     studies=(
         "path_counts",
         "path_weights",
+        "measured_ensemble",
         "two_degree_losses",
         "batch_norm_scales",
         "weight_norm_growth",
         "depth_along_training",
     ),
-    studies=("path_counts", "path_weights", "measured_ensemble"),
 )

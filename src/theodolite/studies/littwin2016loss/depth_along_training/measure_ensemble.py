@@ -48,7 +48,7 @@ def ensemble(
     # Every length of a stack is a shape of its own, for which none is worth a search.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
         found = paths.path_ensemble(
-            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
+            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss()
         )
     units = found.energy.shape[1] - 1
     numbers: Numbers = {}

@@ -40,11 +40,25 @@ REFUTED = {
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
     "measured_ensemble/beta-is-rho",
+    "batch_norm_scales/later-stages-higher",
+    "batch_norm_scales/standard-first-layer-differs",
+    "weight_norm_growth/norm-grows-steadily",
+    "depth_along_training/initially-below-half",
+    "depth_along_training/unit-scales-extremely-shallow",
+    "depth_along_training/deeper-with-batch-norm",
+    "depth_along_training/deeper-without-norm",
+    "depth_along_training/deeper-and-deeper",
+    "depth_along_training/deeper-late",
+    "depth_along_training/scales-are-the-mechanism",
+    "depth_along_training/gains-foretell-depth",
     "along_training/better-at-another-depth",
     "final_losses_linear/two-shortcut-loss-invariant",
     "phase_diagram/errors-are-late-divergence",
 }
 UNDECIDED = {
+    "batch_norm_scales/first-layer-differs",
+    "weight_norm_growth/growth-is-first-order",
+    "depth_along_training/paper-s-beta-foretells-depth",
     "weight_norms/norms-fall-at-best-rates",
     "along_training/better-at-every-loss",
     "along_training/one-shortcut-like-orthogonal",

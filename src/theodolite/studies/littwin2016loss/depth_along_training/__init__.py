@@ -9,6 +9,8 @@ Departures: see ``STUDY.departures``. Cost: a minute of processor time at QUICK;
 paper scale wants a GPU for ten minutes.
 """
 
+from functools import partial
+
 from theodolite.studies.committed import CommittedRun
 from theodolite.studies.littwin2016loss.depth_along_training.claims import CLAIMS
 from theodolite.studies.littwin2016loss.depth_along_training.config import (
@@ -24,6 +26,13 @@ from theodolite.studies.littwin2016loss.depth_along_training.tables import (
     table,
 )
 from theodolite.studies.study import Committed, Drawing, Study
+
+SHOWN = (
+    "Mean share of a network's branches that paths take, weighed by the energy that "
+    "paths of each length give to the output (above) and to the gradient (below), "
+    "against the step of training: mean and standard deviation over networks. Dotted: "
+    "half depth."
+)
 
 
 def _datasets(config: Config) -> tuple[str, ...]:
@@ -55,12 +64,15 @@ STUDY = Study(
     ),
     drawings=(
         Drawing(
-            "depth",
-            "Mean share of a network's branches that paths take, weighed by the energy "
-            "that paths of each length give to the output (above) and to the gradient "
-            "(below), against the step of training: mean and standard deviation over "
-            "networks. Dotted: half depth.",
-            table,
+            "depth_layers",
+            f"{SHOWN} Fully connected networks.",
+            partial(table, "layerwise"),
+            draw,
+        ),
+        Drawing(
+            "depth_images",
+            f"{SHOWN} Convolutional networks.",
+            partial(table, "images"),
             draw,
         ),
     ),

@@ -272,8 +272,8 @@ CLAIMS = (
         place="Beside section 4, claim 2",
         kind=Kind.BEYOND,
         statement=(
-            "Past its first phase every ensemble becomes deeper: at the end of training "
-            "more than midway."
+            "Past its first phase every ensemble becomes deeper: at the end of "
+            "training more than midway."
         ),
         test=over_groups(partial(deeper, late=True)),
         rival="ensembles that go on becoming shallower",

@@ -160,6 +160,7 @@ STORY = (
             Finding("depth_along_training/deeper-with-batch-norm"),
             Finding("depth_along_training/deeper-without-norm"),
             Finding("depth_along_training/deeper-and-deeper"),
+            Finding("depth_along_training/deeper-late"),
             Finding("depth_along_training/scales-are-the-mechanism"),
             Finding("depth_along_training/gains-foretell-depth"),
             Finding("depth_along_training/paper-s-beta-foretells-depth"),

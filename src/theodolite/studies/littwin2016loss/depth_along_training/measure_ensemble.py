@@ -3,8 +3,7 @@
 import copy
 from typing import TYPE_CHECKING, Any
 
-from theodolite import paths
-from theodolite.networks import ScalarNorm
+from theodolite import networks, paths
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +18,7 @@ def held(network: Any, inputs: "torch.Tensor") -> Any:
 
     twin = copy.deepcopy(network).double()
     for norm in twin.modules():
-        if isinstance(norm, ScalarNorm | nn.BatchNorm1d | nn.BatchNorm2d):
+        if isinstance(norm, networks.ScalarNorm | nn.BatchNorm1d | nn.BatchNorm2d):
             norm.momentum = 1.0
     twin.train()
     with torch.no_grad():
@@ -49,7 +48,7 @@ def ensemble(
     # Every length of a stack is a shape of its own, for which none is worth a search.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
         found = paths.path_ensemble(
-            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss()
+            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
         )
     units = found.energy.shape[1] - 1
     numbers: Numbers = {}
@@ -104,7 +103,7 @@ def reset(network: Any) -> Any:
     with torch.no_grad():
         for unit in twin.units:
             for norm in unit.modules():
-                if isinstance(norm, ScalarNorm):
+                if isinstance(norm, networks.ScalarNorm):
                     norm.scale.fill_(1.0)
                 elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
                     norm.weight.fill_(1.0)
@@ -144,7 +143,7 @@ def _norms(unit: Any) -> list[Any]:
 
     found = []
     for norm in unit.modules():
-        if isinstance(norm, ScalarNorm):
+        if isinstance(norm, networks.ScalarNorm):
             found.append(norm.scale)
         elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
             found.append(norm.weight)

@@ -27,7 +27,9 @@ from scipy.special import log_ndtr
 
 from theodolite.core import (
     ConfigError,
+    Numbers,
     SpinGlassBlueprint,
+    as_numbers,
     as_whole,
     require_kind,
 )
@@ -66,7 +68,7 @@ def mean_critical_points(
     blueprint: SpinGlassBlueprint,
     *,
     index: int | None = None,
-    below: float | None = None,
+    below: Numbers | None = None,
     samples: int = 20_000,
     seed: int = 0,
     sampling: bool = False,
@@ -116,7 +118,8 @@ def mean_critical_points(
             f"pass one from 0 to {n - 1}"
         )
     if below is not None or sampling:
-        return _sampled(blueprint, k, below, samples, seed)
+        level = None if below is None else float(as_numbers("below", below))
+        return _sampled(blueprint, k, level, samples, seed)
     # A glass and its negative are alike, and turn index k into n − 1 − k.
     mirrored = min(k, n - 1 - k)
     if n <= 3:

@@ -11,6 +11,7 @@ from theodolite.core import (
     Read,
     Region,
     Roads,
+    Row,
     Test,
     above,
     against,
@@ -52,7 +53,7 @@ def extrapolated(order: int, index: int) -> Read:
     return read
 
 
-def _line(first: dict, second: dict) -> float:
+def _line(first: Row, second: Row) -> float:
     low, high = math.sqrt(first["width"]), math.sqrt(second["width"])
     return (high * second["value"] - low * first["value"]) / (high - low)
 
@@ -137,7 +138,7 @@ LIMIT_CLAIMS = (
         place="Eq 31",
         statement=(
             "For every index $k > 0$ the mean number of critical points grows like "
-            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac12\\log\\frac{v''}{v'} - "
+            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac{1}{2}\\log\\frac{v''}{v'} - "
             "\\frac{v''-v'}{v''+v'}$."
         ),
         test=reaches_eq_31(1, 2),
@@ -164,7 +165,7 @@ LIMIT_CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "The limit is approached from above and slowly: the excess of "
-            "$\\frac1\\Lambda\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not like "
+            "$\\frac{1}{\\Lambda}\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not like "
             "$1/\\Lambda$ as with a constant factor before the exponential."
         ),
         test=every(
@@ -227,13 +228,13 @@ LIMIT_CLAIMS = (
         kind=Kind.ERRATUM,
         statement="The largest exponent follows term by term.",
         printed=(
-            "$\\max\\theta \\leq \\frac12\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
-            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac12\\log(p-1) - (1 - "
-            "\\frac2p)$"
+            "$\\max\\theta \\leq \\frac{1}{2}\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
+            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac{1}{2}\\log(p-1) - (1 - "
+            "\\frac{2}{p})$"
         ),
         corrected=(
             "the least of the second term is 0, at $r = 2$, so that the chain ends at "
-            "$\\frac12\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
+            "$\\frac{1}{2}\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
             "\\frac{(x-1)^2}{2x(x+1)^2} \\geq 0$, and $x = v''/v'$ is a mean of $r - "
             "1$ under weights $\\epsilon_r^2 r$, hence at most $p - 1$"
         ),
@@ -270,7 +271,7 @@ LIMIT_CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "With depth the exponent of the plain less that of the residual network "
-            "tends to $\\frac12\\log\\frac{1+\\beta}{\\beta}$: a residual network of "
+            "tends to $\\frac{1}{2}\\log\\frac{1+\\beta}{\\beta}$: a residual network of "
             "depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
         ),
         test=inside(

@@ -40,6 +40,23 @@ def test_the_chain_from_paths_to_eq_13_is_exact_where_a3_is():
         assert np.abs(model.mean_terms(X) - rival).max() > 1e-3 * np.abs(truth).max()
 
 
+def test_terms_at_recorded_gates_are_the_output_and_all_open_is_a_rival():
+    network = built(CYCLIC, seed=2)
+    x = np.random.default_rng(0).normal(size=(5, 6))
+    seen = recorded(network, x)
+    weights = network.weights.detach().numpy()
+    model = PathModel(blueprint=CYCLIC, weights=weights, gate=0.6)
+    terms = model.terms(x, seen.gates)
+    np.testing.assert_allclose(terms.sum(axis=1), seen.output, rtol=1e-12, atol=1e-13)
+    assert seen.output.max() > 0.1
+    assert np.abs(model.terms(x).sum(axis=1) - seen.output).min() > 1e-3
+    paths = enumerate_paths(seen.matrices, gates=[gate[1] for gate in seen.gates])
+    listed_terms = np.bincount(paths.length, paths.terms(x[1]), 5)[1:]
+    np.testing.assert_allclose(terms[1], listed_terms, rtol=1e-12, atol=1e-13)
+    with pytest.raises(ConfigError, match="gates of 3 layers for a network of 4"):
+        model.terms(x, seen.gates[:3])
+
+
 def test_the_two_lines_of_eq_14_differ_by_a_root():
     model, _ = listed(CYCLIC)
     assert model.beta == pytest.approx(0.6 * 8 * 0.35 / 2, rel=1e-13)
@@ -61,6 +78,8 @@ def test_assumptions_are_checked_and_say_why():
     assert model.uniformity.holds
     assert "2 to 2 have the same of 4 weights" in model.uniformity.why
     assert model.sphere.holds
+    held = {name: one.holds for name, one in model.assumptions.items()}
+    assert held == {"A1": False, "A2": True, "A3": True, "A4": True}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ products of weights are gathered (Eq 9); gates are averaged as independent coins
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,6 +138,16 @@ class PathModel:
         )
 
     @property
+    def assumptions(self) -> dict[str, Assumption]:
+        """All four by the paper's names."""
+        return {
+            "A1": self.independence,
+            "A2": self.redundancy,
+            "A3": self.uniformity,
+            "A4": self.sphere,
+        }
+
+    @property
     def first_line(self) -> np.ndarray:
         r"""Coefficients $\psi_r d^{-1/2} (\rho C/\Lambda)^r$ of Eq 14, first line."""
         plan = self.blueprint
@@ -155,6 +166,35 @@ class PathModel:
         z = math.exp(log_path_normaliser(self.blueprint.depth, self.beta))
         return z * self.epsilons * float(self.unique) ** (-(lengths - 1) / 2)
 
+    def terms(self, x: Numbers, gates: Sequence[Numbers] | None = None) -> np.ndarray:
+        r"""Eq 8 by length: the output at recorded gates, or with all of them open.
+
+        Args:
+            x: Inputs, shape (samples, inputs).
+            gates: Which units were open, a layer each, shape (samples, width).
+
+        Returns:
+            Shape (samples, depth); summed over lengths, the network's output.
+        """
+        plan = self.blueprint
+        rows = as_numbers("x", x, "samples", plan.inputs)
+        shape = (len(rows), plan.width)
+        opened = [np.ones(shape)] * plan.depth
+        if gates is not None:
+            opened = [as_numbers("gates", gate, *shape) for gate in gates]
+            if len(opened) != plan.depth:
+                raise ConfigError(
+                    f"gates of {len(opened)} layers for a network of {plan.depth}: "
+                    "pass one array a layer"
+                )
+        first, *others = (np.asarray(self.weights)[i] for i in plan.indices)
+        # By length: each layer is passed by its skip, or taken, which adds 1.
+        found = np.zeros((plan.depth, *shape))
+        found[0] = (rows @ first) * opened[0]
+        for matrix, gate in zip(others, opened[1:], strict=True):
+            found[1:] += (found[:-1] @ matrix) * gate
+        return found.sum(axis=2).T
+
     def mean_terms(self, x: Numbers) -> np.ndarray:
         r"""Eq 10 by length: the output averaged over independent gates.
 
@@ -164,16 +204,7 @@ class PathModel:
         Returns:
             Shape (samples, depth).
         """
-        plan = self.blueprint
-        rows = as_numbers("x", x, "samples", plan.inputs)
-        first, *others = (np.asarray(self.weights)[i] for i in plan.indices)
-        # Terms by power of ρ: each layer is passed by its skip, or taken.
-        terms = np.zeros((plan.depth, len(rows), plan.width))
-        terms[0] = rows @ first
-        for matrix in others:
-            terms[1:] += terms[:-1] @ matrix
-        powers = self.gate ** np.arange(1, plan.depth + 1)
-        return terms.sum(axis=2).T * powers
+        return self.terms(x) * self.gate ** np.arange(1, self.blueprint.depth + 1)
 
     def approximate_terms(self, x: Numbers) -> np.ndarray:
         r"""Eq 13 by length, with all $\tilde x$ of a sample.

@@ -60,9 +60,19 @@ def ensemble(
             f"{name}_spread": (one["spread"], residual * units),
             f"{name}_beta": (one["beta"], residual * units * one["beta"]),
             f"{name}_distance": (one["distance"], residual),
+            f"{name}_below_half": (_below_half(one["share"]), residual),
         }
     gains = float(found.predicted_beta)
     return numbers | {"gain_beta": (gains, 1e-9 * gains)}
+
+
+def _below_half(share: Any) -> float:
+    """Return the energy of lengths below half the depth.
+
+    A length counts the first layer, which no skip passes, and so does the depth.
+    """
+    depth = len(share)
+    return float(sum(share[r] for r in range(depth) if 2 * (r + 1) < depth))
 
 
 def depth_alone(

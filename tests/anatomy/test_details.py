@@ -405,6 +405,20 @@ def test_what_is_no_module_is_refused():
         anatomy(lambda x: x, ROWS)
 
 
+def test_copies_in_other_threads_are_refused():
+    model = nn.DataParallel(nn.Linear(4, 4))
+    model.device_ids = [0, 1]  # as on a machine with two devices
+    with pytest.raises(MeasurementError, match=r"over 2 devices .* pass model\.module"):
+        anatomy(model, ROWS)
+
+
+@pytest.mark.filterwarnings("ignore:Lazy modules")
+def test_parameters_without_numbers_are_refused():
+    for model in (nn.LazyLinear(3), nn.Linear(4, 3, device="meta")):
+        with pytest.raises(MeasurementError, match="'weight' has no numbers yet"):
+            anatomy(model, ROWS)
+
+
 def test_a_model_that_computes_nothing_is_refused():
     with pytest.raises(MeasurementError, match="no operator of torch"):
         anatomy(nn.Identity(), ROWS)

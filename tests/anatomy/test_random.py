@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.anatomy import anatomy
+from theodolite.anatomy import Recorder, anatomy, as_written
 
 WIDTH = 4
 X = torch.linspace(-2, 2, 3 * WIDTH).sin().reshape(3, WIDTH)
+KINDS = ("gate", "concatenation")
 ORDERS = ("skip first", "skip last", "in place", "torch.add")
 
 
@@ -106,7 +107,6 @@ def random_network(seed):
         parts.append(random_residual(draw, 2) if draw.random() < 0.7 else Dense())
         if draw.random() < 0.4:
             parts.append(random_layer(draw))
-    # What an in-place activation overwrites must not be read by a skip as well.
     return nn.Sequential(*parts, nn.Linear(WIDTH, 2))
 
 
@@ -158,4 +158,22 @@ def test_random_networks_are_read_as_they_were_built(seed):
     assert len(found.norms) == norms
 
 
-KINDS = ("gate", "concatenation")
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_a_sum_is_its_skip_and_branches_with_their_signs(seed):
+    model = random_network(seed)
+    found = anatomy(model, X)
+    given, made = {}, {}
+
+    def note(index, operator, args, kwargs):
+        given[index] = [a.clone() if torch.is_tensor(a) else a for a in args]
+        result = operator(*args, **kwargs)
+        made[index] = result.clone() if torch.is_tensor(result) else None
+        return result
+
+    with as_written(model), Recorder(model, act=note):
+        model(X)
+    assert len(given) == len(found.recording.calls)
+    for addition in found.additions:
+        spans = (addition.skip, *addition.branches)
+        total = sum(span.sign * given[span.into][span.position] for span in spans)
+        torch.testing.assert_close(total, made[addition.call], rtol=1e-6, atol=1e-6)

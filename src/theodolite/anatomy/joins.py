@@ -33,7 +33,6 @@ class Way:
         term: What is joined.
         values: Values on the way, without the fork.
         steps: What made them, in order.
-        fused: What the joining call does before it joins.
     """
 
     term: Term

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-SkipKind = Literal[
-    "identity", "slice", "pad", "pool", "resample", "scale", "norm", "projection"
-]
+SpanKind = Literal[
+    "identity", "slice", "pad", "pool", "resample", "scale", "norm", "projection",
+    "branch",
+]  # fmt: skip
 Placement = Literal[
     "pre", "inside", "post", "skip", "stem", "between", "final", "after", "plain"
 ]
@@ -49,7 +50,7 @@ class Span:
     """
 
     role: Literal["skip", "branch"]
-    kind: str
+    kind: SpanKind
     entry: int
     exit: int
     into: int
@@ -143,9 +144,10 @@ class Other:
     """What joins tensors in another manner than a residual addition.
 
     Attributes:
-        kind: ``"concatenation"``, ``"gate"``, ``"squeeze-excite"``, ``"highway"``,
-            ``"attention"``, ``"product"``, ``"mask"``, ``"recurrence"``,
-            ``"embedding sum"``, ….
+        kind: ``"concatenation"``, ``"scatter"``, ``"gate"``, ``"squeeze-excite"``,
+            ``"highway"``, ``"interpolation"``, ``"attention"``, ``"product"``,
+            ``"mask"``, ``"recurrence"``, ``"coupling"``, ``"sum of sources"``,
+            ``"broadcast sum"`` or ``"fixed map"``.
         call: Index of the call that joins.
         module: Path of the submodule that ran it.
         detail: One phrase that says more.

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from theodolite.anatomy.ledger import Ledger
@@ -172,6 +173,13 @@ def _check(model: Any) -> None:
             f"a DataParallel over {len(model.device_ids)} devices came, whose copies "
             "run in other threads, wanted is one network: pass model.module"
         )
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(tensor) or tensor.is_meta:
+            raise MeasurementError(
+                f"{name!r} has no numbers yet, wanted is a network that can run: call "
+                "it once on a batch if its layers are lazy, or move it from the meta "
+                "device with to_empty(…) and fill it"
+            )
 
 
 def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:

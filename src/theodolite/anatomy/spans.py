@@ -2,7 +2,7 @@
 
 from theodolite.anatomy.graph import Graph
 from theodolite.anatomy.joins import IDENTITY, LINEAR, NORMED, Way
-from theodolite.anatomy.parts import Addition, Scale, Span
+from theodolite.anatomy.parts import Addition, Scale, Span, SpanKind
 from theodolite.anatomy.products import Products
 from theodolite.anatomy.recording import Ref
 from theodolite.anatomy.steps import Step
@@ -12,7 +12,7 @@ _TOLD = frozenset(
     "linear transform norm activation pool attention gate product addition "
     "concatenation statistic recurrence scatter unknown".split()
 )
-_KINDS = ("pool", "reduction", "pad", "slice", "resample")
+_KINDS: tuple[SpanKind, ...] = ("pool", "pad", "slice", "resample")
 
 
 def addition_of(graph: Graph, found: Sum, products: Products) -> Addition:
@@ -61,15 +61,17 @@ def _span(
     )
 
 
-def _kind(way: Way) -> str:
+def _kind(way: Way) -> SpanKind:
     if way.rank == IDENTITY:
         return "identity"
     if way.rank >= LINEAR:
         return "projection"
     if way.rank == NORMED:
         return "norm"
-    kind = next((kind for kind in _KINDS if kind in way.words), "scale")
-    return "pool" if kind == "reduction" else kind
+    if "reduction" in way.words:
+        return "pool"
+    found: list[SpanKind] = [kind for kind in _KINDS if kind in way.words]
+    return found[0] if found else "scale"
 
 
 def _layout(way: Way, products: Products) -> tuple[str, ...]:

@@ -53,7 +53,6 @@ def _chain(model: PathModel, x: np.ndarray, paths: Any) -> list[Row]:
         "mean_terms_gap": _gap(truth, model.mean_terms(x), scale),
         "approximate_gap": _gap(truth, closed, scale),
         "unnormalised_gap": _gap(truth, closed * np.sqrt(inputs), scale),
-        "largest_share_gap": _gap(truth, closed / inputs, scale),
     }
     return named(found, EPS * len(paths))
 

@@ -130,7 +130,7 @@ PRINTED = (
             inside(largest(measured("peaks_apart")), NONE),
             inside(
                 largest(predicted("peak_off_by")),
-                between(0, 1.001, source="ours", why="a length is a whole number"),
+                between(0, 1, source="ours", why="a length is a whole number"),
             ),
         ),
         rival="half of the depth, whatever $\\beta$",

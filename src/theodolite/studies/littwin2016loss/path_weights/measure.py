@@ -39,36 +39,24 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _exact(depth: int, beta: float) -> list[Row]:
-    """Peaks, tails and moments at one depth, each rounded once."""
-    exact, (low, high) = BETAS[beta], BANDS[beta]
+    """Peaks, mirror images and tails at one depth, each rounded once."""
+    exact = BETAS[beta]
     weights = ExactWeights(depth=depth, beta=exact)
     place, peaks = depth * exact / (1 + exact), weights.maximisers
     whole = {
         "peak_least": peaks[0],
-        "peak_most": peaks[-1],
         "maximisers": len(peaks),
-        "whole_place": place.denominator == 1,
         "tie_off_by": peaks[0] - place if place.denominator == 1 else 0,
     }
-    lower, upper = weights.outside(low, high)
-    mean, variance = weights.moments()
     mirrored = ExactWeights(depth=depth, beta=1 / exact).shares[::-1]
     shares = np.array(weights.shares)
     found = {
-        "missing": lower + upper,
-        "lower_tail": lower,
-        "mean": mean,
-        "variance": variance,
         "first_share": shares[0],
         "mirror_gap": np.abs(shares - mirrored).max(),
         "same_scale_gap": np.abs(shares - shares[::-1]).max(),
-        "tail_over_bound": _tail_over_bound(depth, exact, low),
+        "tail_over_bound": _tail_over_bound(depth, exact, BANDS[beta][0]),
     }
-    errors = {name: 2 * EPS * max(1.0, float(v)) for name, v in found.items()}
-    rows = named(whole, 0.0, beta=beta)
-    for name, value in found.items():
-        rows += named({name: value}, errors[name], beta=beta)
-    return rows
+    return named(whole, 0.0, beta=beta) + named(found, 2 * EPS, beta=beta)
 
 
 def _tail_over_bound(depth: int, beta: Fraction, low: Fraction) -> Fraction:
@@ -79,16 +67,13 @@ def _tail_over_bound(depth: int, beta: Fraction, low: Fraction) -> Fraction:
 
 
 def _entropy(depth: int) -> list[Row]:
-    r"""Eq 35 for $\alpha = 1/4$ and $1/2$: the distance from the limit."""
+    r"""Eq 35 for $\alpha = 1/4$ and $1/2$: its distance from the limit, scaled."""
     rows: list[Row] = []
     for share in (0.25, 0.5):
         chosen = math.log(math.comb(depth, int(share * depth)))
         entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
-        distance = abs(chosen / depth - entropy)
-        found = {"entropy_gap": distance, "entropy_scaled": distance * depth}
-        scaled = found["entropy_scaled"] / math.log(depth)
-        found["entropy_scaled"] = scaled
-        rows += named(found, depth * EPS, share=share)
+        scaled = abs(chosen - depth * entropy) / math.log(depth)
+        rows += named({"entropy_scaled": scaled}, depth * EPS, share=share)
     return rows
 
 

@@ -78,10 +78,8 @@ def _asymptotic(depth: int, beta: float) -> list[Row]:
     tends = (depth + 0.5) * math.log(x + root) - math.log(root) / 2
     tends -= math.log(2 * math.pi * depth) / 2
     legendre = log_legendre_sum(depth, beta) - depth * math.log(1 - beta**2)
-    gap = abs(legendre - tends)
-    error = 4 * EPS * depth
-    rows = named({"asymptotic_gap": gap}, error, beta=beta)
-    return rows + named({"asymptotic_scaled": gap * depth}, error * depth, beta=beta)
+    found = {"asymptotic_scaled": abs(legendre - tends) * depth}
+    return named(found, 4 * EPS * depth**2, beta=beta)
 
 
 def _small(depth: int, beta: float) -> list[Row]:

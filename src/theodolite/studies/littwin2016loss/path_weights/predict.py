@@ -38,9 +38,10 @@ def predict(config: Config) -> Rows:
         for beta in BETAS:
             rows += _deep(depth, beta)
     for chance in (*CHANCES, 1.0):
-        share = sum(path_peak(config.deep[-1], chance)) / config.deep[-1]
-        share /= len(path_peak(config.deep[-1], chance))
-        rows += named({"peak_share": share}, EPS, chance=chance, depth=config.deep[-1])
+        depth = config.deep[-1]
+        peaks = path_peak(depth, chance)
+        share = sum(peaks) / len(peaks) / depth
+        rows += named({"peak_share": share}, EPS, chance=chance, depth=depth)
     for depth in config.small_depths:
         rows += _slopes(depth)
     return Rows(rows + _lines())
@@ -54,15 +55,13 @@ def _deep(depth: int, beta: float) -> list[Row]:
     moments = path_length_moments(depth, exact)
     half = float(depth * exact / (2 * (1 + exact) ** 2))
     whole = {
-        "deep_peak_least": peaks[0],
-        "deep_peak_most": peaks[-1],
         "depth_less_peak": depth - peaks[-1],
+        "peak_off_by": max(abs(r - share * depth) for r in peaks),
     }
     band = (float(low), float(high))
     missing = missing_mass(depth, exact, *band)
     bound = log_missing_mass_bound(depth, exact, *band)
     found = {
-        "peak_off_by": max(abs(float(r - share * depth)) for r in peaks),
         "variance_over_half": moments.variance / half,
         "log_spread": math.log10(moments.variance) / 2,
         "mean_off_by": moments.mean - float(share * depth),

@@ -32,6 +32,7 @@ def draw(table: Rows) -> "Figure":
                 panel.set_title(f"{task}, depth {depth}")
             if not column:
                 panel.set_ylabel(f"share of branches, {name}")
+    panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
     figures.legend(panels[count - 1], outside=True)
     return figure
 
@@ -51,4 +52,3 @@ def _draw_one(panel: "Axes", table: Rows) -> None:
     figures.rule(panel, 0.5)
     panel.set_xscale("symlog", linthresh=1)
     panel.set_xlim(left=0)
-    panel.set_ylim(bottom=0)

@@ -115,7 +115,7 @@ def test_a_grid_equals_the_local_one_value_for_value(cluster):
 
 
 def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
-    arguments = ["hessian_at_zero", "--scale", "smoke", "--out", tmp_path, "--json"]
+    arguments = ["around_zero", "--scale", "smoke", "--out", tmp_path, "--json"]
     ray = ["--executor", "ray", "--address", nodes.address]
     done = subprocess.run(
         [sys.executable, "-m", "theodolite", "run", *map(str, arguments), *ray],
@@ -126,7 +126,7 @@ def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    plan = plan_study(find("hessian_at_zero"), scale="smoke")
+    plan = plan_study(find("around_zero"), scale="smoke")
     here = run_study(plan, root=tmp_path / "here", jobs=0)
     assert RunFolder.create(tmp_path, plan.spec).rows() == here.folder.rows()
     shown = [(c["claim"], c["verdict"]) for c in json.loads(done.stdout)]

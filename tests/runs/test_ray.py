@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.data.writers import random_images, random_labels, write_idx
+from tests.later import later
 from tests.runs import ray_work
 from tests.runs.processes import ROOT, environment, python, until
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
@@ -32,7 +33,7 @@ from theodolite.studies import find, plan_study, prepare_worker, run_study
 from theodolite.studies.work import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
-pytest.importorskip("ray.cluster_utils")
+later("ray.cluster_utils", "pip install 'theodolite[ray]'")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="starts and kills nodes"),
     # Sockets and processes that Ray leaves to the collector.

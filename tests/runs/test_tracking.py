@@ -153,7 +153,7 @@ def test_trackers_finish_when_the_run_fails(folder):
 
 def test_a_study_tells_its_verdicts(tmp_path):
     told = Remember()
-    plan = plan_study(find("hessian_at_zero"), scale="smoke")
+    plan = plan_study(find("around_zero"), scale="smoke")
     done = run_study(plan, root=tmp_path, jobs=0, trackers=[told])
     assert [len(t) for t in told.told].count(3) == 1, "started more than once"
     step, rows = told.told[-2]

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from tests.runs.processes import python
+from tests.studies import tiny
 from theodolite.core import ConfigError, RunError, UnknownNameError
 from theodolite.studies import (
     catalogue,
@@ -97,8 +98,15 @@ def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
     assert pooled.rows() == alone.rows()
 
 
-def test_overrides_make_another_run(tmp_path):
-    entry = find("around_zero")
+@pytest.fixture
+def line(monkeypatch):
+    """A study that takes no time, where any will do."""
+    tiny.install(monkeypatch)
+    return find("line")
+
+
+def test_overrides_make_another_run(line, tmp_path):
+    entry = line
     first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
     plan = plan_study(entry, scale="smoke", n_seeds=4)
     second = run_study(plan, root=tmp_path, jobs=0)
@@ -127,8 +135,8 @@ def test_bad_settings_are_refused():
         plan_study(entry, scale="smoke", n_seeds=0)
 
 
-def test_damaged_files_are_said_or_made_again(tmp_path):
-    entry = find("around_zero")
+def test_damaged_files_are_said_or_made_again(line, tmp_path):
+    entry = line
     plan = plan_study(entry, scale="smoke")
     first = run_study(plan, root=tmp_path, jobs=0)
     assert last_summary(tmp_path, entry)[1] == first.summary
@@ -139,7 +147,7 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
         '{"claims": []}': "lacks paper",
         json.dumps({**whole, "claims": [{}]}): "lacks claims[0].",
         json.dumps({**whole, "paper": 1}): "has paper 1, wanted an object",
-        json.dumps({**whole, "study": {"name": "around_zero"}}): "lacks study.title",
+        json.dumps({**whole, "study": {"name": "line"}}): "lacks study.title",
     }
     for text, words in damaged.items():
         first.folder.write("summary.json", text)
@@ -151,8 +159,8 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
     assert again.summary.claims == first.summary.claims
 
 
-def test_the_last_run_is_the_one_judged_last(tmp_path):
-    entry = find("around_zero")
+def test_the_last_run_is_the_one_judged_last(line, tmp_path):
+    entry = line
     old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
     plan = plan_study(entry, scale="smoke", n_seeds=4)
     new = run_study(plan, root=tmp_path, jobs=0)

@@ -6,10 +6,11 @@ import torch
 
 from tests.instruments.test_operators import near
 from tests.instruments.test_preservation import portrait
+from tests.later import later
 from theodolite.instruments import GaussNewton, Hessian, Jacobian
 
-transformers = pytest.importorskip(
-    "transformers", reason="transformers is not installed: pip install transformers"
+transformers = later(
+    "transformers", "transformers is not installed: pip install transformers"
 )
 
 pytestmark = [

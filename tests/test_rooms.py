@@ -60,6 +60,7 @@ INNER = {
         "curvature",
         "singular",
         "tangents",
+        "classifiers",
     ),
     "training": ("probes", "loop", "engines", "grid", "images"),
     "runs": ("folder", "telling", "executors"),

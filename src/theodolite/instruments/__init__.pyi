@@ -1,3 +1,6 @@
+from .classifiers.collapse_meter import CollapseMeter as CollapseMeter
+from .classifiers.collapse_of_models import collapse as collapse
+from .classifiers.collapse_reading import Collapse as Collapse
 from .curvature.blockwise import Blocks as Blocks
 from .curvature.blockwise import by_block as by_block
 from .curvature.conditions import condition as condition

@@ -1,5 +1,6 @@
 from .axes import legend as legend
 from .axes import log_axis as log_axis
+from .collapse_geometry import draw_collapse as draw_collapse
 from .export import save as save
 from .marks import band as band
 from .marks import curve as curve

@@ -1,7 +1,7 @@
 """A classifier run over its data, norms in a given mode, and left as found."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -83,11 +83,29 @@ class JudgedPasses:
         """Moments of all the data, where batch norms take those."""
         return self._known
 
-    def outputs(self, batch: Batch) -> Tensor:
-        """Return the outputs for a batch, as finite numbers or not."""
+    def outputs(
+        self, batch: Batch, watch: AbstractContextManager[Any] | None = None
+    ) -> Tensor:
+        """Return the outputs for a batch, as finite numbers or not.
+
+        Args:
+            batch: The batch.
+            watch: A mode to run it in, which sees norms before they are replaced.
+        """
         self.moments = []
-        with BatchNormCalls(self._act):
+        with BatchNormCalls(self._act), watch or nullcontext():
             return self._raw(batch)
+
+    @contextmanager
+    def own_statistics(self) -> Iterator[None]:
+        """Have passes take the statistics of their own batch, where those move."""
+        known = self._known
+        if self.mode is NormMode.FULL:
+            self._known = None
+        try:
+            yield
+        finally:
+            self._known = known
 
     def _raw(self, batch: Batch) -> Tensor:
         self._found.lend_buffers()

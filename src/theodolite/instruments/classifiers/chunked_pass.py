@@ -17,9 +17,9 @@ from theodolite.instruments.classifiers.pieces import Piece, chunks
 from theodolite.instruments.classifiers.team import Team
 
 # Samples at a time: 512 of width 512 in float32 take 1 MB, what a core's cache holds.
-CHUNK = 1024
-# Scores of samples by classes that are held at once, at most.
-_SCORES = 2**21
+CHUNK = 512
+# Products and scores of samples that are held at once.
+_SCORES = 2**18
 # Roundings of a score within which two count as equal and are taken again in float64.
 _ROUNDINGS = 32
 
@@ -86,8 +86,7 @@ class Pass:
             self._logits = logits.to(dtype).contiguous()
             slope = float(head.weight.norm(dim=1).max())
             self._head_reach = slope, float(logits.abs().max())
-        classes = max(len(gaps), 0 if head is None else head.classes)
-        self._size = max(min(CHUNK, _SCORES // classes), 16)
+        self._size = max(_SCORES // max(len(both), len(gaps)), 64)
 
     def sums(self, pieces: Sequence[Piece]) -> Sums:
         """Add up over all samples."""
@@ -97,12 +96,7 @@ class Pass:
         apart = zeros(between.means) if shifted else between.means.new_zeros(0)
         tally = torch.zeros(5, dtype=torch.float64, device=along.device)
         for piece in chunks(pieces, self._size):
-            h = piece.features.to(self._dtype)
-            if self._shift is not None:
-                h = h - self._shift.index_select(0, piece.labels)
-                add_by_class(apart, piece, h)
-            norms = torch.linalg.vector_norm(h, dim=1)
-            found = self._rows @ h.T
+            norms, found = self._products(piece, apart)
             strays = found[: self._rank]
             strays -= self._offset.index_select(1, piece.labels)
             mass, squared = norms.double().square(), strays.square()
@@ -113,6 +107,21 @@ class Pass:
             along += squared.sum(1)
             tally += self._tally(piece, found[self._rank :], strays, float(norms.max()))
         return Sums(along=along, squares=squares, apart=apart, tally=tally)
+
+    def _products(self, piece: Piece, apart: Tensor) -> tuple[Tensor, Tensor]:
+        """Return norms of features, and their products, while they are in cache."""
+        found = self._rows.new_empty(len(self._rows), len(piece))
+        norms = self._rows.new_empty(len(piece))
+        for start in range(0, len(piece), CHUNK):
+            stop = min(start + CHUNK, len(piece))
+            h = piece.features[start:stop].to(self._dtype)
+            if self._shift is not None:
+                part = piece.part(start, stop)
+                h = h - self._shift.index_select(0, part.labels)
+                add_by_class(apart, part, h)
+            torch.linalg.vector_norm(h, dim=1, out=norms[start:stop])
+            torch.mm(self._rows, h.T, out=found[:, start:stop])
+        return norms, found
 
     def _tally(
         self, piece: Piece, logits: Tensor, strays: Tensor, size: float

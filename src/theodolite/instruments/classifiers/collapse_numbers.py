@@ -50,7 +50,7 @@ def numbers_of(
 
 
 def _variability(found: Deviations) -> dict[str, Any]:
-    between, relative = found.between, found.loss + found.eps
+    between, relative = found.between, found.loss + 4 * found.eps
     variance = found.square / between.count
     ratio = between.ratio(found.along)
     total = float(found.square.sum() / between.count.sum())

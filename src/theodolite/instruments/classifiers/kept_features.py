@@ -162,12 +162,13 @@ def _foreseen(
     pieces: Sequence[Piece], between: Between, error: float, eps: float
 ) -> float:
     """Return what sums about the origin would lose, as the first samples show."""
+    few = float(between.count.min()) ** 0.5  # over so many, rounding averages out
     for piece in chunks(pieces, CHUNK):
         h = piece.features.double()
         within = float((h - between.means[piece.labels]).square().sum())
         total, count = float(h.square().sum()), len(piece)
         tilt = error / h.shape[1] ** 0.5
-        lost = eps * total / 2**8 + 2 * tilt * (total * count) ** 0.5
+        lost = eps * total / few + 2 * tilt * (total * count) ** 0.5
         own = 2 * tilt / between.narrowest
         return own + (lost / within if within else float("inf"))
     return 0.0
@@ -192,7 +193,7 @@ def _about_means(
     ratio = float((along / between.eigenvalues).sum())
     # Coordinates are rounded on their own: few errors point along a given direction.
     tilt = error / between.means.shape[1] ** 0.5
-    lost = eps * total / 2**8
+    lost = eps * total / float(count.min()) ** 0.5
     if shift is None:
         norm = float(between.means.norm(dim=1).max())
         lost += 2 * tilt * norm * float(count.sum())

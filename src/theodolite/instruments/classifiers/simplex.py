@@ -56,18 +56,19 @@ def shape_of(vectors: Tensor) -> Shape:
     ideal, pairs = -1 / (count - 1), count * (count - 1)
     total, squares, gap, energy = (torch.zeros((), dtype=torch.float64) for _ in "1234")
     histogram = torch.zeros(BINS, dtype=torch.float64)
-    for start, block in _gram(units, units):
-        rows = torch.arange(len(block), device=block.device)
-        apart = torch.ones_like(block, dtype=torch.bool)
-        apart[rows, start + rows] = False
-        cosines = block[apart]
-        total += (cosines - ideal).sum().cpu()
-        squares += (cosines - ideal).square().sum().cpu()
-        gap += (cosines - ideal).abs().sum().cpu()
-        inside = cosines.clamp(-1, 1)
+    for start, cosines in _gram(units, units):
+        own = torch.arange(len(cosines), device=cosines.device)
+        cosines[own, start + own] = ideal  # and taken off again below
+        gaps = cosines - ideal
+        total += gaps.sum().cpu()
+        squares += gaps.square().sum().cpu()
+        gap += gaps.abs().sum().cpu()
+        inside = cosines.clamp_(-1, 1)
         histogram += torch.histc(inside.float(), BINS, -1, 1).double().cpu()
         # |u - v|^2 = 2 - 2 cos; vectors that coincide have infinite energy.
-        energy -= 0.5 * (2 - 2 * inside).log().sum().cpu()
+        energy -= 0.5 * (2 - 2 * inside).log_().sum().cpu()
+    energy += 0.5 * count * math.log(2 - 2 * ideal)
+    histogram -= count * torch.histc(torch.tensor([ideal]), BINS, -1, 1).double()
     shift = total / pairs
     spread = (squares / pairs - shift.square()).clamp_min(0).sqrt()
     return Shape(

@@ -142,7 +142,8 @@ class LayerTrace(TorchFunctionMode):
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         sources = [self._source(x) for x in given]
         found = func(*args, **kwargs)
-        if any(isinstance(x, Tensor) for x in tree_leaves(found)):
+        told = func not in _HOMOGENEOUS  # what takes their output counts instead
+        if told and any(isinstance(x, Tensor) for x in tree_leaves(found)):
             for met in {id(m): m for m, _ in filter(None, sources)}.values():
                 met.uses += 1
         if isinstance(found, Tensor) and given:

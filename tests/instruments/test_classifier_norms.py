@@ -292,10 +292,11 @@ def test_every_case_is_measured_and_left_as_found(case):
 
 
 def test_float32_is_near_float64_within_its_error():
-    model = with_norm()
-    exact = classifier_norms(model, SPLIT, norm_mode="full")
+    model = with_norm().float()
     coarse = [(x.float(), y) for x, y in SPLIT]
-    found = classifier_norms(model.float(), coarse, norm_mode="full")
+    found = classifier_norms(model, coarse, norm_mode="full")
+    same = [(x.double(), y) for x, y in coarse]
+    exact = classifier_norms(model.double(), same, norm_mode="full")
     np.testing.assert_allclose(found.f, exact.f, rtol=0, atol=found.f_error)
     assert abs(found.rho - exact.rho) <= found.rho_error
     assert found.f_error < 1e-4 * np.abs(exact.f).max()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from theodolite.instruments.classifiers.between import Between
 from theodolite.instruments.classifiers.final_layer import Head
-from theodolite.instruments.classifiers.pieces import Piece, chunks
+from theodolite.instruments.classifiers.pieces import Block, Piece, blocks, chunks
 from theodolite.instruments.classifiers.team import Team
 
 # Samples at a time: 512 of width 512 in float32 take 1 MB, what a core's cache holds.
@@ -95,75 +95,75 @@ class Pass:
         shifted = self._shift is not None
         apart = zeros(between.means) if shifted else between.means.new_zeros(0)
         tally = torch.zeros(5, dtype=torch.float64, device=along.device)
-        for piece in chunks(pieces, self._size):
-            norms, found = self._products(piece, apart)
+        for block in blocks(pieces, self._size):
+            norms, found = self._products(block, apart)
             strays = found[: self._rank]
-            strays -= self._offset.index_select(1, piece.labels)
+            strays -= self._offset.index_select(1, block.labels)
             mass, squared = norms.double().square(), strays.square()
-            if piece.weights is not None:
-                mass = mass * piece.weights
-                squared *= piece.weights.to(self._dtype)
-            squares.index_add_(0, piece.labels, mass)
+            if block.weights is not None:
+                mass = mass * block.weights
+                squared *= block.weights.to(self._dtype)
+            squares.index_add_(0, block.labels, mass)
             along += squared.sum(1)
-            tally += self._tally(piece, found[self._rank :], strays, float(norms.max()))
+            tally += self._tally(block, found[self._rank :], strays, float(norms.max()))
         return Sums(along=along, squares=squares, apart=apart, tally=tally)
 
-    def _products(self, piece: Piece, apart: Tensor) -> tuple[Tensor, Tensor]:
+    def _products(self, block: Block, apart: Tensor) -> tuple[Tensor, Tensor]:
         """Return norms of features, and their products, while they are in cache."""
-        found = self._rows.new_empty(len(self._rows), len(piece))
-        norms = self._rows.new_empty(len(piece))
-        for start in range(0, len(piece), CHUNK):
-            stop = min(start + CHUNK, len(piece))
-            h = piece.features[start:stop].to(self._dtype)
+        found = self._rows.new_empty(len(self._rows), len(block))
+        norms, start = self._rows.new_empty(len(block)), 0
+        for piece in chunks(block.parts, CHUNK):
+            stop = start + len(piece)
+            h = piece.features.to(self._dtype)
             if self._shift is not None:
-                part = piece.part(start, stop)
-                h = h - self._shift.index_select(0, part.labels)
-                add_by_class(apart, part, h)
+                h = h - self._shift.index_select(0, piece.labels)
+                add_by_class(apart, piece, h)
             torch.linalg.vector_norm(h, dim=1, out=norms[start:stop])
             torch.mm(self._rows, h.T, out=found[:, start:stop])
+            start = stop
         return norms, found
 
     def _tally(
-        self, piece: Piece, logits: Tensor, strays: Tensor, size: float
+        self, block: Block, logits: Tensor, strays: Tensor, size: float
     ) -> Tensor:
         """Weigh samples by where they are nearest, and what is decided for them."""
-        near = self._nearest(piece, strays, size)
-        samples = torch.arange(len(piece), device=near.device)
-        own = near[piece.labels, samples]
-        if piece.decisions is not None:
-            other, place = piece.decisions < 0, piece.decisions.clamp_min(0)
-            told = [near[place, samples] & ~other, piece.decisions == piece.labels]
+        near = self._nearest(block, strays, size)
+        samples = torch.arange(len(block), device=near.device)
+        own = near[block.labels, samples]
+        if block.decisions is not None:
+            other, place = block.decisions < 0, block.decisions.clamp_min(0)
+            told = [near[place, samples] & ~other, block.decisions == block.labels]
         elif self._head is not None:
-            best = self._best(piece, logits, size)
-            told = [(near & best).any(0), best[piece.labels, samples]]
+            best = self._best(block, logits, size)
+            told = [(near & best).any(0), best[block.labels, samples]]
         else:
             told = []
         every = torch.ones_like(own)
         known = [every, *told] if told else [~every] * 3
         counted = torch.stack([*known, own, every])
-        if piece.weights is None:
+        if block.weights is None:
             return counted.sum(1)
-        return counted.double() @ piece.weights
+        return counted.double() @ block.weights
 
-    def _nearest(self, piece: Piece, strays: Tensor, size: float) -> Tensor:
+    def _nearest(self, block: Block, strays: Tensor, size: float) -> Tensor:
         """Return which class mean, by samples, is nearest."""
-        gaps = self._gaps.index_select(1, piece.labels)
+        gaps = self._gaps.index_select(1, block.labels)
         scores = torch.addmm(gaps, self._slopes, strays)
         close = scores <= scores.amin(0) + self._blur(self._near_reach, size)
         if len(tied := _tied(close)):
-            h, labels = piece.features[tied].double(), piece.labels[tied]
+            h, labels = block.exact(tied), block.labels[tied]
             z = (h - self._between.means[labels]) @ self._between.basis.T
             gaps = torch.cdist(self._places[labels], self._places).square()
             _settle(close, tied, (gaps - 2 * z @ self._places.T).argmin(1))
         return close
 
-    def _best(self, piece: Piece, logits: Tensor, size: float) -> Tensor:
+    def _best(self, block: Block, logits: Tensor, size: float) -> Tensor:
         """Return which class, by samples, the head decides for."""
         assert self._head is not None
-        scores = logits.add_(self._logits.index_select(1, piece.labels))
+        scores = logits.add_(self._logits.index_select(1, block.labels))
         close = scores >= scores.amax(0) - self._blur(self._head_reach, size)
         if len(tied := _tied(close)):
-            h = piece.features[tied].double()
+            h = block.exact(tied)
             exact = h @ self._head.weight.T + self._head.bias
             _settle(close, tied, exact.argmax(1))
         whole = len(self._classes) == len(close)

@@ -58,7 +58,8 @@ class Deviations:
     def blurred(self, noise: float) -> "Deviations":
         """Return the same with errors that cover noise of the features, in norm.
 
-        Seen along the basis it adds to deviations, by no more than all of it.
+        Seen along the basis it adds to deviations, and it moves class means, by no
+        more than all of it.
         """
         if not noise:
             return self
@@ -68,6 +69,7 @@ class Deviations:
         within = float(self.square.sum())
         shares = [steep / ratio if ratio else 0.0, seen / within if within else 0.0]
         worst = max(share + 2 * share**0.5 for share in shares)
+        worst += 2 * noise / self.between.narrowest
         return replace(self, mean_error=self.mean_error + noise, loss=self.loss + worst)
 
 

@@ -59,6 +59,68 @@ def chunks(pieces: Sequence[Piece], size: int) -> Iterator[Piece]:
             yield piece.part(start, start + size)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """Samples of several pieces, whose features stay where they are.
+
+    Attributes:
+        parts: The pieces.
+        labels: Places of classes, of all.
+        weights: Weights of all, None for 1 each.
+        decisions: Decisions of all, None where not known.
+    """
+
+    parts: tuple[Piece, ...]
+    labels: Tensor
+    weights: Tensor | None
+    decisions: Tensor | None
+
+    @classmethod
+    def of(cls, parts: Sequence[Piece]) -> "Block":
+        """Join pieces that know the same of their samples."""
+
+        def joined(name: str) -> Tensor | None:
+            found = [getattr(part, name) for part in parts]
+            return None if found[0] is None else torch.cat(found)
+
+        labels = torch.cat([part.labels for part in parts])
+        weights, decisions = joined("weights"), joined("decisions")
+        return cls(
+            parts=tuple(parts), labels=labels, weights=weights, decisions=decisions
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def exact(self, samples: Tensor) -> Tensor:
+        """Return features of some samples in float64, samples in order."""
+        found, start = [], 0
+        for part in self.parts:
+            here = samples[(samples >= start) & (samples < start + len(part))] - start
+            found.append(part.features[here].double())
+            start += len(part)
+        return torch.cat(found)
+
+
+def blocks(pieces: Sequence[Piece], size: int) -> Iterator[Block]:
+    """Yield samples about so many at a time, joining small pieces that are alike."""
+    held: list[Piece] = []
+    count = 0
+    for piece in chunks(pieces, size):
+        alike = not held or _known(held[-1]) == _known(piece)
+        if held and (not alike or count + len(piece) > size):
+            yield Block.of(held)
+            held, count = [], 0
+        held.append(piece)
+        count += len(piece)
+    if held:
+        yield Block.of(held)
+
+
+def _known(piece: Piece) -> tuple[bool, bool]:
+    return piece.weights is None, piece.decisions is None
+
+
 def working(dtype: torch.dtype) -> torch.dtype:
     """Return the type to compute in: half precision has no sums worth having."""
     return dtype if dtype in (torch.float32, torch.float64) else torch.float32

@@ -260,7 +260,8 @@ KEPT = {
     ),
     "in place": (
         lambda: nn.Sequential(
-            nn.Linear(3, 4), nn.Tanh(), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2)
+            nn.Linear(3, 4), nn.ELU(inplace=True), nn.BatchNorm1d(4), nn.Tanh(),
+            nn.Linear(4, 2),
         ),
         "no linear layer", [0, 0],
     ),

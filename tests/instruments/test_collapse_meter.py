@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.instruments.textbook_collapse import textbook
+from tests.instruments.textbook_collapse import simplex_distance, textbook
 from theodolite.core import ConfigError, MeasurementError, UnknownNameError
 from theodolite.instruments import CollapseMeter
 
@@ -205,6 +205,41 @@ def test_thousands_of_classes():
     assert reading.nc1_variability == pytest.approx(ratio, rel=1e-6)
     assert reading.nearest_accuracy > 0.99
     assert len(reading.classes) == 5000
+
+
+def test_more_classes_than_a_block_of_rows():
+    h, labels, _ = drawn(600, 9, 1200)
+    reading = read(h, labels)
+    means = np.stack([h[labels == c].mean(0) for c in range(600)])
+    centred = means - means.mean(0)
+    wanted = simplex_distance(centred @ centred.T)
+    assert reading.nc2_mean_simplex == pytest.approx(wanted, rel=1e-10)
+    units = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    cosines = (units @ units.T)[~np.eye(600, dtype=bool)]
+    assert reading.nc2_mean_angles == pytest.approx(cosines.std(), rel=1e-10)
+    assert reading.nc2_mean_gap == pytest.approx(np.abs(cosines + 1 / 599).mean())
+    energy = -0.5 * np.log(2 - 2 * cosines).mean() + 0.5 * np.log(2 + 2 / 599)
+    assert reading.energy == pytest.approx(energy, rel=1e-9)
+    shares = np.histogram(cosines.astype(np.float32), len(reading.cosines), (-1, 1))[0]
+    np.testing.assert_allclose(reading.cosines, shares / cosines.size, atol=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "unsure"), [(1e-9, 1), (1e-5, 0.1)])
+def test_decisions_too_close_for_float32_are_those_of_float64(scale, unsure):
+    generator = torch.Generator().manual_seed(0)
+    draw = torch.randn(2, 300, 16, generator=generator)
+    # Two classes that mirror one another; half of the samples all but on the border.
+    far, border = 1 + 0.1 * draw[0], scale * draw[1]
+    h = torch.cat([far, border, -far, -border])
+    labels = torch.arange(1200) // 600
+    head = torch.stack([far[0], -far[0]]), torch.zeros(2)
+    reading, wanted = read(h, labels, head), textbook(h.double(), labels, *head)
+    assert 0.6 < wanted["nearest_accuracy"] < 0.9
+    for name in ("nearest_accuracy", "nc4_disagreement"):
+        error = getattr(reading, f"{name}_error")
+        assert abs(getattr(reading, name) - wanted[name]) <= error < unsure
+    assert reading.accuracy == wanted["accuracy"]
+    assert reading.nearest_accuracy_error > 0 or scale == 1e-5
 
 
 def test_absent_classes_are_left_out():

@@ -34,7 +34,8 @@ class Sums:
         apart: Features less the shift, a row a class; empty where there is none.
         tally: Weights of samples: whose decision is known; of these, whose nearest
             mean is that of the class decided for; whose decision is right; of all,
-            whose nearest mean is that of their class; all.
+            whose nearest mean is that of their class; all; whose nearest mean is closer
+            than the next by less than means are rounded.
     """
 
     along: Tensor
@@ -56,6 +57,7 @@ class Pass:
         shift: What is taken off features first, a row a class, or None.
         dtype: Type that features have, or are brought to.
         rows: Row of the head of each class mean.
+        error: How far a class mean may be off, in norm.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class Pass:
         shift: Tensor | None,
         dtype: torch.dtype,
         rows: Tensor,
+        error: float = 0.0,
     ) -> None:
         self._between, self._head, self._shift = between, head, shift
+        self._error = error
         self._dtype, self._classes = dtype, rows
         basis, base = between.basis, torch.zeros_like(between.means)
         base = base if shift is None else shift.double()
@@ -94,7 +98,7 @@ class Pass:
         along, squares = zeros(between.eigenvalues), zeros(between.count)
         shifted = self._shift is not None
         apart = zeros(between.means) if shifted else between.means.new_zeros(0)
-        tally = torch.zeros(5, dtype=torch.float64, device=along.device)
+        tally = torch.zeros(6, dtype=torch.float64, device=along.device)
         for block in blocks(pieces, self._size):
             norms, found = self._products(block, apart)
             strays = found[: self._rank]
@@ -127,7 +131,7 @@ class Pass:
         self, block: Block, logits: Tensor, strays: Tensor, size: float
     ) -> Tensor:
         """Weigh samples by where they are nearest, and what is decided for them."""
-        near = self._nearest(block, strays, size)
+        near, unsure = self._nearest(block, strays, size)
         samples = torch.arange(len(block), device=near.device)
         own = near[block.labels, samples]
         if block.decisions is not None:
@@ -140,22 +144,30 @@ class Pass:
             told = []
         every = torch.ones_like(own)
         known = [every, *told] if told else [~every] * 3
-        counted = torch.stack([*known, own, every])
+        counted = torch.stack([*known, own, every, unsure])
         if block.weights is None:
             return counted.sum(1)
         return counted.double() @ block.weights
 
-    def _nearest(self, block: Block, strays: Tensor, size: float) -> Tensor:
-        """Return which class mean, by samples, is nearest."""
+    def _nearest(
+        self, block: Block, strays: Tensor, size: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return which class mean, by samples, is nearest, and where that is unsure."""
         gaps = self._gaps.index_select(1, block.labels)
         scores = torch.addmm(gaps, self._slopes, strays)
         close = scores <= scores.amin(0) + self._blur(self._near_reach, size)
+        unsure = torch.zeros_like(close[0])
         if len(tied := _tied(close)):
             h, labels = block.exact(tied), block.labels[tied]
             z = (h - self._between.means[labels]) @ self._between.basis.T
             gaps = torch.cdist(self._places[labels], self._places).square()
-            _settle(close, tied, (gaps - 2 * z @ self._places.T).argmin(1))
-        return close
+            exact = gaps - 2 * z @ self._places.T
+            _settle(close, tied, exact.argmin(1))
+            least, next_one = exact.topk(2, 1, largest=False).values.unbind(1)
+            # Squared distances move by twice a distance for each of two means.
+            reach = gaps.max().sqrt() + z.norm(dim=1)
+            unsure[tied] = next_one - least <= 4 * self._error * reach
+        return close, unsure
 
     def _best(self, block: Block, logits: Tensor, size: float) -> Tensor:
         """Return which class, by samples, the head decides for."""

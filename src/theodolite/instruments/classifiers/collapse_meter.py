@@ -194,7 +194,7 @@ class CollapseMeter:
         count = self._moments.count
         places = _places(count)
         between = from_moments(
-            _present(self._moments), torch.zeros(5), centre=self._centre
+            _present(self._moments), torch.zeros(6), centre=self._centre
         ).between
         dtype = torch.float64
         rows = (count > 0).nonzero().squeeze(1)
@@ -245,7 +245,7 @@ class CollapseMeter:
         if not bool(torch.isfinite(whole.scatter).all()):
             raise not_finite()
         present = _two(whole.count)
-        tally = self._tally if self._tally is not None else torch.zeros(5)
+        tally = self._tally if self._tally is not None else torch.zeros(6)
         tally = team.sum(tally.double())
         found = from_moments(_present(whole), tally, centre=self._centre)
         return found, present
@@ -254,6 +254,8 @@ class CollapseMeter:
         places, counts = self._labelling.read(labels)
         h = rows_of(features, torch.as_tensor(labels).shape)
         self._check_width(h.shape[1])
+        if self._head is not None and self._head.weight.device != h.device:
+            self._head = self._head.to(h.device)
         places, counts = places.to(h.device), counts.to(h.device)
         w = None if weights is None else sample_weights(weights, places)
         chosen = None

@@ -103,6 +103,7 @@ def _means(found: Deviations, outside: Tensor | None) -> dict[str, Any]:
     means = found.between.means
     apart = float("nan")
     if outside is not None:
+        outside = outside.to(means)
         cosines = means @ outside / (means.norm(dim=1) * outside.norm())
         apart = float(cosines.abs().mean())
     return {
@@ -146,21 +147,24 @@ def _head(found: Deviations, weight: Tensor | None) -> dict[str, Any]:
 
 def _decisions(found: Deviations) -> dict[str, Any]:
     """Return shares of samples; of those not looked at, nothing is known."""
-    decided, agreed, right, own, seen = found.tally.tolist()
-    total = float(found.between.count.sum())
+    decided, agreed, right, own, seen, unsure = found.tally.tolist()
+    total = whole = float(found.between.count.sum())
     if seen and not decided:  # nobody decides
         decided = agreed = right = total = float("nan")
     return {
-        **_share("nc4_disagreement", decided - agreed, decided, total),
-        **_share("accuracy", right, decided, total),
-        **_share("nearest_accuracy", own, seen, float(found.between.count.sum())),
+        **_share("nc4_disagreement", decided - agreed, decided, total, unsure),
+        **_share("accuracy", right, decided, total, 0.0),
+        **_share("nearest_accuracy", own, seen, whole, unsure),
     }
 
 
-def _share(name: str, met: float, looked: float, total: float) -> dict[str, float]:
+def _share(
+    name: str, met: float, looked: float, total: float, unsure: float
+) -> dict[str, float]:
     rest = total - looked
     rest = 0.0 if rest < 1e-9 * total else rest
-    return {name: (met + rest / 2) / total, f"{name}_error": rest / 2 / total}
+    error = (rest / 2 + unsure) / total
+    return {name: (met + rest / 2) / total, f"{name}_error": error}
 
 
 def _array(tensor: Tensor) -> Any:

@@ -43,6 +43,10 @@ class Head:
             rows, shift = torch.cat([-rows, rows]) / 2, torch.cat([-shift, shift]) / 2
         return cls(weight=rows, bias=shift)
 
+    def to(self, device: torch.device) -> "Head":
+        """Return the same where features are."""
+        return Head(weight=self.weight.to(device), bias=self.bias.to(device))
+
     @property
     def classes(self) -> int:
         """How many classes it tells apart."""

@@ -102,7 +102,7 @@ def deviations(
     lost = team.largest(_foreseen(pieces, between, error, eps))
     shift, before = means.to(dtype) if lost > _WANTED else None, float("inf")
     for turn in range(_PASSES):
-        sums = Pass(between, head, shift, dtype, rows).sums(pieces).over(team)
+        sums = Pass(between, head, shift, dtype, rows, error).sums(pieces).over(team)
         found = _about_means(between, sums, shift, error, eps)
         # Another pass helps where it is needed, and while the last one did.
         done = found.loss <= _WANTED or found.loss > before / 2

@@ -17,6 +17,9 @@ class Team:
     def __init__(self, group: Any = None) -> None:
         self._group = None if group is True else group
         self._several = group is not None and dist.get_world_size(self._group) > 1
+        self._device: torch.device | None = None
+        if self._several and dist.get_backend(self._group) == "nccl":
+            self._device = torch.device("cuda", torch.cuda.current_device())
 
     def sum(self, tensor: Tensor) -> Tensor:
         """Return the sum over processes."""
@@ -31,16 +34,18 @@ class Team:
         """Return a tensor of equal shape from each process, in one order."""
         if not self._several:
             return [tensor]
-        found = [torch.empty_like(tensor) for _ in range(self._size())]
-        dist.all_gather(found, tensor.contiguous(), group=self._group)
-        return found
+        here = self._moved(tensor).contiguous()
+        size = dist.get_world_size(self._group)
+        found = [torch.empty_like(here) for _ in range(size)]
+        dist.all_gather(found, here, group=self._group)
+        return [part.to(tensor.device) for part in found]
 
-    def _size(self) -> int:
-        return dist.get_world_size(self._group)
+    def _moved(self, tensor: Tensor) -> Tensor:
+        return tensor.clone() if self._device is None else tensor.to(self._device)
 
     def _reduced(self, tensor: Tensor, how: Any) -> Tensor:
         if not self._several:
             return tensor
-        found = tensor.clone()
+        found = self._moved(tensor)
         dist.all_reduce(found, op=how, group=self._group)
-        return found
+        return found.to(tensor.device)

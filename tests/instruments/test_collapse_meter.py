@@ -295,13 +295,32 @@ def test_other_data_and_reset():
         meter.compute()
 
 
-def _part_of(rank, store, out, feature_bytes):
+@pytest.mark.parametrize("feature_bytes", [KEPT, FOLDED])
+def test_meters_of_signs_merge_and_those_of_other_labels_do_not(feature_bytes):
+    h, labels, _ = drawn(2, 5, 60)
+    signs = 2 * labels - 1
+    meters = [CollapseMeter(feature_bytes=feature_bytes) for _ in range(3)]
+    meters[0].update(h[:20], signs[:20])
+    meters[1].update(h[20:], signs[20:])
+    meters[2].update(h, labels)
+    meters[0].merge(meters[1])
+    wanted = textbook(h, labels)["nc1_variability"]
+    assert meters[0].compute().nc1_variability == pytest.approx(wanted, rel=1e-9)
+    with pytest.raises(MeasurementError, match="wanted are -1 and 1"):
+        meters[0].merge(meters[2])
+    other = CollapseMeter()
+    other.update(h[:, :3], labels)
+    with pytest.raises(MeasurementError, match="width 3"):
+        meters[2].merge(other)
+
+
+def _part_of(rank, store, out, feature_bytes, cut):
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=2
     )
     h, labels, head = drawn(3, 6, 90)
     meter = CollapseMeter(head=head, feature_bytes=feature_bytes)
-    part = slice(0, 70) if rank else slice(70, 90)
+    part = slice(0, cut) if rank else slice(cut, 90)
     meter.update(h[part], labels[part])
     reading = meter.compute(group=True)
     reading.save(f"{out}-{rank}.npz")
@@ -309,12 +328,14 @@ def _part_of(rank, store, out, feature_bytes):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("feature_bytes", [KEPT, FOLDED])
-def test_processes_that_hold_a_part_each(feature_bytes, tmp_path):
+@pytest.mark.parametrize(
+    ("feature_bytes", "cut"), [(KEPT, 70), (FOLDED, 70), (KEPT, 0), (FOLDED, 0)]
+)
+def test_processes_that_hold_a_part_each(feature_bytes, cut, tmp_path):
     from theodolite.instruments import Collapse
 
     fork = multiprocessing.get_context("fork")
-    arguments = str(tmp_path / "store"), str(tmp_path / "part"), feature_bytes
+    arguments = str(tmp_path / "store"), str(tmp_path / "part"), feature_bytes, cut
     children = [fork.Process(target=_part_of, args=(r, *arguments)) for r in (0, 1)]
     for child in children:
         child.start()

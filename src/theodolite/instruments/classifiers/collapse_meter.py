@@ -103,6 +103,7 @@ class CollapseMeter:
         self._moments: ClassMoments | None = None
         self._tally: Tensor | None = None
         self._watch, self._samples, self._width = Stopwatch(), 0, 0
+        self._held = 0
         self._labelling = Labelling(self._labelling.classes, self._ignored)
 
     def update(
@@ -125,7 +126,8 @@ class CollapseMeter:
         self._pieces.append(piece)
         self._versions.append(version_of(piece.features))
         self._samples += len(piece)
-        if self._moments is not None or self._held() > self._bytes:
+        self._held += piece.features.nbytes
+        if self._moments is not None or self._held > self._bytes:
             self._fold()
 
     def merge(self, other: Self) -> None:
@@ -134,15 +136,16 @@ class CollapseMeter:
             raise other_width(other._width, self._width)
         self._width = self._width or other._width
         other._check_unwritten()
-        self._labelling.read(other._extremes())
+        self._labelling.merge(other._labelling)
         self._pieces += other._pieces
         self._versions += other._versions
         self._samples += other._samples
+        self._held += other._held
         if other._moments is not None:
             own = self._moments
             self._moments = other._moments if own is None else own.merge(other._moments)
             self._tally = None
-        if self._moments is not None or self._held() > self._bytes:
+        if self._moments is not None or self._held > self._bytes:
             self._fold()
 
     @property
@@ -288,9 +291,6 @@ class CollapseMeter:
             raise other_width(width, self._width)
         self._width = width
 
-    def _held(self) -> int:
-        return sum(p.features.numel() * p.features.element_size() for p in self._pieces)
-
     def _classes(self) -> int:
         if self._labelling.classes is not None:
             return self._labelling.classes
@@ -301,12 +301,6 @@ class CollapseMeter:
         highest += [] if self._moments is None else [len(self._moments.count) - 1]
         return max([1, *highest]) + 1
 
-    def _extremes(self) -> Tensor:
-        ends = [torch.stack([p.labels.min(), p.labels.max()]) for p in self._pieces]
-        if self._moments is not None:
-            ends.append(self._moments.count.nonzero().reshape(-1).cpu())
-        return torch.cat([end.cpu() for end in ends]) if ends else torch.zeros(0).long()
-
     def _fold(self) -> None:
         """Turn kept features into moments."""
         self._check_unwritten()
@@ -316,7 +310,7 @@ class CollapseMeter:
             self._moments = part if self._moments is None else self._moments.merge(part)
         if self._pieces:
             self._tally = None  # the means moved
-        self._pieces, self._versions = [], []
+        self._pieces, self._versions, self._held = [], [], 0
 
     def _check_unwritten(self) -> None:
         now = [version_of(piece.features) for piece in self._pieces]

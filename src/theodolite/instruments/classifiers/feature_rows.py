@@ -26,7 +26,7 @@ def rows_of(features: Any, samples: torch.Size) -> Tensor:
             f"features have shape {tuple(found.shape)} and labels {tuple(samples)}: "
             "pass a row of features for each label"
         )
-    return found.reshape(samples.numel(), -1)
+    return found.reshape(samples.numel(), found.shape[len(samples) :].numel())
 
 
 def version_of(tensor: Tensor) -> int:

@@ -29,22 +29,36 @@ class Labelling:
             )
         self.classes, self._ignored = classes, ignore_index
         self._zero = self._minus = False
+        self._highest = 1
 
     def read(self, labels: Any) -> tuple[Tensor, Tensor]:
         """Return places of classes and which samples count, both flat."""
         flat = _whole(labels).reshape(-1)
         counts = torch.ones_like(flat, dtype=torch.bool)
-        if self._ignored is not None:
-            counts = flat != self._ignored
-        told = flat[counts]
+        if not flat.numel():
+            return flat, counts
+        if self._ignored is not None and bool((left := flat == self._ignored).any()):
+            counts = ~left
+        told = flat if bool(counts.all()) else flat[counts]
         if told.numel():
-            self._check(int(told.min()), int(told.max()), bool((told == 0).any()))
+            lowest, highest = (int(end) for end in told.aminmax())
+            zero = lowest == 0 or (lowest < 0 and bool((told == 0).any()))
+            self._check(lowest, highest, zero)
+            if lowest >= 0:
+                return flat, counts
         return torch.where(flat == -1, 0, flat), counts
 
+    def merge(self, other: "Labelling") -> None:
+        """Take over which kind of labels another has read."""
+        self._highest = max(self._highest, other._highest)
+        lowest = -1 if other._minus else 0
+        self._check(lowest, self._highest, other._zero)
+
     def _check(self, lowest: int, highest: int, zero: bool) -> None:
+        self._highest = max(self._highest, highest)
         self._zero |= zero
         self._minus |= lowest == -1
-        signed = self._minus and (self._zero or highest > 1)
+        signed = self._minus and (self._zero or self._highest > 1)
         if lowest < -1 or signed:
             raise MeasurementError(
                 f"labels reach from {lowest} to {highest}, wanted are -1 and 1, or "

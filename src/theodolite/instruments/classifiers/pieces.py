@@ -24,7 +24,7 @@ class Piece:
     decisions: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return self.labels.shape[0]
 
     def part(self, start: int, stop: int) -> "Piece":
         """Return the samples from ``start`` to ``stop``."""
@@ -55,6 +55,9 @@ class Piece:
 def chunks(pieces: Sequence[Piece], size: int) -> Iterator[Piece]:
     """Yield the samples of all pieces, so many at a time at most."""
     for piece in pieces:
+        if len(piece) <= size:
+            yield piece
+            continue
         for start in range(0, len(piece), size):
             yield piece.part(start, start + size)
 
@@ -90,7 +93,7 @@ class Block:
         )
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return self.labels.shape[0]
 
     def exact(self, samples: Tensor) -> Tensor:
         """Return features of some samples in float64, samples in order."""

@@ -1,6 +1,5 @@
 """Neural collapse of the features of any classifier, at any layer."""
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
 from theodolite.instruments.classifiers.between import Centre
@@ -21,6 +19,7 @@ from theodolite.instruments.classifiers.final_layer import (
 )
 from theodolite.instruments.classifiers.judged_passes import (
     JudgedPasses,
+    finer_passes,
     judged_passes,
 )
 from theodolite.instruments.classifiers.labelling import (
@@ -29,7 +28,6 @@ from theodolite.instruments.classifiers.labelling import (
     labels_in,
 )
 from theodolite.instruments.model.objective import Outputs
-from theodolite.instruments.norms.full_statistics import Moments
 from theodolite.instruments.operators.span import named
 from theodolite.instruments.passes.batches import Batches
 
@@ -201,17 +199,11 @@ def _noise(
     if ours.dtype == torch.float64:
         return 0.0
     try:
-        twin = copy.deepcopy(passes.model).double()
-        finer, known = tree_map(_double, batch), passes.statistics
-        if known is not None:
-            known = [
-                Moments(m.count, *map(_double, (m.mean, m.variance))) for m in known
-            ]
         with (
-            judged_passes(twin, [finer], **given, statistics=known) as again,
-            watching(again, layer) as other,
+            finer_passes(passes, outputs=given["outputs"]) as (finer, same),
+            watching(finer, layer) as other,
         ):
-            again.outputs(finer)
+            finer.outputs(same)
             theirs = other.take()
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
         # No copy to be had: the type's own rounding, by its size.
@@ -219,11 +211,6 @@ def _noise(
         return eps * float(ours.double().square().sum(-1).mean().sqrt())
     gap = (theirs.double() - ours.double()).square()
     return math.sqrt(float(gap.sum()) / max(len(gap), 1))
-
-
-def _double(leaf: Any) -> Any:
-    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
-    return leaf.double() if real else leaf
 
 
 def _mean_of(

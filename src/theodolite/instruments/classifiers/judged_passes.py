@@ -1,11 +1,13 @@
 """A classifier run over its data, norms in a given mode, and left as found."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.model.as_found import AsFound, opened
@@ -162,3 +164,28 @@ def judged_passes(
     with opened(model, careful=True, reach=reach) as found, torch.no_grad():
         refuse_dropout(model)
         yield JudgedPasses(model, items, mode, pick, found, statistics)
+
+
+@contextmanager
+def finer_passes(
+    passes: JudgedPasses, *, outputs: Outputs | None
+) -> Iterator[tuple[JudgedPasses, Batch]]:
+    """Open a copy of the model in float64, with its first batch, at equal statistics.
+
+    Args:
+        passes: The passes to compare with.
+        outputs: As they were given.
+    """
+    twin = copy.deepcopy(passes.model).double()
+    batch, known = tree_map(_double, passes.items[0]), passes.statistics
+    if known is not None:
+        known = [Moments(m.count, m.mean.double(), m.variance.double()) for m in known]
+    with judged_passes(
+        twin, [batch], norm_mode=passes.mode, outputs=outputs, statistics=known
+    ) as finer:
+        yield finer, batch
+
+
+def _double(leaf: Any) -> Any:
+    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
+    return leaf.double() if real else leaf

@@ -1,13 +1,11 @@
 """Norms of the layers of any classifier, and its normalised margins."""
 
-import copy
 import math
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch import nn
 
 from theodolite.core import (
     MeasurementError,
@@ -17,7 +15,11 @@ from theodolite.core import (
     TheodoliteError,
 )
 from theodolite.instruments.classifiers.folding import FoldedLayer, fold, product_of
-from theodolite.instruments.classifiers.judged_passes import JudgedPasses, judged_passes
+from theodolite.instruments.classifiers.judged_passes import (
+    JudgedPasses,
+    finer_passes,
+    judged_passes,
+)
 from theodolite.instruments.classifiers.labelling import (
     Labelling,
     Labels,
@@ -29,7 +31,6 @@ from theodolite.instruments.classifiers.layer_trace import LayerTrace
 from theodolite.instruments.classifiers.margins import Margins, margins_of
 from theodolite.instruments.classifiers.norms_reading import ClassifierNorms
 from theodolite.instruments.model.objective import Outputs
-from theodolite.instruments.norms.full_statistics import Moments
 from theodolite.instruments.passes.batches import Batches, samples_in, slice_batch
 
 # Samples on which the scale of each layer is tried, by choice.
@@ -223,23 +224,13 @@ def _noise(passes: JudgedPasses, given: dict[str, Any]) -> float:
     eps = torch.finfo(ours.dtype).eps
     if ours.dtype == torch.float64:
         return 16 * eps * float(ours.abs().max())
-    known = passes.statistics
-    if known is not None:
-        known = [Moments(m.count, m.mean.double(), m.variance.double()) for m in known]
-    finer = tree_map(_double, batch)
     try:
-        twin = copy.deepcopy(passes.model).double()
-        with judged_passes(twin, [finer], **given, statistics=known) as again:
-            theirs = again.outputs(finer)
+        with finer_passes(passes, outputs=given["outputs"]) as (finer, same):
+            theirs = finer.outputs(same)
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
         return 64 * eps * float(ours.abs().max())
     gap = float((theirs.double() - ours.double()).abs().max())
     return 2 * gap + eps * float(ours.abs().max())
-
-
-def _double(leaf: Any) -> Any:
-    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
-    return leaf.double() if real else leaf
 
 
 def _direction(layer: FoldedLayer) -> np.ndarray:

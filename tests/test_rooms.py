@@ -65,6 +65,7 @@ INNER = {
         "singular",
         "tangents",
         "spheres",
+        "classifiers",
     ),
     "training": ("probes", "loop", "engines", "grid", "images"),
     "runs": ("folder", "telling", "executors"),

@@ -18,6 +18,7 @@ ON_MODELS = {
     "singular_values": {"block": "0"}, "Hessian": LOSS, "GaussNewton": LOSS,
     "Fisher": LOSS, "EmpiricalFisher": LOSS, "Jacobian": {}, "TangentKernel": {},
     "BlockJacobian": {"block": "0"},
+    "collapse": {}, "classifier_norms": {},
 }  # fmt: skip
 # What reads an operator, hence a matrix.
 ON_MATRICES = {
@@ -27,7 +28,9 @@ ON_MATRICES = {
 }  # fmt: skip
 # Readings, types, bases, and what takes models, readings or batches as they are.
 OTHERS = {
-    "Batch", "Batches", "Blocks", "Condition", "DenseHessian", "DenseTangentKernel",
+    "Batch", "Batches", "Blocks", "ClassifierNorms", "Collapse", "CollapseMeter",
+    "Condition", "DenseHessian", "DenseTangentKernel", "InterpolationMeter",
+    "TerminalPhase", "interpolation",
     "Diagonal", "ExtremeEigenvalues", "HalfSquareLoss", "Index", "Loss",
     "MatrixOperator", "Operator", "ParameterOperator", "Reduction", "SharpnessAlong",
     "SharpnessProbe", "SingularValues", "SpectralDensity", "Spectrum", "Trace",

@@ -1,3 +1,11 @@
+from .classifiers.collapse_meter import CollapseMeter as CollapseMeter
+from .classifiers.collapse_of_models import collapse as collapse
+from .classifiers.collapse_reading import Collapse as Collapse
+from .classifiers.norms_of_models import classifier_norms as classifier_norms
+from .classifiers.norms_reading import ClassifierNorms as ClassifierNorms
+from .classifiers.terminal_phase import InterpolationMeter as InterpolationMeter
+from .classifiers.terminal_phase import TerminalPhase as TerminalPhase
+from .classifiers.terminal_phase import interpolation as interpolation
 from .curvature.blockwise import Blocks as Blocks
 from .curvature.blockwise import by_block as by_block
 from .curvature.conditions import condition as condition

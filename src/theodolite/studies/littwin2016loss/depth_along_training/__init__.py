@@ -83,8 +83,8 @@ STUDY = Study(
     departures=(
         "The paper follows no ensemble. Ours freezes the gates at the true forward "
         "pass, holds the norms' statistics at those of one training batch, and counts "
-        "the branches that a path from the inputs takes, as equation 8 does; what biases "
-        "and shifts of norms add to the output is left out.",
+        "the branches that a path from the inputs takes, as equation 8 does; what "
+        "biases and shifts of norms add to the output is left out.",
         "Fully connected networks have the layers of equation 20 and a readout; those "
         "without normalisation start at half the usual weights, so that they train. "
         "Plain SGD, no weight decay.",

@@ -1,5 +1,8 @@
 """What networks in training say, at paper scale."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from theodolite.core import Roads, Rows, decide
@@ -117,3 +120,24 @@ def test_doubled_scales_of_norms_do_not_double_beta_and_doubled_weights_do():
     assert [len(values) for values in named.values()] == [4, 4, 4]
     assert max(named["scalar"] + named["batch"]) < 1.35
     assert 2.3 < min(named["none"]) < max(named["none"]) < 2.6
+
+
+def test_depths_that_the_documents_quote():
+    """Every kind of network has its place in the table of docs/studies.md."""
+    rows = find("depth_along_training").study.committed.run.rows()
+    depths = rows.where(quantity="output_depth")
+    text = (Path(__file__).parents[3] / "docs" / "studies.md").read_text("utf-8")
+    lines = re.findall(r"^\| (\w+), depth (\d+) \|(.*)\|$", text, re.MULTILINE)
+    seen = 0
+    for task, depth, cells in lines:
+        kind = depths.where(task=task, depth=int(depth))
+        for norm, cell in zip(
+            ("scalar", "batch", "none"), cells.split("|"), strict=True
+        ):
+            mine = kind.where(norm=norm)
+            assert bool(cell.strip()) == bool(len(mine))
+            if cell.strip():
+                means = (mine.where(stage=stage).values().mean() for stage in (0, 8))
+                assert cell.strip() == " → ".join(f"{mean:.3f}" for mean in means)
+                seen += 1
+    assert seen == 18

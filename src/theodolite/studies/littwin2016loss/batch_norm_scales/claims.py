@@ -13,7 +13,7 @@ from theodolite.core import (
     measured,
     trend,
 )
-from theodolite.studies.littwin2016loss.batch_norm_scales.judges import (
+from theodolite.studies.littwin2016loss.batch_norm_scales.claims_tests import (
     WIDE,
     deviations,
     ends,

@@ -1,7 +1,10 @@
 """What the abstract and section 4 assert of the ensemble of a network in training."""
 
 from theodolite.core import Claim, above, alike
-from theodolite.studies.littwin2016loss.depth_along_training.choices import (
+from theodolite.studies.littwin2016loss.depth_along_training.claims_beyond import (
+    BEYOND,
+)
+from theodolite.studies.littwin2016loss.depth_along_training.claims_choices import (
     BY_INPUT,
     EARLY,
     HALF,
@@ -12,10 +15,11 @@ from theodolite.studies.littwin2016loss.depth_along_training.choices import (
     STAGES,
     UNDONE,
 )
-from theodolite.studies.littwin2016loss.depth_along_training.claims_beyond import (
-    BEYOND,
+from theodolite.studies.littwin2016loss.depth_along_training.claims_exponent import (
+    exponents_told,
+    follows,
 )
-from theodolite.studies.littwin2016loss.depth_along_training.judges import (
+from theodolite.studies.littwin2016loss.depth_along_training.claims_tests import (
     GRADIENT,
     NORMED,
     PLAIN,
@@ -26,10 +30,6 @@ from theodolite.studies.littwin2016loss.depth_along_training.judges import (
     mediated,
     over_groups,
     starts_in,
-)
-from theodolite.studies.littwin2016loss.depth_along_training.judges_exponent import (
-    exponents_told,
-    follows,
 )
 
 PROPORTIONAL = alike(

@@ -3,7 +3,7 @@
 from functools import partial
 
 from theodolite.core import Choice, Claim, Kind, Test, above
-from theodolite.studies.littwin2016loss.depth_along_training.choices import (
+from theodolite.studies.littwin2016loss.depth_along_training.claims_choices import (
     BY_INPUT,
     EARLY,
     HALF,
@@ -14,7 +14,7 @@ from theodolite.studies.littwin2016loss.depth_along_training.choices import (
     STAGES,
     UNDONE,
 )
-from theodolite.studies.littwin2016loss.depth_along_training.judges import (
+from theodolite.studies.littwin2016loss.depth_along_training.claims_tests import (
     GRADIENT,
     IMAGES,
     LAYERS,

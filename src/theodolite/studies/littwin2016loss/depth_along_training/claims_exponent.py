@@ -20,7 +20,7 @@ from theodolite.core import (
     measured,
     nothing,
 )
-from theodolite.studies.littwin2016loss.depth_along_training.judges import Make
+from theodolite.studies.littwin2016loss.depth_along_training.claims_tests import Make
 from theodolite.studies.littwin2016loss.depth_along_training.tables import (
     GROUP,
     groups,

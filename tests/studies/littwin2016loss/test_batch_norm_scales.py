@@ -24,24 +24,45 @@ STUDY = "batch_norm_scales"
 VERDICTS = {
     "squares-add-up": ("FAILS", "UNDECIDED"),
     "scales-grow": "FAILS",
+    "scales-grow-on-average": "FAILS",
     "later-stages-higher": "FAILS",
     "first-layer-differs": "UNDECIDED",
     "unskipped-scale-grows": "FAILS",
     "scales-grow-late": "FAILS",
     "standard-scales-grow": "FAILS",
-    "standard-first-layer-differs": "FAILS",
+    "standard-first-layer-differs": "UNDECIDED",
 }
 SCALAR, BATCH = {"norm": "scalar"}, {"norm": "batch"}
 
 
 def rising(row):
     """Scales that grow with the stage, a little differently in every network."""
-    return 1 + 0.1 * row["stage"] * (1 + 0.1 * row["trial"]) + 0.001 * row["layer"]
+    grown = 0.1 * row["stage"] + 0.001 * row["layer"] ** 2
+    return 1 + grown * (1 + 0.1 * row["trial"])
 
 
 def apart(row):
     """Scales that grow in all layers but the first."""
     return rising(row) if row["layer"] > 1 else 1 - 0.001 * row["trial"]
+
+
+def one_shrinks(row):
+    """Scales of which one layer's falls, while their mean grows."""
+    return (
+        rising(row)
+        if row["layer"] != 3
+        else 1 - 0.05 * row["stage"] * (1 + 0.1 * row["trial"])
+    )
+
+
+def last_apart(row):
+    """Scales of which the last layer's is the furthest from the rest."""
+    return rising(row) + 0.5 * (row["layer"] == 5) + 0.1 * (row["layer"] == 1)
+
+
+def dips_at_second(row):
+    """Deviations of which the second is below the first, and all else rises."""
+    return (0.58, 0.57, 0.83, 1.0)[row["layer"] - 1] + 0.001 * row["trial"]
 
 
 def one_a_layer(row):
@@ -63,10 +84,17 @@ WORLDS = [
     ("deviations-grow", "deviation", {}, const(1.0), ("UNDECIDED", None)),
     ("deviations-grow", "deviation", {},
      lambda row: 1 / row["layer"] + 0.01 * row["trial"], ("FAILS", None)),
+    ("deviations-grow", "deviation", {}, dips_at_second, ("HOLDS", None)),
+    ("deviations-grow", "deviation", {},
+     lambda row: (2.0, 0.5, 0.6, 0.7)[row["layer"] - 1] + 0.001 * row["trial"],
+     ("FAILS", None)),
     ("scales-grow", "scale", SCALAR, rising, ("HOLDS", None)),
+    ("scales-grow", "scale", SCALAR, one_shrinks, ("FAILS", None)),
+    ("scales-grow-on-average", "scale", SCALAR, one_shrinks, ("HOLDS", None)),
     ("later-stages-higher", "scale", SCALAR, rising, ("HOLDS", None)),
     ("first-layer-differs", "scale", SCALAR, apart, ("HOLDS", None)),
     ("first-layer-differs", "scale", SCALAR, rising, ("FAILS", None)),
+    ("first-layer-differs", "scale", SCALAR, last_apart, ("FAILS", None)),
     ("unskipped-scale-grows", "scale", SCALAR, rising, ("HOLDS", None)),
     ("scales-grow-late", "scale", SCALAR, rising, ("HOLDS", None)),
     ("standard-scales-grow", "scale", BATCH, rising, ("HOLDS", None)),

@@ -25,6 +25,7 @@ from theodolite.studies.littwin2016loss.depth_along_training.tables import (
     foretold,
     whole,
 )
+from theodolite.theory import path_length_moments
 
 STUDY = "depth_along_training"
 DEPTHS = ("output_depth", "gradient_depth")
@@ -46,31 +47,61 @@ def law(factor):
     return lambda row: factor
 
 
+OUT, GRAD = DEPTHS
+BELOW = "output_below_half"
+
+
+def follows(slope):
+    """Depths that rise or fall with the factor on all scales."""
+    return lambda row: 0.5 + slope * row["factor"] * (1 + 0.01 * row["trial"])
+
+
+def climbs(row):
+    return row["stage"] + 0.01 * row["trial"] * row["stage"]
+
+
+def dips(row):
+    return (row["stage"] - 1) ** 2 * (1 + 0.01 * row["trial"])
+
+
+def pairs(claim, quantity, holds, fails):
+    """A claim with a world in which it holds and one in which it fails."""
+    return [(claim, quantity, holds, "HOLDS"), (claim, quantity, fails, "FAILS")]
+
+
+SHALLOW, UP, DOWN = (at(0.1), at(0.3)), at(0.2, 0.1), at(0.6, -0.1)
 # Claim, quantity, change, and what is said of it then.
 WORLDS = [
-    ("initially-below-half", DEPTHS, at(0.3), "HOLDS"),
-    ("initially-below-half", DEPTHS, at(0.6), "FAILS"),
-    ("unit-scales-extremely-shallow", DEPTHS, at(0.1), "HOLDS"),
-    ("unit-scales-extremely-shallow", DEPTHS, at(0.3), "FAILS"),
-    ("scales-control-depth", SCALED,
-     lambda row: 0.2 * row["factor"] * (1 + 0.01 * row["trial"]), "HOLDS"),
-    ("scales-control-depth", SCALED,
-     lambda row: 0.9 - 0.2 * row["factor"] * (1 + 0.01 * row["trial"]), "FAILS"),
-    ("deeper-with-batch-norm", DEPTHS, at(0.2, 0.1), "HOLDS"),
-    ("deeper-with-batch-norm", DEPTHS, at(0.6, -0.1), "FAILS"),
-    ("deeper-without-norm", DEPTHS, at(0.2, 0.1), "HOLDS"),
-    ("deeper-without-norm", DEPTHS, at(0.6, -0.1), "FAILS"),
-    ("deeper-and-deeper", DEPTHS, lambda row: row["stage"] + 0.01 * row["trial"]
-     * row["stage"], "HOLDS"),
-    ("deeper-and-deeper", DEPTHS, lambda row: (row["stage"] - 1) ** 2
-     * (1 + 0.01 * row["trial"]), "FAILS"),
-    ("deeper-late", DEPTHS, at(0.2, 0.1), "HOLDS"),
+    *pairs("initially-below-half", BELOW, at(0.7), at(0.4)),
+    *pairs("images-initially-below-half", BELOW, at(0.7), at(0.4)),
+    *pairs("unit-scales-extremely-shallow", OUT, *SHALLOW),
+    *pairs("early-gradients-shallow", GRAD, *SHALLOW),
+    ("early-gradients-shallow", GRAD, UP, "FAILS"),
+    *pairs("images-extremely-shallow", DEPTHS, *SHALLOW),
+    *pairs("scales-control-depth", SCALED[0], follows(0.2), follows(-0.2)),
+    *pairs("gradients-follow-scales", SCALED[1], follows(0.2), follows(-0.2)),
+    *pairs("deeper-with-batch-norm", OUT, UP, DOWN),
+    *pairs("deeper-without-norm", OUT, UP, DOWN),
+    *pairs("images-deeper-with-batch-norm", OUT, UP, DOWN),
+    *pairs("images-deeper-without-norm", OUT, UP, DOWN),
+    *pairs("gradients-deeper-with-batch-norm", GRAD, UP, DOWN),
+    *pairs("gradients-deeper-without-norm", GRAD, UP, DOWN),
+    *pairs("deeper-and-deeper", OUT, climbs, dips),
+    *pairs("images-deeper-and-deeper", OUT, climbs, dips),
+    *pairs("gradients-deeper-and-deeper", GRAD, climbs, dips),
+    ("deeper-late", DEPTHS, UP, "HOLDS"),
     ("deeper-late", DEPTHS, lambda row: 0.5 + 0.1 * (row["stage"] % 2)
      * (1 + 0.05 * row["trial"]), "FAILS"),
+    ("scale-is-lambda", SCALED[0], follows(0.02), "FAILS"),
     ("gains-foretell-depth", "gain_beta", law(1e3), "FAILS"),
     ("paper-s-beta-foretells-depth", "scale_beta", law(1e3), "FAILS"),
 ]  # fmt: skip
-LATER = ["scales-are-the-mechanism"]
+MECHANISM = {
+    "scales-are-the-mechanism": 0,
+    "images-scales-are-the-mechanism": 0,
+    "gradients-moved-by-scales": 1,
+}
+LATER = [*MECHANISM]
 
 
 def test_every_claim_has_a_world():
@@ -91,14 +122,37 @@ def test_each_verdict_turns_in_another_world(world, smoke_root):
     assert said(claim_of(study, claim).rule(there)) == (wanted, None)
 
 
+@pytest.mark.parametrize("claim", MECHANISM)
 @pytest.mark.parametrize(("back", "wanted"), [(0.2, "HOLDS"), (0.38, "FAILS")])
 def test_scales_are_the_mechanism_where_putting_them_back_undoes_it(
-    back, wanted, smoke_root
+    claim, back, wanted, smoke_root
 ):
     study, roads = rows_of(smoke_root, STUDY)
-    there = in_world(roads, "m", DEPTHS, at(0.2, 0.1))
-    there = in_world(there, "m", BACK, at(back))
-    assert said(claim_of(study, "scales-are-the-mechanism").rule(there))[0] == wanted
+    part = MECHANISM[claim]
+    there = in_world(roads, "m", DEPTHS[part], at(0.2, 0.1))
+    there = in_world(there, "m", BACK[part], at(back))
+    assert said(claim_of(study, claim).rule(there))[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("power", "wanted"), [(1.0, "HOLDS"), (0.5, "FAILS"), (1.5, "FAILS")]
+)
+def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
+    power, wanted, smoke_root
+):
+    """Depths are those of the law itself at a power of the factor."""
+    study, roads = rows_of(smoke_root, STUDY)
+
+    def depth(row):
+        beta = 0.4 * row["factor"] ** power * (1 + 0.01 * row["trial"])
+        return (path_length_moments(row["depth"], beta).mean - 1) / (row["depth"] - 1)
+
+    there = in_world(roads, "m", "scaled_output_depth", depth)
+    found = claim_of(study, "scale-is-lambda").rule(there)
+    assert said(found) == (wanted, None)
+    for number in found.asides.values():
+        assert number.value == pytest.approx(2**power, rel=0.01)
+    assert len(found.asides) == 3
 
 
 @pytest.mark.parametrize("beta", [0.3, 2.0])
@@ -128,7 +182,8 @@ def test_networks_that_were_stopped_do_not_count(smoke_root):
     assert not len(whole(stopped))
     study, _ = rows_of(smoke_root, STUDY)
     alone = Roads(roads.predicted, stopped)
-    assert claim_of(study, "initially-below-half").rule(alone).outcome == "UNDECIDED"
+    name = "images-initially-below-half"
+    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
 
 
 class TestReading:
@@ -179,12 +234,26 @@ class TestReading:
 
     def test_the_paper_s_scale(self, network, samples):
         held = ensembles.held(network, samples[0])
-        found, _ = beta_of_scales(held, samples[0])
+        found, error = beta_of_scales(held, samples[0])
+        assert error == 0, "one layer has no spread"
         layer = held.units[0]
         size = float(layer.weight.weight.detach().norm()) / 6**0.5
         opened = (layer.weight(held.first(samples[0])) > 0).double().mean()
         factor = 1 / float(layer.norm.running_deviation)
         assert found == pytest.approx(float(opened) * size * factor, rel=1e-12)
+
+    def test_the_paper_s_scale_has_the_spread_of_its_layers(self, samples):
+        plan = LayerwiseBlueprint(inputs=4, width=6, depth=3, classes=3, norm="none")
+        network = build(plan, seed=0)
+        found, error = beta_of_scales(network, samples[0])
+        with torch.no_grad():
+            network.units[1].weight.weight.mul_(3.0)
+        more, wider = beta_of_scales(network, samples[0])
+        # The second layer's share of the mean of two, and half their distance.
+        second = more - found
+        assert second > 0
+        assert error == pytest.approx(abs(2 * found - 2 * second) / 2, rel=1e-9)
+        assert wider == pytest.approx(abs(2 * found - 4 * second) / 2, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ STORY = (
             Finding("batch_norm_scales/squares-add-up"),
             Finding("batch_norm_scales/deviations-grow"),
             Finding("batch_norm_scales/scales-grow"),
+            Finding("batch_norm_scales/scales-grow-on-average"),
             Finding("batch_norm_scales/later-stages-higher"),
             Finding("batch_norm_scales/first-layer-differs"),
             Finding("batch_norm_scales/unskipped-scale-grows"),
@@ -156,12 +157,34 @@ STORY = (
         (
             Finding("depth_along_training/initially-below-half"),
             Finding("depth_along_training/unit-scales-extremely-shallow"),
+            Finding("depth_along_training/early-gradients-shallow"),
             Finding("depth_along_training/scales-control-depth"),
+            Finding("depth_along_training/scale-is-lambda"),
             Finding("depth_along_training/deeper-with-batch-norm"),
             Finding("depth_along_training/deeper-without-norm"),
             Finding("depth_along_training/deeper-and-deeper"),
-            Finding("depth_along_training/deeper-late"),
             Finding("depth_along_training/scales-are-the-mechanism"),
+        ),
+    ),
+    Chapter(
+        "And in other networks, and for gradients?",
+        "The paper extrapolates from fully connected networks to others, and speaks of "
+        "gradients once. We ask the same of convolutional networks for images and of "
+        "the gradient, whether ensembles become deeper at least late in training, and "
+        "whether gains or the paper's own $\\beta$, measured, foretell the depth.",
+        (
+            Finding("depth_along_training/images-initially-below-half"),
+            Finding("depth_along_training/images-extremely-shallow"),
+            Finding("depth_along_training/images-deeper-with-batch-norm"),
+            Finding("depth_along_training/images-deeper-without-norm"),
+            Finding("depth_along_training/images-deeper-and-deeper"),
+            Finding("depth_along_training/images-scales-are-the-mechanism"),
+            Finding("depth_along_training/gradients-follow-scales"),
+            Finding("depth_along_training/gradients-deeper-with-batch-norm"),
+            Finding("depth_along_training/gradients-deeper-without-norm"),
+            Finding("depth_along_training/gradients-deeper-and-deeper"),
+            Finding("depth_along_training/gradients-moved-by-scales"),
+            Finding("depth_along_training/deeper-late"),
             Finding("depth_along_training/gains-foretell-depth"),
             Finding("depth_along_training/paper-s-beta-foretells-depth"),
         ),

@@ -1,143 +1,30 @@
 """What section 4.1 and figure 1(d) claim of the scales of batch normalisation."""
 
-from itertools import pairwise
-
 from theodolite.core import (
     Choice,
     Claim,
-    Judgement,
     Kind,
-    Roads,
-    Rows,
-    Select,
-    Test,
     above,
     alike,
-    all_of,
-    below,
-    difference,
     each,
     every,
     inside,
     mean,
     measured,
-    near,
-    nothing,
-    ordered,
-    some,
     trend,
 )
-
-SKIPPED = "layers with a skip"
-APART = 0.05
-WIDE = "of widths and samples in the hundreds, each a few parts in a hundred"
-
-
-def scale(norm: str, **labels: int) -> Select:
-    """Select the scales' magnitudes of a kind of network."""
-    return measured("scale", None, norm=norm, **labels)
-
-
-def skipped(norm: str, **labels: int) -> Select:
-    """Select those of layers with a skip, which is all but the first."""
-    rows = measured("scale", lambda row: row["layer"] > 1, norm=norm, **labels)
-    return rows.called(f"scale of {SKIPPED}")
-
-
-def _ends(roads: Roads, norm: str) -> list[int]:
-    return scale(norm)(roads).levels("stage")
-
-
-def grown(rows: Select, norm: str, since: int = 0) -> Test:
-    """Judge whether magnitudes are greater at the end than at an earlier stage.
-
-    Args:
-        rows: Whose.
-        norm: Kind of the networks.
-        since: Place of the earlier stage in the list of all.
-    """
-
-    def test(roads: Roads) -> Judgement:
-        stages = _ends(roads, norm)
-        if len(stages) < 2:
-            return nothing("fewer than two stages were read")
-        first, last = stages[since], stages[-1]
-        return ordered(rows.at(stage=first), rows.at(stage=last))(roads)
-
-    return test
-
-
-def every_layer_grown(norm: str, since: int) -> Test:
-    """Judge whether the scale of every layer with a skip is greater at the end."""
-    return each(
-        "layer",
-        skipped(norm),
-        lambda layer: grown(scale(norm, layer=layer), norm, since),
-        name="growth by layer",
-    )
-
-
-def higher_lines(norm: str) -> Test:
-    """Judge whether each stage lies above the one before, on average over layers."""
-
-    def test(roads: Roads) -> Judgement:
-        stages = _ends(roads, norm)
-        if len(stages) < 2:
-            return nothing("fewer than two stages were read")
-        rows = skipped(norm)
-        pieces = [
-            ordered(
-                rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
-            )(roads)
-            for a, b in pairwise(stages)
-        ]
-        return all_of(pieces, "every stage above the one before")
-
-    return test
-
-
-def first_differs(norm: str) -> Test:
-    """Judge whether the first layer's scale ends away from the mean of the others."""
-
-    def test(roads: Roads) -> Judgement:
-        stages = _ends(roads, norm)
-        if not stages:
-            return nothing("no network was read")
-        gap = difference(
-            scale(norm, layer=1, stage=stages[-1]), skipped(norm, stage=stages[-1])
-        )
-        why = "a twentieth of the starting scale, which a figure would show"
-        return some(
-            inside(gap, above(APART, source="ours", why=why)),
-            inside(gap, below(-APART, source="ours", why=why)),
-        )(roads)
-
-    return test
-
-
-def _of_theory(roads: Roads) -> Roads:
-    """Put increments in units of those of the wide limit."""
-    theory = {
-        row["layer"]: row["value"]
-        for row in roads.predicted.where(quantity="increment")
-    }
-    rows = [
-        {**row, "quantity": "share", "value": row["value"] / theory[row["layer"]]}
-        for row in roads.measured.where(quantity="increment")
-    ]
-    return Roads(roads.predicted, Rows(rows))
-
-
-def wide_increments(roads: Roads) -> Judgement:
-    """Judge whether increments are those of the wide limit."""
-    margin = near(1, 0.1, source="ours", why=WIDE)
-    return each(
-        "layer",
-        measured("share"),
-        lambda layer: inside(mean(measured("share", layer=layer)), margin),
-        name="increment over that of the wide limit",
-    )(_of_theory(roads))
-
+from theodolite.studies.littwin2016loss.batch_norm_scales.claims_tests import (
+    WIDE,
+    deviations,
+    ends,
+    every_layer_grown,
+    first_differs,
+    grown,
+    higher_lines,
+    scale,
+    skipped,
+    wide_increments,
+)
 
 PRINTED = each(
     "layer",
@@ -149,6 +36,11 @@ PRINTED = each(
 LATE = Choice(
     what="late in training: from the third stage before the last on",
     why="theorem 3 speaks of scales at rest, which they are not at first",
+)
+APART = Choice(
+    what="differently: at the end its scale is further from the mean of all others "
+    "than that of any other layer is, network by network",
+    why="any two layers differ; one stands out if it is the furthest from the rest",
 )
 SCALES = Choice(
     what="of ordinary batch normalisation, the mean magnitude over a layer's units",
@@ -181,24 +73,43 @@ CLAIMS = (
             "depth."
         ),
         test=trend(
-            measured("deviation", lambda row: row["layer"] > 1),
+            measured("deviation"),
             over="layer",
             slope_in=above(0),
         ),
         rival="deviations that level off",
         choices=(
             Choice(
-                what="from the second layer on",
-                why="equation 20 is for these; the first reads the inputs",
+                what="increases: the slope of $\\log\\sigma_l$ over $\\log l$ over all "
+                "layers",
+                why="from one layer to the next it need not",
             ),
         ),
+        asides=deviations,
     ),
     Claim(
         name="scales-grow",
         place="Section 1, section 4.2",
         statement=(
-            "The scales grow as training progresses: their magnitudes, averaged over "
-            "the layers with a skip, end above their start."
+            "The scales $|\\lambda_l|$ grow as training progresses: that of every "
+            "layer with a skip ends above its start."
+        ),
+        test=every_layer_grown("scalar", 0),
+        rival="scales that end where they began, or lower",
+        choices=(
+            Choice(
+                what="every layer, not their mean",
+                why="the paper speaks of $|\\lambda_l|$ and plots it layer by layer",
+            ),
+        ),
+        asides=ends("scalar"),
+    ),
+    Claim(
+        name="scales-grow-on-average",
+        place="Beside figure 1(d)",
+        kind=Kind.BEYOND,
+        statement=(
+            "Averaged over the layers with a skip the scales end above their start."
         ),
         test=grown(skipped("scalar"), "scalar"),
         rival="scales that end where they began, or lower",
@@ -212,6 +123,14 @@ CLAIMS = (
         ),
         test=higher_lines("scalar"),
         rival="scales that fall first and rise later",
+        choices=(
+            Choice(
+                what="stages evenly spaced in the logarithm of the step, the first "
+                "after one update; a line is the mean of its layers with a skip",
+                why="the paper does not say at which steps its lines are drawn, and "
+                "lines may cross in single layers",
+            ),
+        ),
     ),
     Claim(
         name="first-layer-differs",
@@ -221,7 +140,9 @@ CLAIMS = (
             "other layers."
         ),
         test=first_differs("scalar"),
-        rival="a scale like those of the other layers",
+        rival="a scale that is no further from the rest than that of another layer",
+        choices=(APART,),
+        asides=ends("scalar"),
     ),
     Claim(
         name="unskipped-scale-grows",
@@ -258,11 +179,12 @@ CLAIMS = (
         place="Beside figure 1(d)",
         kind=Kind.BEYOND,
         statement=(
-            "With ordinary batch normalisation, too, the first layer's scale ends away "
-            "from those of the others."
+            "With ordinary batch normalisation, too, the first layer's scale ends "
+            "further from the rest than that of any other layer."
         ),
         test=first_differs("batch"),
-        rival="a scale like those of the other layers",
-        choices=(SCALES,),
+        rival="a scale that is no further from the rest than that of another layer",
+        choices=(SCALES, APART),
+        asides=ends("batch"),
     ),
 )

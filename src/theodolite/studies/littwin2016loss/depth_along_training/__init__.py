@@ -5,8 +5,8 @@ claims 1 to 3. The claim in our words: the ensemble starts below half depth and 
 deeper as training goes on, because scales grow. The paper measures no ensemble; here it
 is measured, path length by path length, in networks in training.
 
-Departures: see ``STUDY.departures``. Cost: a minute of processor time at QUICK; the
-paper scale wants a GPU for ten minutes.
+Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK;
+the paper scale wants a GPU for ten minutes.
 """
 
 from functools import partial
@@ -84,7 +84,8 @@ STUDY = Study(
         "The paper follows no ensemble. Ours freezes the gates at the true forward "
         "pass, holds the norms' statistics at those of one training batch, and counts "
         "the branches that a path from the inputs takes, as equation 8 does; what "
-        "biases and shifts of norms add to the output is left out.",
+        "biases and shifts of norms add to the output is left out. Gradients are by "
+        "the input of the first branch, while the paper's are by the weights.",
         "Fully connected networks have the layers of equation 20 and a readout; those "
         "without normalisation start at half the usual weights, so that they train. "
         "Plain SGD, no weight decay.",

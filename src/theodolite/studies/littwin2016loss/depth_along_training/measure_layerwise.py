@@ -89,7 +89,8 @@ def beta_of_scales(network: Any, x: "torch.Tensor") -> tuple[float, float]:
 
     With $\Lambda = n$, as at the end of section 3: $\rho_l \sqrt{n}\,C_l\,S_l$ averaged
     over the layers with a skip, where $\rho_l$ is the share of open gates, $C_l$ the
-    root mean square of the weights and $S_l$ what the norm multiplies by.
+    root mean square of the weights and $S_l$ what the norm multiplies by. Its error is
+    the standard error over these layers, as one number stands for all of them.
     """
     import torch
 
@@ -102,8 +103,8 @@ def beta_of_scales(network: Any, x: "torch.Tensor") -> tuple[float, float]:
             size = float(weight.square().mean().sqrt()) * weight.shape[1] ** 0.5
             found.append(float((branch != 0).double().mean()) * size * _factor(layer))
             x = layer(x)
-    spread = float(np.std(found)) / np.sqrt(len(found))
-    return float(np.mean(found)), 1e-12 * spread
+    spread = float(np.std(found, ddof=1)) if len(found) > 1 else 0.0
+    return float(np.mean(found)), spread / len(found) ** 0.5
 
 
 def _factor(layer: Any) -> float:

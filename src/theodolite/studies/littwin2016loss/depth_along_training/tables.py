@@ -32,18 +32,29 @@ def units_of(row: Row) -> int:
     return row["depth"] - 1 if row["family"] == "layerwise" else (row["depth"] - 2) // 2
 
 
+def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    r"""Return by number of units $\log\beta$ and the share of branches taken there."""
+    rows = predicted.where(quantity="law_depth")
+    found = {}
+    for count in rows.levels("units"):
+        law = rows.where(units=count)
+        found[count] = np.log(law.values("beta")), law.values()
+    return found
+
+
 def foretold(roads: Roads, quantity: str) -> Rows:
     """Return the share of branches that the law gives at a measured scale."""
-    laws: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for count in roads.predicted.where(quantity="law_depth").levels("units"):
-        law = roads.predicted.where(quantity="law_depth", units=count)
-        laws[count] = np.log(law.values("beta")), law.values()
-    found = []
+    known, found = laws(roads.predicted), []
     for row in whole(roads.measured).where(quantity=quantity):
-        if units_of(row) not in laws or not row["value"]:
+        if units_of(row) not in known or not row["value"]:
             continue
-        value = float(np.interp(math.log(row["value"]), *laws[units_of(row)]))
-        error = 1e-4  # of interpolation between the points of the grid
+        law = known[units_of(row)]
+        value, more = (
+            float(np.interp(math.log(beta), *law))
+            for beta in (row["value"], row["value"] + abs(row["error"]))
+        )
+        # Of the scale, and of interpolation between the points of the grid.
+        error = abs(more - value) + 1e-4
         found.append({**row, "quantity": "foretold", "value": value, "error": error})
     return Rows(found)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from theodolite.core import (
+    Choice,
     Claim,
     Judgement,
     Kind,
@@ -82,6 +83,17 @@ def _last(rows: Rows) -> Rows:
 
 
 EXCESS = measured("radial_excess").out_of(_last)
+STARTS = Choice(
+    what="at every start: at the paper's $C = 1/\\sqrt{n}$ and at half of it, the "
+    "readout's weights left out of the norm",
+    why="the paper says neither where its network starts nor what it sums over; a "
+    "claim on training that hangs on the start is no claim on training",
+)
+STAGES = Choice(
+    what="steady: above the stage before at every stage, of stages evenly spaced in "
+    "the logarithm of the step, the first after one update",
+    why="the paper plots the norm against the iteration and gives no numbers",
+)
 
 CLAIMS = (
     Claim(
@@ -93,13 +105,15 @@ CLAIMS = (
         ),
         test=for_each_start(grown),
         rival="a norm that ends where it began, or lower",
+        choices=(STARTS,),
     ),
     Claim(
         name="norm-grows-steadily",
         place="Section 4.2",
-        statement="The increase of the norm is steady, from the first iterations on.",
+        statement="The increase of the norm is steady.",
         test=for_each_start(steadily),
         rival="a norm that falls first",
+        choices=(STARTS, STAGES),
     ),
     Claim(
         name="every-layer-grows",
@@ -112,6 +126,7 @@ CLAIMS = (
             lambda layer: for_each_start(grown, measured("layer_norm", layer=layer)),
         ),
         rival="growth of the first and last layers alone",
+        choices=(STARTS,),
     ),
     Claim(
         name="growth-is-first-order",
@@ -125,5 +140,6 @@ CLAIMS = (
         ),
         test=for_each_start(lambda rows: inside(mean(rows), above(0)), EXCESS),
         rival="a gradient that is orthogonal to the weights nearly all the time",
+        choices=(STARTS,),
     ),
 )

@@ -30,7 +30,6 @@ REFUTED = {
     "path_weights/wide-is-not-deep",
     "spin_glass_field/one-factor-short",
     "critical_points/eq-48",
-    "critical_points/definition-4-set",
     "two_degree_losses/growth-is-strict",
     "two_degree_losses/sign-of-the-derivative",
     "two_degree_losses/gradient-left-out",

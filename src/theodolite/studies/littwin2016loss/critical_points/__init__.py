@@ -70,7 +70,7 @@ STUDY = Study(
         "Figure 1(f) names no depth and no range: depths of 3 to 100 and scales of "
         "0.01 to 10 are used.",
         "Counts are of dimensions 2 to 5, where all critical points can be found; the "
-        "limit is followed by exact means of dimensions up to 160 (640 at the paper "
+        "limit is followed by exact means of dimensions up to 320 (640 at the paper "
         "scale).",
     ),
 )

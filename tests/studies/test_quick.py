@@ -58,6 +58,7 @@ FAILURES = {
     "phase_diagram/errors-are-late-divergence",
 }
 UNDECIDED = {
+    "critical_points/counts-within-a-tenth",
     "batch_norm_scales/first-layer-differs",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/paper-s-beta-foretells-depth",

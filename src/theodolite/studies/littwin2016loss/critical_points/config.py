@@ -44,7 +44,7 @@ class Config(StudyConfig):
         depths: Greatest orders p of figure 1(f) and theorem 5.
         betas: Scales of figure 1(f), rising.
         n_mixtures: Random mixtures tried against theorem 5, a depth.
-        limits: Dimensions of the approach to Eq 31, each twice the one before.
+        limits: Dimensions of the approach to Eq 31, each twice the last but one.
         far_depths: Depths of the gap between plain and residual networks.
     """
 
@@ -52,7 +52,7 @@ class Config(StudyConfig):
     depths: tuple[int, ...] = (3, 10, 100)
     betas: tuple[float, ...] = tuple(round(10 ** (i / 10 - 2), 5) for i in range(31))
     n_mixtures: int = 300
-    limits: tuple[int, ...] = (20, 40, 80)
+    limits: tuple[int, ...] = (60, 80, 120, 160, 240, 320)
     far_depths: tuple[int, ...] = (100, 1000, 10_000, 100_000)
 
     def __post_init__(self) -> None:
@@ -63,11 +63,12 @@ class Config(StudyConfig):
                 f"glasses {self.glasses}: pass mixtures out of {', '.join(MIXTURES)}, "
                 "in dimensions from 2 to 5, where all critical points can be found"
             )
-        steps = zip(self.limits, self.limits[1:], strict=False)
-        if len(self.limits) < 3 or any(b != 2 * a for a, b in steps):
+        steps = zip(self.limits, self.limits[2:], strict=False)
+        rising = self.limits[:2] == tuple(sorted(set(self.limits[:2])))
+        if len(self.limits) < 6 or not rising or any(b != 2 * a for a, b in steps):
             raise ConfigError(
-                f"limits {self.limits}: pass three dimensions or more, each twice the "
-                "one before"
+                f"limits {self.limits}: pass six dimensions or more, each twice the "
+                "last but one"
             )
 
 
@@ -78,6 +79,7 @@ PRESETS = {
         glasses=(
             (2, ("three", "two-three")),
             (3, ("three", "two-three", *LADDER[::3])),
+            (5, ("three",)),
         ),
         n_mixtures=50,
         depths=(3, 10),
@@ -90,7 +92,6 @@ PRESETS = {
             (4, _COUNTED[:2]),
             (5, _COUNTED[:1]),
         ),
-        limits=(20, 40, 80, 160),
     ),
     "paper": Config(
         n_seeds=200,
@@ -100,7 +101,7 @@ PRESETS = {
             (4, _COUNTED),
             (5, _COUNTED),
         ),
-        limits=(20, 40, 80, 160, 320, 640),
+        limits=(60, 80, 120, 160, 240, 320, 480, 640),
         n_mixtures=2000,
     ),
 }

@@ -34,7 +34,6 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
             "total": found.total,
             "euler": found.euler,
             "flat_gap": abs(_flat_euler(glass, found.points) - found.characteristic),
-            "at_level": np.count_nonzero(found.energies == level),
             "below": found.below(level).sum(),
         },
         found.missing,

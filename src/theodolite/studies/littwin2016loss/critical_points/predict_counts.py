@@ -104,7 +104,7 @@ def _of_ratio(width: int, ratio: float, index: int) -> MeanCount:
 
 
 def kept(config: Config) -> list[Row]:
-    """Eq 31 and the true number of minima where paths of length 1 are kept."""
+    """Eq 31 and its ratio where paths of length 1 are kept."""
     rows: list[Row] = []
     for depth in config.depths:
         for beta in config.betas:
@@ -113,11 +113,9 @@ def kept(config: Config) -> list[Row]:
             first = sum(w * r for r, w in mixture.items())
             second = sum(w * r * (r - 1) for r, w in mixture.items())
             x = second / first
-            plan = SpinGlassBlueprint(width=3, mixture=mixture)
             found = {
                 "kept_ratio": x,
                 "kept_exponent": math.log(x) / 2 - (x - 1) / (x + 1),
-                "kept_log_minima": mean_critical_points(plan, index=0).log,
             }
             rows += named(found, 1e-12, depth=depth, beta=beta)
     return rows

@@ -37,6 +37,7 @@ def curves(config: Config) -> list[Row]:
             "shallow_end": _network(depth, _ENDS[0]),
             "deep_end": _network(depth, _ENDS[1]) - plain,
             "plain_exponent": plain,
+            "residual_shortfall": plain - max(found),
         }
         rows += named(ends, 1e-12, depth=depth)
     return rows
@@ -62,6 +63,7 @@ def theorem(config: Config) -> list[Row]:
         low, high = exponent_of_ratio(points), exponent_of_ratio(points + 2 * step)
         found = {
             "shortfall": shortfall.min(),
+            "pair_shortfall": plain - _pairs(depth).max(),
             "chain_gap": chain - plain,
             "ratio_room": (depth - 1 - ratios).min(),
             "least_slope": exponent_slope(points).min(),
@@ -86,6 +88,15 @@ def _mixtures(config: Config, depth: int) -> list[dict[int, float]]:
     nearly = np.zeros(depth - 1)
     nearly[[-2, -1]] = 0.01, 0.99
     return [dict(enumerate((w / w.sum()).tolist(), start=2)) for w in (*drawn, nearly)]
+
+
+def _pairs(depth: int) -> np.ndarray:
+    """Return exponents of order p with each lower one, at shares of 1 to 99 %."""
+    lower = np.arange(2.0, depth)[:, None]
+    share = np.linspace(0.01, 0.99, 99)
+    first = share * lower + (1 - share) * depth
+    second = share * lower * (lower - 1) + (1 - share) * depth * (depth - 1)
+    return exponent_of_ratio(second / first)
 
 
 def gaps(config: Config) -> list[Row]:

@@ -133,9 +133,6 @@ SOURCES = {
 EDGES = _edges(SOURCES)
 
 
-EDGES = _edges(SOURCES)
-
-
 def test_a_paper_has_folders_only():
     for paper in PAPERS:
         assert {p.stem for p in paper.glob("*.py")} <= {"__init__", "story"}

@@ -41,6 +41,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+# A node that was killed refuses connections and is given up after a second, not 15;
+# one that is only slow to answer has as long as ever.
+HEALTH = {
+    "health_check_initial_delay_ms": 200,
+    "health_check_period_ms": 200,
+    "health_check_failure_threshold": 5,
+}
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +56,8 @@ def nodes():
     from ray.cluster_utils import Cluster
 
     given = os.environ.pop("THEODOLITE_DATA", None)
-    cluster = Cluster(
-        initialize_head=True, head_node_args={**NODE, "include_dashboard": False}
-    )
+    head = {**NODE, "include_dashboard": False, "_system_config": HEALTH}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     cluster.add_node(**NODE)
     yield cluster
     cluster.shutdown()

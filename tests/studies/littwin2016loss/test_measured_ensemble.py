@@ -41,6 +41,7 @@ def about(value):
 
 WORLDS = [
     ("beta-is-rho", "m", "beta", UNIT, about(3.0)),
+    ("beta-is-rho", "m", "distance", UNIT, about(0.5)),
     ("peak-below-half", "m", "peak_share", UNIT, about(0.7)),
     ("scale-sets-depth", "m", "length", HE, const(1.5)),
     ("narrow-band", "m", "spread_share", UNIT, lambda row: 0.01 * row["depth"]),

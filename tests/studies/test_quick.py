@@ -22,7 +22,6 @@ REFUTED = {
     "path_counts/least-square-norm",
     "path_weights/sum-from-one",
     "path_weights/factor-of-the-lines",
-    "path_weights/mirror-turns-the-scale",
     "path_weights/legendre-from-zero",
     "path_weights/intervals-of-scale",
     "path_weights/normaliser-depends-on-scale",
@@ -33,10 +32,8 @@ REFUTED = {
     "two_degree_losses/growth-is-strict",
     "two_degree_losses/sign-of-the-derivative",
     "two_degree_losses/gradient-left-out",
-    "two_degree_losses/deviations-held",
     "two_degree_losses/deep-square-twice",
     "two_degree_losses/inverse-size-turns",
-    "two_degree_losses/mixtures-keep-their-length",
     "batch_norm_scales/squares-add-up",
 }
 # What is not so: claims of the papers, and what we asked beyond them.

@@ -141,7 +141,7 @@ def path_length_moments(depth: int, beta: Beta) -> LengthMoments:
     """
     share = np.exp(2 * log_path_weights(depth, beta))
     share /= share.sum()
-    lengths = np.arange(1.0, depth + 1)
+    lengths = np.arange(1.0, len(share) + 1)
     start = float(lengths[share.argmax()])  # so that little is lost when deep
     shift = float(share @ (lengths - start))
     variance = float(share @ (lengths - start - shift) ** 2)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import as_whole
 
 _NODES = 200
 
@@ -48,8 +48,7 @@ def scalar_norm_sizes(depth: int) -> LayerSizes:
         >>> sizes.square.round(3), sizes.deviation.round(3)
         (array([1.467, 4.834]), array([0.584, 0.575]))
     """
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-        raise ConfigError(f"depth is {depth!r}: pass a whole number from 1 up")
+    depth = as_whole("depth", depth, 1)
     # What the first layer reads: unit variance, no overlap; it adds to nothing.
     square, overlap = 1.0, 0.0
     sums = np.zeros(3)

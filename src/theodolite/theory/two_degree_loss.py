@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Numbers, as_numbers, hold_numbers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,6 +39,8 @@ class TwoDegreeLoss:
     scales: np.ndarray
 
     def __post_init__(self) -> None:
+        tensor = ("units", ...)
+        hold_numbers(self, shallow=tensor, deep=tensor, scales=("layers",))
         m, p = self.degrees
         lengths = {*np.shape(self.shallow), *np.shape(self.deep)}
         if not 1 <= m < p or len(lengths) != 1:
@@ -58,9 +60,9 @@ class TwoDegreeLoss:
         """The degrees m and p."""
         return np.ndim(self.shallow), np.ndim(self.deep)
 
-    def parts(self, weights: np.ndarray | list[float]) -> "Parts":
+    def parts(self, weights: Numbers) -> "Parts":
         """Return both parts with their gradients at some weights."""
-        w = np.asarray(weights, dtype=np.float64)
+        w = as_numbers("weights", weights, len(self.shallow))
         m, p = self.degrees
         low, high = np.prod(self.scales[:m]), np.prod(self.scales)
         return Parts(
@@ -89,6 +91,9 @@ class Parts:
     shallow_gradient: np.ndarray
     deep_gradient: np.ndarray
     degrees: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        hold_numbers(self, shallow_gradient=("units",), deep_gradient=("units",))
 
     @property
     def gradient(self) -> np.ndarray:
@@ -140,8 +145,8 @@ def least_norm_force(
         >>> least_norm_force(1.0, 0.8, shallow=2, deep=4) < 0
         True
     """
-    gap = shallow_norm - deep_norm
-    return gap * (shallow * shallow_norm - deep * deep_norm)
+    low, high = float(shallow_norm), float(deep_norm)
+    return (low - high) * (int(shallow) * low - int(deep) * high)
 
 
 def _value(tensor: np.ndarray, w: np.ndarray) -> float:

@@ -41,6 +41,7 @@ def about(value):
 
 WORLDS = [
     ("beta-is-rho", "m", "beta", UNIT, about(3.0)),
+    ("beta-is-rho", "m", "distance", UNIT, about(0.5)),
     ("peak-below-half", "m", "peak_share", UNIT, about(0.7)),
     ("scale-sets-depth", "m", "length", HE, const(1.5)),
     ("narrow-band", "m", "spread_share", UNIT, lambda row: 0.01 * row["depth"]),
@@ -79,7 +80,7 @@ def test_each_verdict_turns_in_another_world(world, smoke_root):
 
 def test_ensembles_are_those_of_the_paper_s_own_recursion():
     """The vector polynomials of Eq 7, written out for one network."""
-    cell = {"scale": "he", "width": 8, "depth": 6, "trial": 1}
+    cell = {"scale": "he", "width": 8, "depth": 6, "trial": 1, "told": "sums"}
     config = Config(samples=4, widths=(8, 9, 10), width=8, depths=(6, 7, 8), depth=6)
     network, x, reading = ensemble(config, tuple(cell.items()))
     matrices = [network.matrix(layer).detach().numpy() for layer in range(6)]
@@ -114,3 +115,12 @@ def test_rows_agree_with_the_ensemble_they_come_from(smoke_root):
 def test_configs_that_measure_nothing_are_refused(bad):
     with pytest.raises(ConfigError):
         Config(**bad)
+
+
+def test_single_paths_are_all_there_and_drawn(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    told = {drawing.name: drawing for drawing in study.drawings}["unravelled"]
+    table = told.table(roads)
+    assert len(table) == 2**4
+    assert {row["path"].count("1") for row in table} == {0, 1, 2, 3, 4}
+    assert len(told.draw(table).axes) == 1

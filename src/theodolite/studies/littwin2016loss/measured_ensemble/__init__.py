@@ -9,11 +9,18 @@ Departures: see ``STUDY.departures``. Cost: ten seconds at QUICK.
 
 from theodolite.studies.littwin2016loss.measured_ensemble.claims import CLAIMS
 from theodolite.studies.littwin2016loss.measured_ensemble.config import PRESETS, cells
-from theodolite.studies.littwin2016loss.measured_ensemble.figure import draw
+from theodolite.studies.littwin2016loss.measured_ensemble.figure import (
+    draw,
+    draw_paths,
+)
 from theodolite.studies.littwin2016loss.measured_ensemble.measure import measure
 from theodolite.studies.littwin2016loss.measured_ensemble.meet import meet
 from theodolite.studies.littwin2016loss.measured_ensemble.predict import predict
-from theodolite.studies.littwin2016loss.measured_ensemble.tables import compare, table
+from theodolite.studies.littwin2016loss.measured_ensemble.tables import (
+    compare,
+    single_paths,
+    table,
+)
 from theodolite.studies.littwin2016loss.measured_ensemble.tables_exhibit import exhibit
 from theodolite.studies.study import Drawing, Exhibit, Study
 
@@ -43,6 +50,13 @@ STUDY = Study(
             "$\\beta$.",
             table,
             draw,
+        ),
+        Drawing(
+            "unravelled",
+            "Every path through a random network of five layers, as wide as its share "
+            "of energy. The first layer has no skip, and is on all of them.",
+            single_paths,
+            draw_paths,
         ),
     ),
     departures=(

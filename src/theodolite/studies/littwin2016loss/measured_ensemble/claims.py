@@ -38,6 +38,11 @@ REAL = Choice(
     why="the paper weighs lengths in a model whose gates are coins",
 )
 SAME_BETA = alike(0.025, "a twentieth of the one half that is foretold", centre=0.5)
+FITS = below(0.05, source="ours", why="a twentieth of the energy at other lengths")
+ALL_DIFFERENT = Choice(
+    what="all weights differ, $\\Lambda = N$, and $\\beta = \\rho$ is asked of them",
+    why="ordinary networks share no weights, and the paper speaks of their start",
+)
 NO_TREND = alike(0.1, "a factor of three in size moves it by less than 12 %")
 NEAR_ONE = alike(0.25, "half of the way to the rival, which is twice as wide", centre=1)
 NARROWER = below(NEAR_ONE.low, source="ours", why=NEAR_ONE.why)
@@ -77,9 +82,12 @@ CLAIMS = (
             "With $C = 1/\\sqrt{n}$ and $\\Lambda = n$, path lengths weigh as in "
             "Eq 16 with $\\beta = \\rho$, which is 1/2 for normal inputs."
         ),
-        test=at_each_depth(measured("beta", **UNIT), SAME_BETA),
-        rival="a $\\beta$ that the model's coins do not give",
-        choices=(REAL,),
+        test=every(
+            at_each_depth(measured("beta", **UNIT), SAME_BETA),
+            at_each_depth(measured("distance", **UNIT), FITS),
+        ),
+        rival="a $\\beta$ that the model's coins do not give, or another law",
+        choices=(REAL, ALL_DIFFERENT),
     ),
     Claim(
         name="peak-below-half",
@@ -94,10 +102,10 @@ CLAIMS = (
     ),
     Claim(
         name="scale-sets-depth",
-        place="Section 4, item 1",
+        place="Section 4, item 1, in random networks",
         statement=(
-            "The scale $C$ of the weights controls the depths of the ensemble: the "
-            "greater, the deeper."
+            "Before training, as measured of outputs, the scale $C$ of the weights "
+            "controls the depths of the ensemble: the greater, the deeper."
         ),
         test=_deeper(measured("length", **HE), measured("length", **UNIT)),
         rival="depths that are the same at twice the variance of weights",

@@ -11,6 +11,8 @@ from theodolite.studies.study import StudyConfig
 
 # Second moment of a weight times the width: the paper's start, and that of He.
 SCALES = {"unit": 1.0, "he": 2.0}
+# Layers of the network whose paths are told one by one.
+FEW = 5
 # Share of open gates at normal inputs and weights without bias.
 RHO = 0.5
 
@@ -73,12 +75,14 @@ def cells(config: Config) -> list[dict[str, Any]]:
     """One cell a network, the deepest first."""
     sizes = {(config.width, depth) for depth in config.depths}
     sizes |= {(width, config.depth) for width in config.widths}
-    return [
-        {"scale": scale, "width": width, "depth": depth, "trial": seed}
+    found: list[dict[str, Any]] = [
+        {"scale": scale, "width": width, "depth": depth, "trial": seed, "told": "sums"}
         for width, depth in sorted(sizes, key=lambda size: -size[0] * size[1])
         for scale in SCALES
         for seed in config.seeds
     ]
+    single = {"width": config.width, "depth": FEW, "trial": config.seeds[0]}
+    return [*found, {"scale": "unit", **single, "told": "paths"}]
 
 
 def blueprint(scale: str, width: int, depth: int) -> PathBlueprint:

@@ -36,3 +36,8 @@ def draw(table: Rows) -> "Figure":
     panel.set_ylim(bottom=0)
     figures.legend(panel)
     return figure
+
+
+def draw_paths(table: Rows) -> "Figure":
+    """Draw the unravelled view: every path, as wide as its share of energy."""
+    return figures.draw_unravelled(table)

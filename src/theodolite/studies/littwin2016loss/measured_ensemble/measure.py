@@ -38,6 +38,8 @@ def _is_unit(cell: Mapping[str, Any]) -> bool:
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Measure the path ensemble of one network, of some lesions too."""
     network, x, reading = ensemble(config, tuple(cell.items()))
+    if cell["told"] == "paths":
+        return _single(network, x)
     rows: list[Row] = []
     for part in reading.parts:
         rows += _moments(reading.of(part), cell["depth"], part)
@@ -47,6 +49,17 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     if cell["width"] == config.width and _is_unit(cell):
         rows += _lesions(network, x, cell["depth"] - 1)
     return Rows({**row, "norm_mode": str(reading.norm_mode)} for row in rows)
+
+
+def _single(network: Any, x: Any) -> Rows:
+    """Tell every path of a network of few layers."""
+    found = paths.unravel(network, x, norm_mode="eval")
+    labels = {"quantity": "path_energy", "norm_mode": str(found.norm_mode)}
+    energies = zip(found.paths, found.energy, found.energy_error, strict=True)
+    return Rows(
+        {**labels, "path": path, "value": float(value), "error": float(error)}
+        for path, value, error in energies
+    )
 
 
 def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:

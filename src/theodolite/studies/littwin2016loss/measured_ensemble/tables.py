@@ -17,6 +17,12 @@ def table(roads: Roads) -> Rows:
     return Rows(found)
 
 
+def single_paths(roads: Roads) -> Rows:
+    """Return the energy of every path of the network of few layers."""
+    found = roads.measured.where(quantity="path_energy")
+    return Rows({**row, "quantity": "energy"} for row in found)
+
+
 def compare(roads: Roads) -> list[Row]:
     """Mean and variance of path lengths: Eq 16 beside the networks."""
     found: list[Row] = []

@@ -76,13 +76,14 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
     """Compare outputs with sums over paths, with their gates and without."""
     gaps = np.zeros((len(x), 3))
-    means = np.zeros(len(x))
+    means, opened = np.zeros(len(x)), np.zeros(len(x))
     for sample, point in enumerate(x):
         gates = [gate[sample] for gate in seen.gates]
         paths = listed(plan, seen, gates)
         terms, free = paths.terms(point), paths.terms(point, gated=False)
         scale = np.abs(free).sum()
         means[sample] = np.sum(GATE**paths.length * free)
+        opened[sample] = np.count_nonzero(paths.open) / plan.inputs
         gaps[sample, 0] = abs(terms.sum() - seen.output[sample]) / scale
         gaps[sample, 1] = abs(free.sum() - seen.output[sample]) / scale
         if plan.skip:
@@ -97,7 +98,9 @@ def _sums(plan: PathBlueprint, x: np.ndarray, seen: Recorded) -> list[Row]:
     }
     signs = {
         "negative_outputs": np.count_nonzero(seen.output < 0),
-        "negative_means": np.mean(means < 0),
+        # One of each pair of opposite inputs: of both, half would be negative.
+        "negative_means": np.mean(means[: len(x) // 2] < 0),
+        "open_paths": opened.mean(),
     }
     rounding = EPS * len(listed(plan, seen)) ** 0.5
     return named(found, rounding) + named(signs, 0.0)

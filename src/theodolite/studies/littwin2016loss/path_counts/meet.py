@@ -19,12 +19,17 @@ from theodolite.theory import PathModel
 def meet(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Compare Eqs 2, 10 and 13 with sums over paths and over states of gates."""
     network = cell["network"]
-    if network not in ("coins", "plain_coins", "cyclic"):
+    if network not in ("coins", "plain_coins", "cyclic", "residual"):
         return Rows()
     plan, weights, x, seen = run(config, network, cell["depth"], cell["trial"])
-    if network == "cyclic":
+    if network in ("cyclic", "residual"):
         model = PathModel(blueprint=plan, weights=weights, gate=GATE)
-        return Rows(_chain(model, x, listed(plan, seen)))
+        rows = named(
+            {f"{name}_holds": one.holds for name, one in model.assumptions.items()}, 0.0
+        )
+        if network == "cyclic":
+            rows += _chain(model, x, listed(plan, seen))
+        return Rows(rows)
     paths, truth = listed(plan, seen), coin_means(plan, x, seen)
     free = np.stack([paths.terms(point, gated=False) for point in x])
     scale = np.abs(free).sum(axis=1)

@@ -5,6 +5,7 @@ from theodolite.core import (
     Kind,
     Row,
     above,
+    against,
     below,
     every,
     exact,
@@ -61,6 +62,85 @@ BEYOND = (
             inside(largest(measured("peaks_apart")), NONE),
         ),
         rival="one length of greatest weight",
+    ),
+    Claim(
+        name="mirror-turns-the-scale",
+        place="Proof of Theorem 2, made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "The mirror $r \\to p+1-r$ sends $\\beta$ to $1/\\beta$, so that upper "
+            "tails at $\\beta < 1$ are lower tails at $\\beta > 1$, which the sketch "
+            "leaves out. Both vanish for every $\\beta$, as $\\epsilon_r/\\sum"
+            "\\epsilon$ is binomial: what is missing is at most "
+            "$2p\\,e^{-2(p-1)\\delta^2}$."
+        ),
+        test=against(
+            every(
+                inside(
+                    largest(
+                        measured("mirror_gap").called("distance from the mirror at 1/β")
+                    ),
+                    below(1e-12, source="rounding", why="shares of whole numbers"),
+                ),
+                inside(
+                    largest(predicted("missing_over_bound")),
+                    below(1 + 1e-8, source="rounding", why="the trivial bound is 1"),
+                ),
+            ),
+            inside(
+                smallest(measured("same_scale_gap", lambda row: row["beta"] != 1)),
+                MORE_THAN_ROUNDING,
+            ),
+        ),
+        rival="weights that are their own mirror at the same scale",
+    ),
+    Claim(
+        name="normaliser-asymptotic",
+        place="Proof of Theorem 2, carried out",
+        kind=Kind.BEYOND,
+        statement=(
+            "With Legendre's asymptotic $\\sum_{r=0}^p \\binom{p}{r}^2\\beta^{2r} "
+            "\\sim (1+\\beta)^{2p+1}/\\sqrt{4\\pi p\\beta}$, at $\\beta = 1$ and "
+            "beyond it too."
+        ),
+        test=against(
+            inside(
+                largest(measured("sum_asymptotic_scaled")),
+                below(2, source="ours", why="the next term is of order $1/p$"),
+            ),
+            inside(smallest(measured("sum_without_root_scaled")), above(2)),
+        ),
+        rival="the same without the root of $4\\pi p\\beta$",
+    ),
+    Claim(
+        name="depth-less-one-suffices",
+        place="Proof of Lemma 4, made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "The greatest weight is at $p$ from $\\beta = p - 1$ on, where $p$ and "
+            "$p - 1$ tie; $\\binom{p}{p/2}$ is far more than it takes."
+        ),
+        test=every(
+            inside(largest(measured("last_missed")), NONE),
+            inside(largest(measured("tie_at_last_missed")), NONE),
+            inside(smallest(measured("depth_less_peak_below")), above(0)),
+        ),
+        rival="a scale below $p - 1$ that does as well",
+    ),
+    Claim(
+        name="multiplier-with-normaliser",
+        place="Below Eq 19, made precise",
+        kind=Kind.BEYOND,
+        statement=(
+            "With $z$ the multiplier is $r - \\sum_s s\\,\\epsilon_s^2$: the "
+            "derivative weighs longer paths than the loss at $\\beta < 1$, and shorter "
+            "ones at $\\beta > 1$."
+        ),
+        test=every(
+            inside(lowest(measured("tied_gain", lambda r: r["beta"] < 1)), above(0)),
+            inside(highest(measured("tied_gain", lambda r: r["beta"] > 1)), below(0)),
+        ),
+        rival="longer paths at every scale, as with the multiplier $r$",
     ),
     Claim(
         name="band-of-root-depth",

@@ -11,7 +11,6 @@ from theodolite.core import (
     Roads,
     Test,
     apart,
-    below,
     every,
     exact,
     inside,
@@ -24,11 +23,20 @@ from theodolite.core import (
     span,
 )
 from theodolite.studies.littwin2016loss.path_weights.config import NETWORK
+from theodolite.studies.littwin2016loss.shared.rows import (
+    MORE_THAN_ROUNDING,
+    growth,
+)
 
 NONE = near(0, 0)
 QUOTIENT = near(0, 1e-10, source="rounding", why="quotients of sums of products")
 SUMS = near(0, 1e-4, source="rounding", why="a difference of sums up to $10^9$")
-MIDDLE = measured("middle_less_half").called("peak at β = 1 less p/2")
+ODD = measured("half_off_by", lambda row: row["depth"] % 2 == 1).called(
+    "distance of p/2 from the maximisers, p odd"
+)
+EVEN = measured("half_off_by", lambda row: row["depth"] % 2 == 0).called(
+    "distance of p/2 from the maximisers, p even"
+)
 EXPECTED = math.sqrt(NETWORK["inputs"] / NETWORK["unique"])
 
 
@@ -102,46 +110,6 @@ ERRATA = (
         rival="$z$ alone, which is the same where $d = \\Lambda$",
     ),
     Claim(
-        name="mirror-turns-the-scale",
-        place="Proof of Theorem 2",
-        kind=Kind.ERRATUM,
-        statement="It is enough to bound the lower tail for $\\beta < 1$.",
-        printed="'it is enough to show' that the lower tail vanishes for $\\beta < 1$",
-        corrected=(
-            "the mirror $r \\to p+1-r$ sends $\\beta$ to $1/\\beta$, so that upper "
-            "tails at $\\beta < 1$ are lower tails at $\\beta > 1$; both follow for "
-            "every $\\beta$, since $\\epsilon_r/\\sum\\epsilon$ is binomial: what is "
-            "missing is at most $2p\\,e^{-2(p-1)\\delta^2}$"
-        ),
-        test=inside(
-            largest(
-                measured("same_scale_gap", lambda row: row["beta"] != 1).called(
-                    "distance from the mirror image at the same scale"
-                )
-            ),
-            near(0, 1e-12, source="rounding", why="shares of whole numbers"),
-        ),
-        corrected_test=every(
-            inside(
-                largest(
-                    measured("mirror_gap").called("distance from the mirror at 1/β")
-                ),
-                below(1e-12, source="rounding", why="shares of whole numbers"),
-            ),
-            inside(
-                largest(predicted("missing_over_bound")),
-                below(1 + 1e-8, source="rounding", why="the trivial bound is 1"),
-            ),
-        ),
-        rival="weights that are their own mirror at $\\beta < 1$",
-        choices=(
-            Choice(
-                what="the upper tail is to follow by the mirror $r \\to p+1-r$",
-                why="the sketch does not say how it follows",
-            ),
-        ),
-    ),
-    Claim(
         name="legendre-from-zero",
         place="Proof of Theorem 2, Eq 37",
         kind=Kind.ERRATUM,
@@ -169,36 +137,42 @@ ERRATA = (
         name="intervals-of-scale",
         place="Proof of Lemma 4",
         kind=Kind.ERRATUM,
-        statement="At $\\beta = 1$ the greatest weight is at $p/2$.",
+        statement=(
+            "With $\\binom{p}{r}$ for simplicity, as the proof has it, the greatest "
+            "weight at $\\beta = 1$ is at $p/2$."
+        ),
         printed=(
-            "$\\arg\\max_r \\epsilon_r(1) = p/2$, and all values in between by "
-            "continuity"
+            "$\\arg\\max_r \\epsilon_r(1) = p/2$, and 'any value $1 \\geq k \\geq p$' "
+            "by continuity"
         ),
         corrected=(
-            "$\\arg\\max_r \\epsilon_r = k$ exactly for $\\frac{k-1}{p-k+1} \\leq "
-            "\\beta \\leq \\frac{k}{p-k}$, with ties at the ends, since the weights "
-            "are log-concave; at $\\beta = 1$ it is $(p+1)/2$, or a tie around it"
+            "so for even $p$; for odd $p$ the two lengths around $p/2$ tie. With Eq 16 "
+            "$\\arg\\max_r \\epsilon_r = k$, $1 \\leq k \\leq p$, exactly for "
+            "$\\frac{k-1}{p-k+1} \\leq \\beta \\leq \\frac{k}{p-k}$, with ties at the "
+            "ends, since the weights are log-concave; a whole number cannot be reached "
+            "by continuity"
         ),
-        test=inside(largest(MIDDLE), NONE),
+        test=inside(largest(ODD), NONE),
         corrected_test=every(
+            inside(largest(EVEN), NONE),
+            inside(smallest(ODD), near(0.5, 0)),
+            inside(largest(ODD), near(0.5, 0)),
             *(
                 inside(largest(measured(f"{where}_missed")), NONE)
                 for where in ("inside", "ends", "outside")
             ),
-            inside(smallest(MIDDLE), near(0.5, 0)),
-            inside(largest(MIDDLE), near(0.5, 0)),
         ),
-        rival="$p/2$ itself, as for $\\binom{p}{r}$",
+        rival="$p/2$ itself at odd $p$ too",
         choices=(
             Choice(
-                what="judged on the weights of Eq 16",
-                why="the proof puts $\\binom{p}{r}$ for simplicity",
+                what="'at $p/2$' is that $p/2$ is among the lengths of greatest weight",
+                why="the proof does not speak of ties or of odd $p$",
             ),
         ),
     ),
     Claim(
         name="normaliser-depends-on-scale",
-        place="Section 4, above Eq 19",
+        place="Section 4, above Eq 19; Eq 24 and the proof of Theorem 4 with Eq 16",
         kind=Kind.ERRATUM,
         statement="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$.",
         printed="$\\partial\\epsilon_r/\\partial C = r\\,\\epsilon_r/C$",
@@ -231,7 +205,7 @@ ERRATA = (
         name="wide-is-not-deep",
         place="Section 3, below Eq 16",
         kind=Kind.ERRATUM,
-        statement="In wide networks $\\beta$ is large, in proportion to $n$.",
+        statement="$\\beta$ rises with the width $n$.",
         printed="'for wide networks, where $n$ and, therefore, $\\beta$ are large'",
         corrected=(
             "only if $C$ and $\\Lambda$ stay as they are; at the paper's own "
@@ -239,21 +213,23 @@ ERRATA = (
             "same at every width"
         ),
         test=inside(
-            span(measured("beta_over_width", setting="paper").called("β/n")),
-            near(0, 1e-10, source="rounding", why="the width is the only factor"),
+            growth(measured("beta", setting="paper"), "width"), MORE_THAN_ROUNDING
         ),
         corrected_test=every(
-            *(
-                inside(
-                    span(measured(quantity, setting=setting)),
-                    near(0, 1e-10, source="rounding", why="products of three factors"),
-                )
-                for quantity, setting in (
-                    ("beta", "paper"),
-                    ("beta_over_width", "fixed"),
-                )
-            )
+            inside(
+                span(measured("beta", setting="paper")),
+                near(0, 1e-10, source="rounding", why="products of three factors"),
+            ),
+            inside(
+                growth(measured("beta", setting="fixed"), "width"), MORE_THAN_ROUNDING
+            ),
         ),
-        rival="$\\beta$ in proportion to $n$ at that initialisation",
+        rival="$\\beta$ that rises with $n$ at that initialisation too",
+        choices=(
+            Choice(
+                what="judged at $C = 1/\\sqrt{n}$ and $\\Lambda = n$",
+                why="the sentence does not say what is held, and these are its own",
+            ),
+        ),
     ),
 )

@@ -56,7 +56,8 @@ def _exact(depth: int, beta: float) -> list[Row]:
         "same_scale_gap": np.abs(shares - shares[::-1]).max(),
         "tail_over_bound": _tail_over_bound(depth, exact, BANDS[beta][0]),
     }
-    return named(whole, 0.0, beta=beta) + named(found, 2 * EPS, beta=beta)
+    rows = named(whole, 0.0, beta=beta) + named(found, 2 * EPS, beta=beta)
+    return rows + named(_influence(weights), EPS * depth, beta=beta)
 
 
 def _tail_over_bound(depth: int, beta: Fraction, low: Fraction) -> Fraction:
@@ -83,17 +84,50 @@ def _small(depth: int) -> list[Row]:
     def peaks(beta: Fraction) -> list[int]:
         return ExactWeights(depth=depth, beta=beta).maximisers
 
-    at_one = peaks(Fraction(1))
+    # As the proof of lemma 4 has it, for simplicity.
+    at_one = ExactWeights(depth=depth, beta=Fraction(1), shift=0).maximisers
     found = {
-        "middle_less_half": sum(at_one) / len(at_one) - depth / 2,
+        "half_off_by": min(abs(r - depth / 2) for r in at_one),
+        "last_missed": depth not in peaks(Fraction(depth - 1)),
+        "tie_at_last_missed": depth - 1 not in peaks(Fraction(depth - 1)),
         "depth_less_peak_large": depth - peaks(Fraction(depth))[0],
         "depth_less_peak_below": depth - peaks(Fraction(2 * depth - 3, 2))[-1],
     }
-    rows = named(found, 0.0) + _slopes(depth)
+    rows = named(found, 0.0) + _slopes(depth) + _printed_ends(depth)
     for beta, exact in BETAS.items():
         share = ExactWeights(depth=depth, beta=exact).shares[0]
         rows += named({"first_share": share}, 2 * EPS, beta=beta)
     return rows
+
+
+def _printed_ends(depth: int) -> list[Row]:
+    r"""Whether $\beta^* = \binom{p}{p/2}$ does what the proof of lemma 4 says."""
+    if depth % 2:
+        return []
+    star = Fraction(math.comb(depth, depth // 2))
+
+    def peaks(beta: Fraction) -> list[int]:
+        return ExactWeights(depth=depth, beta=beta, shift=0).maximisers
+
+    found = {
+        "printed_last_missed": depth not in peaks(star),
+        "printed_first_missed": 1 not in peaks(1 / star),
+    }
+    return named(found, 0.0)
+
+
+def _influence(weights: ExactWeights) -> dict[str, float]:
+    """How much longer paths are on average with the multipliers of Eq 19."""
+    mean, _ = weights.moments()
+
+    def gain(centre: Fraction) -> float:
+        squares = [
+            (r - centre) ** 2 * s for r, s in enumerate(weights.squares, start=1)
+        ]
+        first = sum(r * s for r, s in enumerate(squares, start=1))
+        return float(first / sum(squares) - mean)
+
+    return {"multiplier_gain": gain(Fraction(0)), "tied_gain": gain(mean)}
 
 
 def _slopes(depth: int) -> list[Row]:

@@ -5,11 +5,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from theodolite.core import Row, Rows
 from theodolite.studies.littwin2016loss.path_weights.config import (
-    BANDS,
     BETAS,
     CHANCE,
     SETTINGS,
@@ -25,10 +22,8 @@ from theodolite.theory import (
     log_legendre_normaliser,
     log_legendre_sum,
     log_path_normaliser,
-    missing_mass,
     path_length_moments,
     path_peak,
-    path_weights,
     scale_for_path_length,
 )
 
@@ -44,31 +39,37 @@ def meet(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _exact(depth: int, beta: float) -> list[Row]:
-    exact, (low, high) = BETAS[beta], BANDS[beta]
+    exact = BETAS[beta]
     weights = ExactWeights(depth=depth, beta=exact)
-    truth = np.sqrt(weights.shares)
-    other = np.sqrt(ExactWeights(depth=depth, beta=exact, shift=0).shares)
-    closed, moments = path_weights(depth, exact), path_length_moments(depth, exact)
+    moments = path_length_moments(depth, exact)
     mean, variance = (float(m) for m in weights.moments())
-    missing = float(sum(weights.outside(low, high)))
     z = _log(weights.square_sum) / 2
     whole = {
         "peaks_apart": list(path_peak(depth, exact)) != weights.maximisers,
     }
     found = {
-        "weight_gap": np.abs(closed - truth).max(),
-        "other_binomial_gap": np.abs(closed - other).max(),
         "moment_gap": abs(moments.mean / mean - 1)
         + abs(moments.variance / variance - 1),
-        "missing_gap": abs(
-            missing_mass(depth, exact, float(low), float(high)) / missing - 1
-        ),
         "direct_z_gap": abs(log_path_normaliser(depth, exact) - z) / max(1, abs(z)),
         "legendre_z_gap": abs(log_legendre_normaliser(depth, exact) - z)
         / max(1, abs(z)),
     }
     rows = named(whole, 0.0, beta=beta) + named(found, 4 * EPS, beta=beta)
+    rows += _sum_asymptotic(depth, beta)
     return rows + (_asymptotic(depth, beta) if beta < 1 else [])
+
+
+def _sum_asymptotic(depth: int, beta: float) -> list[Row]:
+    r"""What $\sum_{r=0}^p \binom{p}{r}^2\beta^{2r}$ tends to, beside it."""
+    weights = ExactWeights(depth=depth, beta=BETAS[beta], shift=0)
+    # The term of length 0 is 1, which is not among the weights.
+    gap = _log(weights.square_sum + 1) - (2 * depth + 1) * math.log1p(beta)
+    root = math.log(4 * math.pi * depth * beta) / 2
+    found = {
+        "sum_asymptotic_scaled": abs(gap + root) * depth,
+        "sum_without_root_scaled": abs(gap) * depth,
+    }
+    return named(found, 4 * EPS * depth**2, beta=beta)
 
 
 def _asymptotic(depth: int, beta: float) -> list[Row]:
@@ -122,11 +123,7 @@ def _scales(trial: int) -> list[Row]:
             plan = wide(setting, width)
             weights = built(plan, seed=trial).weights.detach().numpy()
             beta = PathModel(blueprint=plan, weights=weights, gate=CHANCE).beta
-            found = {
-                "beta": beta,
-                "beta_less_chance": beta - CHANCE,
-                "beta_over_width": beta / width,
-            }
+            found = {"beta": beta, "beta_less_chance": beta - CHANCE}
             rows += named(found, 64 * EPS, setting=setting, width=width)
     return rows
 

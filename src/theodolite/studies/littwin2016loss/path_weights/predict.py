@@ -92,4 +92,8 @@ def _lines() -> list[Row]:
     weights = np.full(plan.parameters, plan.rms)
     model = PathModel(blueprint=plan, weights=weights, gate=CHANCE)
     rows = by_length("line_two", model.second_line, 1e-13, depth=plan.depth)
+    lengths = np.arange(1, plan.depth + 1)
+    other = [math.comb(plan.depth, r) for r in lengths] * model.beta**lengths
+    other /= np.linalg.norm(other)
+    rows += by_length("other_epsilon", other, 1e-14, depth=plan.depth)
     return rows + by_length("epsilon", model.epsilons, 1e-14, depth=plan.depth)

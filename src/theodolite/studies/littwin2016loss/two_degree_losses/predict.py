@@ -58,8 +58,6 @@ def _forces(
     # Forces are sums of products of gradients, whatever may cancel in them.
     scale = EPS * float((a + b) ** 2) * p
     along = float(drawn.weights @ g)
-    square = parts.shallow**2 + parts.deep**2
-    mean = (m * parts.shallow**2 + p * parts.deep**2) / square if square else m
     found = {
         "unskipped_force": parts.scale_force(inner, skipped=False),
         "skipped_force": parts.scale_force(outer, skipped=True),
@@ -68,7 +66,6 @@ def _forces(
         "norm_force": parts.norm_force(float(size)),
         "printed_norm_force": -float((m + p) * (b**2 + high @ low)) / float(size),
         "euler": parts.euler(),
-        "euler_normalised": parts.euler_normalised(float(mean)),
         "inverse_size_turn": -along / (config.weights * float(size) ** 3),
         "printed_inverse_size_turn": along / float(size) ** 1.5,
         "least_bracket": least_norm_force(float(a), float(b), shallow=m, deep=p),

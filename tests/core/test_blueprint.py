@@ -14,6 +14,7 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     Initialisation,
+    LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
@@ -115,6 +116,7 @@ KINDS = {
     PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
+    LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
 }
 
 

@@ -121,7 +121,9 @@ def test_shares_at_a_kink_cancel_what_one_side_leaves():
     inputs = np.array([[1.0, 0.0], [0.6, 0.8]])
     flow = NormalisedFlow(inputs=inputs, labels=[1.0, -1.0])
     on_kink = [np.array([[0.8, -0.6]]), np.ones((1, 1))]
-    smooth, clarke = (flow.residuals(0.9, on_kink, near=near)[0] for near in (0, 1e-6))
+    smooth, clarke = (
+        flow.residuals(0.9, on_kink, near=near)[0] for near in (0.0, 1e-6)
+    )
     assert smooth > 0.1
     assert clarke == pytest.approx(0, abs=1e-6)
 

@@ -20,6 +20,7 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.linear_flow import LinearFlow
 from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
@@ -95,6 +96,7 @@ __all__ = [
     "Kink",
     "LayerSizes",
     "LengthMoments",
+    "LinearFlow",
     "MeanCount",
     "MixtureMoments",
     "Moments",

@@ -8,7 +8,7 @@ $w$ is $\lambda = N w/2$.
 
 import numpy as np
 from scipy.integrate import quad, solve_ivp
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
 
@@ -164,7 +164,8 @@ def aligned_norm(start: float, angle: float) -> float:
         square = 1 + np.exp(log_excess)
         return square + log_excess - np.log(square) - kept
 
-    return float(np.sqrt(1 + np.exp(brentq(missed, -700.0, 50.0, xtol=1e-14))))
+    found = root_scalar(missed, bracket=(-700.0, 50.0), xtol=1e-14).root
+    return float(np.sqrt(1 + np.exp(found)))
 
 
 def _moments(outputs: Numbers, labels: Numbers) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.integrate import DOP853
-from scipy.optimize import brentq, lsq_linear
+from scipy.optimize import lsq_linear, root_scalar
 
 from theodolite.core import ConfigError, Numbers, as_numbers
 
@@ -278,25 +278,29 @@ class _Walk:
             atol=self.tolerance,
         )
         while solver.status == "running":
+            before = float(solver.t)
             solver.step()
             dense = solver.dense_output()
             past = self.worst(solver.y)
             if self.flow.relu and past > _ACROSS:
-                before = solver.t_old
-                when = (
-                    brentq(
-                        lambda t, d=dense: self.worst(d(t)) - _ACROSS,
-                        before,
-                        solver.t,
-                        xtol=1e-15,
-                    )
-                    if self.worst(dense(before)) < _ACROSS
-                    else before
-                )
+                when = self.crossing(dense, before, float(solver.t))
                 self.keep(dense, when)
                 return when, dense(when), self.first(dense(when))
             self.keep(dense, solver.t)
         return solver.t, solver.y, None
+
+    def crossing(
+        self, dense: Callable[[float], np.ndarray], before: float, after: float
+    ) -> float:
+        """Return when the first gate is wrong."""
+        if self.worst(dense(before)) >= _ACROSS:
+            return before
+        found = root_scalar(
+            lambda t: self.worst(dense(t)) - _ACROSS,
+            bracket=(before, after),
+            xtol=1e-15,
+        )
+        return float(found.root)
 
     def keep(self, dense: Callable[[float], np.ndarray], until: float) -> None:
         while len(self.kept) < len(self.asked) and self.asked[len(self.kept)] <= until:

@@ -42,6 +42,28 @@ STORY = (
         ),
     ),
     Chapter(
+        "Linear classifiers, and what they remember",
+        "One layer can be followed to its end. The paper writes its flow for the "
+        "square and the exponential loss, argues that a map which does not expand has "
+        "one fixed point, and that the end forgets the start with decay and not "
+        "without. From the same equations it draws that every sample takes part, each "
+        "at rest by itself, and that margins become equal. We solve for rests, "
+        "integrate, and descend from both sides of zero.",
+        (
+            Finding("linear_flows/speeds-of-a-linear-network"),
+            Finding("linear_flows/independent-with-decay"),
+            Finding("linear_flows/dependent-without-decay"),
+            Finding("linear_flows/data-can-decide"),
+            Finding("linear_flows/one-step-expands"),
+            Finding("linear_flows/small-weights-least-norm"),
+            Finding("linear_flows/descent-meets-linear-flows"),
+            Finding("linear_flows/contributions-are-positive"),
+            Finding("linear_flows/sum-is-not-each"),
+            Finding("linear_flows/flow-of-the-exponential-loss"),
+            Finding("linear_flows/margins-become-equal"),
+        ),
+    ),
+    Chapter(
         "Without normalisation",
         "If no layer is normalised and all start alike, they grow alike, and the "
         "product of their norms obeys an equation of its own. The paper calls it "

@@ -42,6 +42,10 @@ from theodolite.theory.norm_dynamics import (
     transient_time,
 )
 from theodolite.theory.normalised_flow import FlowPath, Kink, NormalisedFlow
+from theodolite.theory.normalised_weights import (
+    batch_norm_jacobian,
+    weight_norm_speeds,
+)
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
 from theodolite.theory.path_counts import (
@@ -109,6 +113,7 @@ __all__ = [
     "TwoDegreeLoss",
     "activation",
     "aligned_norm",
+    "batch_norm_jacobian",
     "column_major",
     "commutation",
     "conditioning_at_zero",
@@ -162,4 +167,5 @@ __all__ = [
     "transient_time",
     "unit_blocks",
     "weight_norm_bound",
+    "weight_norm_speeds",
 ]

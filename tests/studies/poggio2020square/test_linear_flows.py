@@ -38,7 +38,7 @@ WORLDS = [
     ("independent-with-decay", "m", "spread", RIDGE, first(const(0.1))),
     ("independent-with-decay", "m", "rest_gap", RIDGE, first(const(0.1))),
     ("independent-with-decay", "m", "spread", EXPONENTIAL, first(const(0.1))),
-    ("dependent-without-decay", "m", "spread", OPEN, first(const(0.0))),
+    ("dependent-without-decay", "m", "spread", OPEN, const(0.0)),
     ("data-can-decide", "m", "spread", FIXED, first(const(0.1))),
     ("data-can-decide", "m", "rest_gap", FIXED, first(const(0.1))),
     ("small-weights-least-norm", "m", "plain_norm", {}, first(scale(1.01))),

@@ -79,4 +79,24 @@ STORY = (
             Finding("norm_flow/deep-is-slow"),
         ),
     ),
+    Chapter(
+        "What normalisation does to a gradient",
+        "The flow stands for training with weight or batch normalisation. Appendix A "
+        "derives the speeds under the one, and the Jacobian of the other with its mean "
+        "neglected, and says which norms each controls. We differentiate the layers of "
+        "a library, and ask what becomes of the bound on outputs in convolutions.",
+        (
+            Finding("normalised_layers/speeds-under-weight-norm"),
+            Finding("normalised_layers/tangent-gradient-alike"),
+            Finding("normalised_layers/length-is-kept"),
+            Finding("normalised_layers/not-the-plain-dynamics"),
+            Finding("normalised_layers/projection-left-out"),
+            Finding("normalised_layers/mean-neglected"),
+            Finding("normalised_layers/projector-needs-the-batch"),
+            Finding("normalised_layers/activations-are-controlled"),
+            Finding("normalised_layers/each-row-by-itself"),
+            Finding("normalised_layers/root-of-the-rows"),
+            Finding("normalised_layers/convolutions-exceed-one"),
+        ),
+    ),
 )

@@ -38,7 +38,7 @@ WORLDS = [
     ("independent-with-decay", "m", "spread", RIDGE, first(const(0.1))),
     ("independent-with-decay", "m", "rest_gap", RIDGE, first(const(0.1))),
     ("independent-with-decay", "m", "spread", EXPONENTIAL, first(const(0.1))),
-    ("dependent-without-decay", "m", "spread", OPEN, const(0.0)),
+    ("dependent-without-decay", "m", "spread", OPEN, scale(1e-5)),
     ("data-can-decide", "m", "spread", FIXED, first(const(0.1))),
     ("data-can-decide", "m", "rest_gap", FIXED, first(const(0.1))),
     ("small-weights-least-norm", "m", "plain_norm", {}, first(scale(1.01))),
@@ -59,7 +59,10 @@ WORLDS = [
 
 
 def test_verdicts_at_smoke(smoke_root):
-    check_verdicts(smoke_root, STUDY, dict.fromkeys(ERRATA, ("FAILS", "HOLDS")))
+    # Three datasets do not fix a mean over them; those of QUICK do.
+    wanted = {"dependent-without-decay": "UNDECIDED"}
+    wanted |= dict.fromkeys(ERRATA, ("FAILS", "HOLDS"))
+    check_verdicts(smoke_root, STUDY, wanted)
 
 
 def test_rows_carry_their_error(smoke_root):

@@ -41,7 +41,8 @@ def _weight_norm(config: Config, trial: int) -> list[Row]:
     rows: list[Row] = []
     for length in LENGTHS:
         layer = weight_norm(torch.nn.Linear(len(unit), 1, bias=False).double())
-        gain, vector = layer.parametrizations["weight"].parameters()
+        made: Any = layer.parametrizations
+        gain, vector = made["weight"].parameters()
         with torch.no_grad():
             gain.fill_(GAIN)
             vector.copy_(length * unit[None])

@@ -20,6 +20,7 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.linear_flow import LinearFlow
 from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
@@ -32,6 +33,19 @@ from theodolite.theory.mixtures import (
     network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
+from theodolite.theory.norm_dynamics import (
+    aligned_norm,
+    frozen_norm,
+    layered_norm,
+    norm_equilibrium,
+    norm_multiplier,
+    transient_time,
+)
+from theodolite.theory.normalised_flow import FlowPath, Kink, NormalisedFlow
+from theodolite.theory.normalised_weights import (
+    batch_norm_jacobian,
+    weight_norm_speeds,
+)
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
 from theodolite.theory.path_counts import (
@@ -79,14 +93,18 @@ __all__ = [
     "Activation",
     "Assumption",
     "Conditioning",
+    "FlowPath",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
+    "Kink",
     "LayerSizes",
     "LengthMoments",
+    "LinearFlow",
     "MeanCount",
     "MixtureMoments",
     "Moments",
+    "NormalisedFlow",
     "Parts",
     "PathModel",
     "ScaleRange",
@@ -94,6 +112,8 @@ __all__ = [
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
     "activation",
+    "aligned_norm",
+    "batch_norm_jacobian",
     "column_major",
     "commutation",
     "conditioning_at_zero",
@@ -105,9 +125,11 @@ __all__ = [
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "frozen_norm",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
+    "layered_norm",
     "least_norm_force",
     "linear_gradient",
     "linear_hessian",
@@ -123,6 +145,8 @@ __all__ = [
     "mixture_moments",
     "moments",
     "network_mixture",
+    "norm_equilibrium",
+    "norm_multiplier",
     "path_counts",
     "path_length_moments",
     "path_masses",
@@ -140,6 +164,8 @@ __all__ = [
     "separated_labels",
     "sphere_path",
     "step_unit",
+    "transient_time",
     "unit_blocks",
     "weight_norm_bound",
+    "weight_norm_speeds",
 ]

@@ -20,6 +20,14 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.layer_constraint import (
+    TWO_CLASS_GAP,
+    LayerFactors,
+    diagonal_solution,
+    layer_factors,
+    least_first_layer_gap,
+    projection_gap,
+)
 from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
@@ -76,12 +84,14 @@ from theodolite.theory.two_degree_loss import (
 from theodolite.theory.unit_points import minimum_distance, separated_labels
 
 __all__ = [
+    "TWO_CLASS_GAP",
     "Activation",
     "Assumption",
     "Conditioning",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
+    "LayerFactors",
     "LayerSizes",
     "LengthMoments",
     "MeanCount",
@@ -100,6 +110,7 @@ __all__ = [
     "configuration_repeats",
     "critical_exponent",
     "data_matrix",
+    "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
     "exponent_gap_limit",
@@ -108,6 +119,8 @@ __all__ = [
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
+    "layer_factors",
+    "least_first_layer_gap",
     "least_norm_force",
     "linear_gradient",
     "linear_hessian",
@@ -130,6 +143,7 @@ __all__ = [
     "path_weight_slopes",
     "path_weights",
     "plain_path_count",
+    "projection_gap",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

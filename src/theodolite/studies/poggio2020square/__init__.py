@@ -1,0 +1,11 @@
+"""Poggio & Liao (2020), Generalization in deep networks trained with square loss."""
+
+from theodolite.studies.catalogue import Paper
+
+PAPER = Paper(
+    name="poggio2020square",
+    title="Generalization in deep network classifiers trained with the square loss",
+    authors="Poggio & Liao",
+    year=2020,
+    studies=("stationary_layers",),
+)

@@ -103,6 +103,22 @@ class Parallel(nn.Module):
         return x + self.tap1(left) + self.tap2(right)
 
 
+class Fused(nn.Module):
+    """Additions inside of calls that multiply as well, and a difference."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.inner, self.gain = nn.Linear(width, width), nn.Parameter(torch.rand(width))
+        self.outer = nn.Linear(width, width, bias=False)
+        self.relu1, self.relu2, self.relu3 = nn.ReLU(), nn.ReLU(), nn.ReLU()
+        self.tap1, self.tap2, self.tap3 = Tap(), Tap(), Tap()
+
+    def forward(self, x):
+        x = torch.addcmul(x, self.tap1(self.relu1(self.inner(x))), self.gain, value=2)
+        x = torch.addmm(x, self.tap2(self.relu2(x)), self.outer.weight)
+        return x - self.tap3(self.relu3(self.inner(x)))
+
+
 class Image(nn.Module):
     """A stem with max-pooling, blocks, and an average before the last layer."""
 
@@ -140,6 +156,7 @@ STYLES = {
     ),
     "bottleneck": (lambda: Image(*(Bottleneck(4) for _ in range(4)), width=4), _images),
     "nested": (lambda: _flat(Nested(5), Nested(5)), _vectors),
+    "fused": (lambda: _flat(Fused(5)), _vectors),
     "parallel": (lambda: _flat(Parallel(5), Parallel(5)), _vectors),
 }
 

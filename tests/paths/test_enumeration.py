@@ -49,6 +49,7 @@ COUNTS = {
     "bottleneck": [1, 4, 6, 4, 1],
     # A block has its skip, its branch, and its branch with the inner one.
     "nested": [1, 2, 3, 2, 1],
+    "fused": [1, 3, 3, 1],
     "parallel": [1, 4, 4],
 }
 

@@ -28,7 +28,7 @@ def test_model_is_left_as_found(mode):
     assert portrait(net) == before
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", ["pre-activation", "bottleneck", "nested"])
 def test_chunks_and_precision_change_nothing(style):
     net, x = make(style)
     y = torch.randn_like(net.eval()(x)).detach()
@@ -130,8 +130,29 @@ class Ragged(nn.Module):
         return x + torch.relu(self.layer(x))
 
 
+class Making(nn.Module):
+    """Makes tensors of its own, of the default type or of single precision."""
+
+    def __init__(self, **kind):
+        super().__init__()
+        self.layer, self.kind = nn.Linear(2, 2), kind
+
+    def forward(self, x):
+        start = torch.zeros(3, 2, **self.kind)
+        return x + torch.relu(self.layer(x) + start @ self.layer.weight)
+
+
+def test_a_twin_makes_tensors_of_its_own_precision():
+    found = path_ensemble(Making(), torch.ones(3, 2), norm_mode="eval")
+    assert found.residual[0] < 1e-14
+    assert torch.get_default_dtype() == torch.float32
+
+
 X = torch.ones(3, 2, dtype=torch.float64)
 REFUSED = {
+    "copy in double precision does not run": lambda: path_ensemble(
+        Making(dtype=torch.float32), torch.ones(3, 2), norm_mode="eval"
+    ),
     "has no residual addition": lambda: path_ensemble(Plain(), X, norm_mode="eval"),
     "no residual addition leads to the output": lambda: path_ensemble(
         Outside(), X, norm_mode="eval", outputs=lambda model, batch: model(batch)[0]

@@ -47,6 +47,7 @@ VECTORS = {
     "views": lambda x: x.view(3, 4).t()[1:, ::2].reshape(-1).unsqueeze(0).expand(2, 6),
     "split": lambda x: torch.split(x, 2, 1)[1] + x.unbind(1)[3][:, None],
     "sums": lambda x: 1 - x.sum(1) + x.mean() / 3 - OTHER[:, 0],
+    "addcmul": lambda x: torch.addcmul(x, x * 2, OTHER, value=3),
     "broadcast": lambda x: x + x.mean(1, keepdim=True) * OTHER,
     "in-place sum": lambda x: x.clone().add_(x, alpha=2).mul_(3).sub_(1),
     "copy": lambda x: torch.empty_like(x).copy_(x[:1]) + x,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from theodolite.core import ConfigError, SpinGlassBlueprint
-from theodolite.theory import critical_exponent, mean_critical_points
+from theodolite.theory import critical_exponent, goe_spectrum, mean_critical_points
 from theodolite.theory.goe_spectrum import eigenvalue_density
 
 
@@ -159,3 +159,18 @@ def test_bad_input_is_one_sentence(settings, words):
     with pytest.raises(ConfigError) as caught:
         mean_critical_points(plan, **settings)
     assert words in str(caught.value)
+
+
+def test_the_error_of_a_quadrature_covers_other_panels(monkeypatch):
+    found = [mean_critical_points(glass(80, 101), index=k) for k in (0, 2)]
+    goe_spectrum._edge.cache_clear()
+    monkeypatch.setattr(goe_spectrum, "_WIDTH", 1.3)
+    for k, before in zip((0, 2), found, strict=True):
+        after = mean_critical_points(glass(80, 101), index=k)
+        assert abs(after.log - before.log) < before.error < 1e-5
+    goe_spectrum._edge.cache_clear()
+
+
+def test_what_rounding_spoils_is_sampled():
+    found = mean_critical_points(glass(700, 1001), index=2, samples=200)
+    assert found.method == "sampling"

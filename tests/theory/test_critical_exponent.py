@@ -110,7 +110,8 @@ def test_paths_of_length_one_are_dropped():
         (lambda: exponent_of_ratio([2.0, 0.5]), "v''/v' is 0.5"),
         (lambda: exponent_slope(0.5), "v''/v' is 0.5"),
         (lambda: exponent_gap_limit(0.0), "beta is 0.0: pass a positive number"),
-        (lambda: exponent_gap_limit(math.inf), "beta is inf"),
+        (lambda: exponent_gap_limit(math.inf), "beta holds NaN or infinity"),
+        (lambda: exponent_gap_limit("half"), "beta has shape () and type"),
         (lambda: network_mixture([1.0]), "1 path weights leave nothing from length 2"),
     ],
 )  # fmt: skip

@@ -10,13 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
-from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.core import ConfigError, ShortcutBlueprint, SpinGlassBlueprint
 from theodolite.data import load
 
 ONE = ShortcutBlueprint(width=3, depth=2, shortcut=1)
 TWO = ShortcutBlueprint(width=3, depth=4, bias=True)
 LINEAR = ShortcutBlueprint(width=3, depth=4)
 RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
+GLASS = SpinGlassBlueprint(width=5, mixture={2: 0.5, 3: 0.5})
 X, Y = ("x", (5, 3)), ("y", (5, 3))
 WEIGHTS = ("weights", (4, 3, 3))
 WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
@@ -132,6 +133,9 @@ CASES = {
     "conditioning_at_zero": Case(both_ways(TWO), (X, Y)),
     "data_matrix": Case(lambda x, y: theory.data_matrix(TWO, x, y), (X, Y)),
     "eigenvalues_at_zero": Case(both_ways(ONE), (X, Y)),
+    "energy_covariance": Case(
+        lambda overlap: theory.energy_covariance(GLASS, overlap), (("overlap", (4,)),)
+    ),
     "gradient_spectrum": Case(
         lambda hessian, gradient: theory.gradient_spectrum(hessian, gradient),
         (("hessian", (4, 4)), ("gradient", (4,))),
@@ -143,6 +147,7 @@ CASES = {
     "linear_loss": Case(linear(theory.linear_loss), (WEIGHTS, X, Y)),
     "minimum_distance": Case(theory.minimum_distance, (("points", (6, 3)),)),
     "moments": Case(theory.moments, (X, Y)),
+    "network_mixture": Case(theory.network_mixture, (("weights", (6,)),)),
     "relu_gradient": Case(
         lambda weights, x, y: theory.relu_gradient(RELU, weights, x, y),
         (("weights", (2, 3, 3)), X, Y),
@@ -179,6 +184,16 @@ CASES = {
 # What takes no arrays takes numbers: of any width, none of which may wrap around.
 COUNTS = {
     "Conditioning": lambda n: theory.Conditioning(n, n, n, n),
+    "MeanCount": lambda n: theory.MeanCount(log=n, error=n, method="sampling"),
+    "MixtureMoments": lambda n: theory.MixtureMoments(first=n, second=n, spread=n),
+    "critical_exponent": lambda n: theory.critical_exponent({n: 1.0}),
+    "exponent_gap_limit": lambda n: theory.exponent_gap_limit(n),
+    "exponent_of_ratio": lambda n: theory.exponent_of_ratio(n),
+    "exponent_slope": lambda n: theory.exponent_slope(n),
+    "mean_critical_points": lambda n: (
+        theory.mean_critical_points(GLASS, index=n - n, sampling=True, samples=n).log
+    ),
+    "mixture_moments": lambda n: theory.mixture_moments({n: 1.0}),
     "column_major": lambda n: theory.column_major([(n, n), (n,)]),
     "commutation": lambda n: theory.commutation(n),
     "weight_norm_bound": lambda n: theory.weight_norm_bound(

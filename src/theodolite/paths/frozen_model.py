@@ -52,13 +52,28 @@ class Subject:
         return checked_outputs(run_model(self.model, batch))
 
     @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Leave the model as found, with buffers lent that it may write to.
+
+        What a twin makes by itself, such as masks, is in double precision too.
+        """
+        kept = torch.get_default_dtype()
+        with preserve(self.model), opened(self.model, careful=False) as found:
+            found.lend_buffers()
+            torch.set_default_dtype(torch.float64 if self.twin else kept)
+            try:
+                yield
+            finally:
+                torch.set_default_dtype(kept)
+
+    @contextmanager
     def frozen(self) -> Iterator[bool]:
         """Hold statistics at those of the whole batch; say whether it can be cut.
 
         A batch norm that is applied twice or as a function has no statistics of its
         own to hold; then the batch passes as one.
         """
-        with sheltered(self.model):
+        with self.opened():
             if self.norm_mode is NormMode.EVAL:
                 apply_norm_mode(self.model, NormMode.EVAL, self._pass)
                 yield True
@@ -75,13 +90,16 @@ class Subject:
 
     def true_output(self) -> Tensor:
         """Return the output of the whole batch in the norm mode, nothing frozen."""
-        with sheltered(self.model), torch.no_grad():
-            apply_norm_mode(self.model, self.norm_mode, self._pass)
-            return self.run(self.batch).detach().clone()
+        with self.opened(), torch.no_grad():
+            try:
+                apply_norm_mode(self.model, self.norm_mode, self._pass)
+                return self.run(self.batch).detach().clone()
+            except RuntimeError as error:
+                raise self._unrun(error) from error
 
     def true_gradient(self, cotangent: Tensor) -> list[Tensor] | None:
         """Return the gradient by the inputs, also through statistics; None without."""
-        with sheltered(self.model), torch.enable_grad():
+        with self.opened(), torch.enable_grad():
             apply_norm_mode(self.model, self.norm_mode, self._pass)
             leaves: list[Tensor] = []
 
@@ -108,17 +126,19 @@ class Subject:
             output = self.run(batch)
         return tracer.tape(output.detach())
 
+    def _unrun(self, error: RuntimeError) -> Exception:
+        """Say that a twin does not run, where it is one."""
+        if not self.twin or "dtype" not in str(error):
+            return error
+        return MeasurementError(
+            f"the model's copy in double precision does not run "
+            f"({str(error).splitlines()[0]}): convert the model by double() where it "
+            "casts, or pass promote=False"
+        )
+
     def _pass(self) -> None:
         with torch.no_grad():
             self.run(self.batch)
-
-
-@contextmanager
-def sheltered(model: nn.Module) -> Iterator[None]:
-    """Leave a model as found, with buffers lent that it may write to."""
-    with preserve(model), opened(model, careful=False) as found:
-        found.lend_buffers()
-        yield
 
 
 def subject_of(

@@ -21,7 +21,7 @@ from theodolite.core import (
     Stopwatch,
 )
 from theodolite.instruments import Batch, Outputs, apply_norm_mode
-from theodolite.paths.frozen_model import Subject, sheltered, subject_of
+from theodolite.paths.frozen_model import Subject, subject_of
 from theodolite.paths.marks import Branch, find_branches, marks_of
 from theodolite.paths.propagate import coefficients
 from theodolite.paths.reroute import exchanged, without
@@ -164,7 +164,7 @@ def _true(
 ) -> list[Tensor]:
     """Return the outputs of the real network, before and after each lesion."""
     model, batch = subject.model, subject.batch
-    with sheltered(model), torch.no_grad():
+    with subject.opened(), torch.no_grad():
         apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
         branches = find_branches(model, batch, subject.outputs).branches
         with as_written(model), torch.no_grad():

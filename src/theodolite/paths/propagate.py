@@ -38,22 +38,21 @@ def coefficients(tape: Tape, marks: Marks, *, biases: bool = True) -> Tensor:
 
 
 def values_at(tape: Tape, weigh: Callable[[Step, int], float]) -> Tensor:
-    """Return the output of the frozen network with operands of its sums rescaled.
+    """Return the output of the frozen network with operands of its calls rescaled.
 
     Args:
         tape: The network.
-        weigh: Factor of an operand of a sum, by the step and the operand's place.
+        weigh: Factor of an operand, by the step and the operand's place in it.
     """
     stacks = {number: value[None] for number, value in tape.sources.items()}
     last = tape.last_uses()
     for place, step in enumerate(tape.steps):
-        operands = [stacks[number] for number in step.inputs]
-        if isinstance(step.map, Summed):
-            weights = [w * weigh(step, k) for k, w in enumerate(step.map.weights)]
-            pushed = step.map.push_shifted(operands, [0] * len(operands), weights)
-        else:
-            pushed = step.map.push(operands)
-        stacks[step.output] = _with_constant(step, pushed)
+        factors = [weigh(step, k) for k in range(len(step.inputs))]
+        operands = [
+            stacks[number] if factor == 1 else stacks[number] * factor
+            for number, factor in zip(step.inputs, factors, strict=True)
+        ]
+        stacks[step.output] = push_step(step, operands)
         for number in set(step.inputs):
             if last[number] == place:
                 del stacks[number]

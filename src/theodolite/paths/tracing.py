@@ -26,7 +26,7 @@ from theodolite.paths.tape import SILENT, Step, Tape
 _RULES = {**smooth.RULES, **norms.RULES, **gates.RULES, **linear.RULES}
 # Where a frozen factor of a smaller shape is the statistic of a norm.
 _RESCALING = frozenset(("mul", "div"))
-_MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul"}
+_MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
 
 
 class Tracer(TorchDispatchMode):

@@ -40,6 +40,15 @@ from theodolite.theory.mixtures import (
     network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
+from theodolite.theory.norm_dynamics import (
+    aligned_norm,
+    frozen_norm,
+    layered_norm,
+    norm_equilibrium,
+    norm_multiplier,
+    transient_time,
+)
+from theodolite.theory.normalised_flow import FlowPath, Kink, NormalisedFlow
 from theodolite.theory.ordering import column_major, commutation
 from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
 from theodolite.theory.path_counts import (
@@ -88,15 +97,18 @@ __all__ = [
     "Activation",
     "Assumption",
     "Conditioning",
+    "FlowPath",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
     "LayerFactors",
+    "Kink",
     "LayerSizes",
     "LengthMoments",
     "MeanCount",
     "MixtureMoments",
     "Moments",
+    "NormalisedFlow",
     "Parts",
     "PathModel",
     "ScaleRange",
@@ -104,6 +116,7 @@ __all__ = [
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
     "activation",
+    "aligned_norm",
     "column_major",
     "commutation",
     "conditioning_at_zero",
@@ -116,11 +129,13 @@ __all__ = [
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "frozen_norm",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
     "layer_factors",
     "least_first_layer_gap",
+    "layered_norm",
     "least_norm_force",
     "linear_gradient",
     "linear_hessian",
@@ -136,6 +151,8 @@ __all__ = [
     "mixture_moments",
     "moments",
     "network_mixture",
+    "norm_equilibrium",
+    "norm_multiplier",
     "path_counts",
     "path_length_moments",
     "path_masses",
@@ -154,6 +171,7 @@ __all__ = [
     "separated_labels",
     "sphere_path",
     "step_unit",
+    "transient_time",
     "unit_blocks",
     "weight_norm_bound",
 ]

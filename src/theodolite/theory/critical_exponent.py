@@ -75,7 +75,7 @@ def exponent_slope(ratio: Numbers) -> np.ndarray:
     return np.asarray((x - 1) ** 2 / (2 * x * (x + 1) ** 2))
 
 
-def exponent_gap_limit(beta: float) -> float:
+def exponent_gap_limit(beta: Numbers) -> float:
     r"""Limit of the exponent of a plain less that of a residual network in depth.
 
     Both grow like half the logarithm of their typical path length, p and
@@ -90,9 +90,10 @@ def exponent_gap_limit(beta: float) -> float:
         >>> round(exponent_gap_limit(0.5), 6)
         0.549306
     """
-    if not beta > 0 or math.isinf(beta):
+    scale = float(as_numbers("beta", beta))
+    if not scale > 0:
         raise ConfigError(f"beta is {beta!r}: pass a positive number")
-    return 0.5 * math.log1p(1 / beta)
+    return 0.5 * math.log1p(1 / scale)
 
 
 def _ratios(ratio: Numbers) -> np.ndarray:

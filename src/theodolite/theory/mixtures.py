@@ -117,7 +117,9 @@ def network_mixture(weights: Numbers, *, least: int = 2) -> Mixture:
             f"network of depth {least} or more"
         )
     shares = squares / squares.sum()
-    return as_mixture(enumerate(shares.tolist(), start=least))
+    kept = np.flatnonzero(shares)  # of deep networks a narrow band
+    pairs = zip((kept + least).tolist(), shares[kept].tolist(), strict=True)
+    return as_mixture(pairs)
 
 
 def _columns(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:

@@ -64,6 +64,9 @@ WORLDS = [
      * row["stage"], "HOLDS"),
     ("deeper-and-deeper", DEPTHS, lambda row: (row["stage"] - 1) ** 2
      * (1 + 0.01 * row["trial"]), "FAILS"),
+    ("deeper-late", DEPTHS, at(0.2, 0.1), "HOLDS"),
+    ("deeper-late", DEPTHS, lambda row: 0.5 + 0.1 * (row["stage"] % 2)
+     * (1 + 0.05 * row["trial"]), "FAILS"),
     ("gains-foretell-depth", "gain_beta", law(1e3), "FAILS"),
     ("paper-s-beta-foretells-depth", "scale_beta", law(1e3), "FAILS"),
 ]  # fmt: skip

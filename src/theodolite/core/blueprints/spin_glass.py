@@ -133,7 +133,7 @@ def _pairs(mixture: object) -> list[tuple[int, float]]:
                 f"the mixture has order {order!r}: pass whole numbers from 1 up"
             )
         real = isinstance(weight, Real) and not isinstance(weight, bool)
-        if not real or not 0 <= weight < math.inf:
+        if not real or not 0 <= float(weight) < math.inf:
             raise ConfigError(
                 f"the mixture has weight {weight!r} at order {order}: pass squares, "
                 "real numbers from 0 up"

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 
 class Distinct:
@@ -24,7 +24,7 @@ class Distinct:
         if not len(arrivals):
             return
         every = np.concatenate([self.points, arrivals])
-        pairs = cKDTree(every).query_pairs(self._apart, output_type="ndarray")
+        pairs = KDTree(every).query_pairs(self._apart, output_type="ndarray")
         links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(every),) * 2)
         count, group = connected_components(links, directed=False)
         # The first of each group stands for it, so that known points keep their place.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from theodolite.core import NormMode, Status, Stopwatch
 from theodolite.instruments.spheres.descents import Landscape
@@ -93,7 +93,7 @@ class Search:
         return not self.antipodal or self._paired()
 
     def _paired(self) -> bool:
-        tree = cKDTree(self.found.points)
+        tree = KDTree(self.found.points)
         distance, _ = tree.query(-self.found.points)
         return bool((distance < self.apart).all())
 

@@ -34,6 +34,7 @@ PRODUCTS = {
     "mv": ("self", "vec", None),
     "dot": ("self", "tensor", None),
     "matmul": ("self", "other", None),
+    "addcmul": ("tensor1", "tensor2", "self"),
     "addmm": ("mat1", "mat2", "self"),
     "addmv": ("mat", "vec", "self"),
     "baddbmm": ("batch1", "batch2", "self"),

@@ -160,9 +160,13 @@ STORY = (
             Finding("depth_along_training/deeper-with-batch-norm"),
             Finding("depth_along_training/deeper-without-norm"),
             Finding("depth_along_training/deeper-and-deeper"),
+            Finding("depth_along_training/deeper-late"),
             Finding("depth_along_training/scales-are-the-mechanism"),
             Finding("depth_along_training/gains-foretell-depth"),
             Finding("depth_along_training/paper-s-beta-foretells-depth"),
+        ),
+    ),
+    Chapter(
         "A glass in place of the network",
         "With independent couplings what is left is a spin glass: a random polynomial "
         "on a sphere, in which orders of interaction are lengths of paths. Its energy "

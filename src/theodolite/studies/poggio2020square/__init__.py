@@ -1,4 +1,5 @@
 """Poggio & Liao (2020), Generalization in deep networks trained with square loss."""
+"""Poggio & Liao (2020), Generalization in deep network classifiers, square loss."""
 
 from theodolite.studies.catalogue import Paper
 
@@ -8,4 +9,5 @@ PAPER = Paper(
     authors="Poggio & Liao",
     year=2020,
     studies=("stationary_layers",),
+    studies=("norm_flow",),
 )

@@ -35,7 +35,7 @@ WIDE = "of widths and samples in the hundreds, each a few parts in a hundred"
 
 def scale(norm: str, **labels: int) -> Select:
     """Select the scales' magnitudes of a kind of network."""
-    return measured("scale", norm=norm, **labels)
+    return measured("scale", None, norm=norm, **labels)
 
 
 def skipped(norm: str, **labels: int) -> Select:

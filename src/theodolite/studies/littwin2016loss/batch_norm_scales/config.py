@@ -27,7 +27,15 @@ class Config(LayerwiseConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3, steps=40, readings=3, wide=256, layers=4, copies=4, samples=1000
+        n_seeds=3,
+        samples=1000,
+        width=20,
+        depth=5,
+        steps=30,
+        readings=3,
+        wide=128,
+        layers=4,
+        copies=2,
     ),
     "quick": Config(n_seeds=5, steps=400, committed=True),
     "paper": Config(n_seeds=10, steps=10_000, readings=9, wide=1024),

@@ -5,8 +5,8 @@ theorem 5 (Eqs 30 to 33 and 46 to 48). The claim in our words: the mean number o
 critical points of low index grows exponentially in dimension, at a rate that rises as
 the ensemble of a residual network gets deeper and is largest for the plain network.
 
-Departures: see ``STUDY.departures``. Cost: 20 seconds of processor time at QUICK; an
-hour at PAPER, most of it in counts at dimension 5.
+Departures: see ``STUDY.departures``. Cost: 20 seconds of processor time at QUICK; about
+ten minutes at PAPER, most of it in counts at dimension 5.
 """
 
 from theodolite.studies.littwin2016loss.critical_points.claims import CLAIMS

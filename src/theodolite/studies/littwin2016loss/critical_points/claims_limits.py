@@ -11,6 +11,7 @@ from theodolite.core import (
     Read,
     Region,
     Roads,
+    Row,
     Test,
     above,
     against,
@@ -52,7 +53,7 @@ def extrapolated(order: int, index: int) -> Read:
     return read
 
 
-def _line(first: dict, second: dict) -> float:
+def _line(first: Row, second: Row) -> float:
     low, high = math.sqrt(first["width"]), math.sqrt(second["width"])
     return (high * second["value"] - low * first["value"]) / (high - low)
 
@@ -99,17 +100,16 @@ def last_exponent(order: int) -> Read:
     return read
 
 
-def smallest_kept(quantity: str, beta: str) -> Read:
-    """Read a value at the smallest or greatest scale, with paths of length 1 kept."""
+def at_smallest_scale(quantity: str) -> Read:
+    """Read the largest value over depths, at the smallest scale."""
 
     def read(roads: Roads) -> Quantity:
         rows = roads.predicted.where(quantity=quantity)
         level = min(rows.levels("beta"))
         table = rows.where(beta=level)
-        values = table.values()
-        name = f"{quantity.replace('_', ' ')} at scale {level:g}, {beta}"
-        value = values.max() if beta == "largest" else values.min()
-        return known(name, float(value), float(table.values("error").max()))
+        name = f"largest {quantity.replace('_', ' ')} at scale {level:g}"
+        error = float(table.values("error").max())
+        return known(name, float(table.values().max()), error)
 
     return read
 
@@ -137,7 +137,7 @@ LIMIT_CLAIMS = (
         place="Eq 31",
         statement=(
             "For every index $k > 0$ the mean number of critical points grows like "
-            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac12\\log\\frac{v''}{v'} - "
+            "$e^{\\Lambda\\theta}$ with $\\theta = \\frac{1}{2}\\log\\frac{v''}{v'} - "
             "\\frac{v''-v'}{v''+v'}$."
         ),
         test=reaches_eq_31(1, 2),
@@ -164,8 +164,8 @@ LIMIT_CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "The limit is approached from above and slowly: the excess of "
-            "$\\frac1\\Lambda\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not like "
-            "$1/\\Lambda$ as with a constant factor before the exponential."
+            "$\\frac{1}{\\Lambda}\\log E\\,Crt_0$ falls like $\\Lambda^{-1/2}$, not "
+            "like $1/\\Lambda$ as with a constant factor before the exponential."
         ),
         test=every(
             inside(lowest(predicted("excess", index=0)), POSITIVE),
@@ -174,7 +174,7 @@ LIMIT_CLAIMS = (
                 predicted("excess", index=0),
                 lambda order: inside(
                     last_exponent(order),
-                    above(-0.75, source="ours", why="half way between −1/2 and −1"),
+                    alike(0.25, "half way to −1 and to 0", centre=-0.5),
                 ),
             ),
         ),
@@ -227,13 +227,13 @@ LIMIT_CLAIMS = (
         kind=Kind.ERRATUM,
         statement="The largest exponent follows term by term.",
         printed=(
-            "$\\max\\theta \\leq \\frac12\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
-            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac12\\log(p-1) - (1 - "
-            "\\frac2p)$"
+            "$\\max\\theta \\leq \\frac{1}{2}\\log\\max_i(V''_{ii}/V'_{ii}) - \\min_i "
+            "(V''_{ii}-V'_{ii})/(V''_{ii}+V'_{ii}) = \\frac{1}{2}\\log(p-1) - (1 - "
+            "\\frac{2}{p})$"
         ),
         corrected=(
             "the least of the second term is 0, at $r = 2$, so that the chain ends at "
-            "$\\frac12\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
+            "$\\frac{1}{2}\\log(p-1)$; but $\\theta = f(x)$ with $f'(x) = "
             "\\frac{(x-1)^2}{2x(x+1)^2} \\geq 0$, and $x = v''/v'$ is a mean of $r - "
             "1$ under weights $\\epsilon_r^2 r$, hence at most $p - 1$"
         ),
@@ -255,8 +255,8 @@ LIMIT_CLAIMS = (
             "field on a sphere has one."
         ),
         test=every(
-            inside(smallest_kept("kept_ratio", "largest"), below(1)),
-            inside(smallest_kept("kept_exponent", "largest"), below(0)),
+            inside(at_smallest_scale("kept_ratio"), below(1)),
+            inside(at_smallest_scale("kept_exponent"), below(0)),
             inside(
                 lowest(predicted("kept_log_minima")),
                 Region(low=0.0, low_open=False, source="paper"),
@@ -270,8 +270,8 @@ LIMIT_CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "With depth the exponent of the plain less that of the residual network "
-            "tends to $\\frac12\\log\\frac{1+\\beta}{\\beta}$: a residual network of "
-            "depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
+            "tends to $\\frac{1}{2}\\log\\frac{1+\\beta}{\\beta}$: a residual network "
+            "of depth $p$ is like a plain one of depth $p\\beta/(1+\\beta)$."
         ),
         test=inside(
             gap_at_depth(), below(1e-3, source="ours", why="a hundredth of the gaps")

@@ -9,6 +9,8 @@ Departures: see ``STUDY.departures``. Cost: a minute of processor time at QUICK;
 paper scale wants a GPU for ten minutes.
 """
 
+from functools import partial
+
 from theodolite.studies.committed import CommittedRun
 from theodolite.studies.littwin2016loss.depth_along_training.claims import CLAIMS
 from theodolite.studies.littwin2016loss.depth_along_training.config import (
@@ -27,6 +29,13 @@ from theodolite.studies.littwin2016loss.depth_along_training.tables_exhibit impo
     exhibit,
 )
 from theodolite.studies.study import Committed, Drawing, Exhibit, Study
+
+SHOWN = (
+    "Mean share of a network's branches that paths take, weighed by the energy that "
+    "paths of each length give to the output (above) and to the gradient (below), "
+    "against the step of training: mean and standard deviation over networks. Dotted: "
+    "half depth."
+)
 
 
 def _datasets(config: Config) -> tuple[str, ...]:
@@ -59,19 +68,24 @@ STUDY = Study(
     exhibits=(Exhibit("path_ensembles", exhibit),),
     drawings=(
         Drawing(
-            "depth",
-            "Mean share of a network's branches that paths take, weighed by the energy "
-            "that paths of each length give to the output (above) and to the gradient "
-            "(below), against the step of training: mean and standard deviation over "
-            "networks. Dotted: half depth.",
-            table,
+            "depth_layers",
+            f"{SHOWN} Fully connected networks.",
+            partial(table, "layerwise"),
+            draw,
+        ),
+        Drawing(
+            "depth_images",
+            f"{SHOWN} Convolutional networks.",
+            partial(table, "images"),
             draw,
         ),
     ),
     departures=(
         "The paper follows no ensemble. Ours freezes the gates at the true forward "
         "pass, holds the norms' statistics at those of one training batch, and counts "
-        "the branches that a path takes; a shift begins a path of its own.",
+        "the branches that a path takes. What a shift of ordinary batch normalisation "
+        "adds to the output begins a path of its own there, which the paper, without "
+        "shifts, does not have; paths of the gradient begin at the inputs alone.",
         "Fully connected networks have the layers of equation 20 and a readout; those "
         "without normalisation start at half the usual weights, so that they train. "
         "Plain SGD, no weight decay.",

@@ -1,6 +1,7 @@
 """What the abstract and section 4 assert of the ensemble of a network in training."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -78,15 +79,16 @@ def _stages(rows: Select, roads: Roads) -> list[int]:
     return rows(roads).levels("stage")
 
 
-def deeper(group: Mapping[str, Any], part: str) -> Test:
-    """Judge whether the ensemble is deeper at the end than at the start."""
+def deeper(group: Mapping[str, Any], part: str, *, late: bool = False) -> Test:
+    """Judge whether the ensemble is deeper at the end than at the start, or midway."""
     rows = depth(group, part)
 
     def test(roads: Roads) -> Judgement:
         stages = _stages(rows, roads)
         if len(stages) < 2:
             return nothing("fewer than two stages were read")
-        return ordered(rows.at(stage=stages[0]), rows.at(stage=stages[-1]))(roads)
+        first = stages[len(stages) // 2 if late else 0]
+        return ordered(rows.at(stage=first), rows.at(stage=stages[-1]))(roads)
 
     return test
 
@@ -264,6 +266,24 @@ CLAIMS = (
         test=over_groups(deeper_and_deeper),
         rival="an ensemble that first becomes shallower",
         choices=(HALF,),
+    ),
+    Claim(
+        name="deeper-late",
+        place="Beside section 4, claim 2",
+        kind=Kind.BEYOND,
+        statement=(
+            "Past its first phase every ensemble becomes deeper: at the end of "
+            "training more than midway."
+        ),
+        test=over_groups(partial(deeper, late=True)),
+        rival="ensembles that go on becoming shallower",
+        choices=(
+            HALF,
+            Choice(
+                what="midway: the middle one of readings spaced in the logarithm",
+                why="ours, once it was seen that depths fall first",
+            ),
+        ),
     ),
     Claim(
         name="scales-are-the-mechanism",

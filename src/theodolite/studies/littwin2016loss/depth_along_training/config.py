@@ -125,7 +125,7 @@ PRESETS = {
         image_batch=32,
     ),
     "quick": Config(
-        n_seeds=5,
+        n_seeds=3,
         samples=2000,
         steps=200,
         readings=5,

@@ -6,6 +6,7 @@ from theodolite import figures
 from theodolite.core import Rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NORMS = {
@@ -18,34 +19,36 @@ PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 def draw(table: Rows) -> "Figure":
     """Draw shares of branches taken against the step; columns are tasks."""
-    tasks = sorted({(row["family"], row["task"], row["depth"]) for row in table})
-    figure, panels = figures.new_figure(
-        2.9 * max(len(tasks), 2), 5.4, panels=(2, max(len(tasks), 1)), share_y=True
-    )
+    tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
+    width, count = 2.2 * len(tasks) + 1.4, len(tasks)
+    figure, panels = figures.new_figure(width, 4.6, panels=(2, count), share_y=True)
     for place, (part, name) in enumerate(PARTS.items()):
-        for column, (family, task, depth) in enumerate(tasks):
-            panel = panels[place * max(len(tasks), 1) + column]
-            for norm, label in NORMS.items():
-                rows = table.where(
-                    quantity=part, family=family, task=task, depth=depth, norm=norm
-                )
-                if len(rows):
-                    figures.band(
-                        panel,
-                        rows.column("step"),
-                        rows.values(),
-                        rows.values("spread"),
-                        style=figures.series_style(norm, list(NORMS)),
-                        label=label,
-                    )
-            figures.rule(panel, 0.5)
-            panel.set_xscale("symlog", linthresh=1)
-            panel.set_ylim(0, 1)
+        for column, (task, depth) in enumerate(tasks):
+            panel = panels[place * count + column]
+            _draw_one(panel, table.where(quantity=part, task=task, depth=depth))
             if place:
                 panel.set_xlabel("step")
             else:
                 panel.set_title(f"{task}, depth {depth}")
             if not column:
                 panel.set_ylabel(f"share of branches, {name}")
-    figures.legend(panels[max(len(tasks), 1) - 1], outside=True)
+    figures.legend(panels[count - 1], outside=True)
     return figure
+
+
+def _draw_one(panel: "Axes", table: Rows) -> None:
+    for norm, label in NORMS.items():
+        rows = table.where(norm=norm)
+        if len(rows):
+            figures.band(
+                panel,
+                rows.column("step"),
+                rows.values(),
+                rows.values("spread"),
+                style=figures.series_style(norm, list(NORMS)),
+                label=label,
+            )
+    figures.rule(panel, 0.5)
+    panel.set_xscale("symlog", linthresh=1)
+    panel.set_xlim(left=0)
+    panel.set_ylim(bottom=0)

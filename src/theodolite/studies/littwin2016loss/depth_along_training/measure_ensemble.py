@@ -3,8 +3,7 @@
 import copy
 from typing import TYPE_CHECKING, Any
 
-from theodolite import paths
-from theodolite.networks import ScalarNorm
+from theodolite import networks, paths
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +18,7 @@ def held(network: Any, inputs: "torch.Tensor") -> Any:
 
     twin = copy.deepcopy(network).double()
     for norm in twin.modules():
-        if isinstance(norm, ScalarNorm | nn.BatchNorm1d | nn.BatchNorm2d):
+        if isinstance(norm, networks.ScalarNorm | nn.BatchNorm1d | nn.BatchNorm2d):
             norm.momentum = 1.0
     twin.train()
     with torch.no_grad():
@@ -49,7 +48,7 @@ def ensemble(
     # Every length of a stack is a shape of its own, for which none is worth a search.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False):
         found = paths.path_ensemble(
-            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss()
+            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
         )
     units = found.energy.shape[1] - 1
     numbers: Numbers = {}
@@ -61,9 +60,19 @@ def ensemble(
             f"{name}_spread": (one["spread"], residual * units),
             f"{name}_beta": (one["beta"], residual * units * one["beta"]),
             f"{name}_distance": (one["distance"], residual),
+            f"{name}_below_half": (_below_half(one["share"]), residual),
         }
     gains = float(found.predicted_beta)
     return numbers | {"gain_beta": (gains, 1e-9 * gains)}
+
+
+def _below_half(share: Any) -> float:
+    """Return the energy of lengths below half the depth.
+
+    A length counts the first layer, which no skip passes, and so does the depth.
+    """
+    depth = len(share)
+    return float(sum(share[r] for r in range(depth) if 2 * (r + 1) < depth))
 
 
 def depth_alone(
@@ -104,7 +113,7 @@ def reset(network: Any) -> Any:
     with torch.no_grad():
         for unit in twin.units:
             for norm in unit.modules():
-                if isinstance(norm, ScalarNorm):
+                if isinstance(norm, networks.ScalarNorm):
                     norm.scale.fill_(1.0)
                 elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
                     norm.weight.fill_(1.0)
@@ -144,7 +153,7 @@ def _norms(unit: Any) -> list[Any]:
 
     found = []
     for norm in unit.modules():
-        if isinstance(norm, ScalarNorm):
+        if isinstance(norm, networks.ScalarNorm):
             found.append(norm.scale)
         elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
             found.append(norm.weight)

@@ -149,4 +149,11 @@ def images_of(name: str, samples: int, device: str) -> Any:
         found += [torch.tensor(pixels[:kept]), torch.tensor(loaded.labels[:kept])]
     channels = found[0].transpose(0, 1).flatten(1).double()
     centre, scale = channels.mean(1).float(), channels.std(1).float()
-    return training.Images(*found, centre, scale).to(device)
+    images = training.Images(
+        *found[:2],
+        test_inputs=found[2],
+        test_labels=found[3],
+        centre=centre,
+        scale=scale,
+    )
+    return images.to(device)

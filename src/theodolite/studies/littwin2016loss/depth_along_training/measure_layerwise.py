@@ -22,6 +22,7 @@ from theodolite.studies.littwin2016loss.shared.layerwise_training import (
 if TYPE_CHECKING:
     import torch
 
+Probe = tuple["torch.Tensor", "torch.Tensor"]
 GAUSSIANS: dict[str, Any] = {"n_classes": 50, "width": 50, "separation": 8.0}
 
 
@@ -34,7 +35,7 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     network = ensembles.remember_sizes(networks.build(plan, seed=cell["trial"]))
     chosen = stream(config.seed, "probe", cell["trial"]).permutation(len(y))
     chosen = chosen[: config.batch_size]
-    probe = tuple(torch.as_tensor(part[chosen]) for part in (x, y))
+    probe = torch.as_tensor(x[chosen]), torch.as_tensor(y[chosen])
     rows = _with_factors(config, network, probe)
     rows += train_and_read(
         network,
@@ -54,7 +55,7 @@ def measure_layerwise(config: Config, cell: Mapping[str, Any]) -> Rows:
     return Rows([*rows, test_error(network, *held_out)])
 
 
-def read(config: Config, network: Any, probe: Any) -> list[Row]:
+def read(config: Config, network: Any, probe: Probe) -> list[Row]:
     """Return all that is followed along training."""
     found = ensembles.ensemble(network, *probe, config.probes)
     found["scale"] = ensembles.scale_of(network), 1e-12
@@ -70,7 +71,7 @@ def rows_of(found: ensembles.Numbers) -> list[Row]:
     ]
 
 
-def _with_factors(config: Config, network: Any, probe: Any) -> list[Row]:
+def _with_factors(config: Config, network: Any, probe: Probe) -> list[Row]:
     """Read the network at its start with other scales."""
     rows: list[Row] = []
     for factor in FACTORS:

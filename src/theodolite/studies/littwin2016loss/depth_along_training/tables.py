@@ -48,9 +48,9 @@ def foretold(roads: Roads, quantity: str) -> Rows:
     return Rows(found)
 
 
-def table(roads: Roads) -> Rows:
-    """Return mean depths by kind of network and step."""
-    rows = whole(roads.measured)
+def table(family: str, roads: Roads) -> Rows:
+    """Return mean depths by kind of network of a family, and step."""
+    rows = whole(roads.measured).where(family=family)
     return Rows.joined(
         points(rows.where(quantity=quantity), (*GROUP, "step"))
         for quantity in ("output_depth", "gradient_depth")

@@ -207,8 +207,8 @@ CLAIMS = (
         place="Definition 3, made precise",
         kind=Kind.BEYOND,
         statement=(
-            "$w \\cdot \\nabla H / \\sqrt\\Lambda$ has variance $v' + v''$: of one "
-            "order it is $p H/\\sqrt\\Lambda$ itself, of a mixture it leaves a share "
+            "$w \\cdot \\nabla H / \\sqrt{\\Lambda}$ has variance $v' + v''$: of one "
+            "order it is $p H/\\sqrt{\\Lambda}$ itself, of a mixture it leaves a share "
             "$\\alpha^2/(v' + v'')$ of the energy's variance open."
         ),
         test=against(

@@ -11,7 +11,7 @@ from theodolite.studies.littwin2016loss.two_degree_losses.config import Config
 # Where a loss is looked at: no derivative vanishes (free); that by a scale of a layer
 # without skip (unskipped) or with one, the deep gradient being longer (dominant) or
 # shorter (weak); that by the norm (norm); opposite gradients of three ratios; none.
-OPPOSITE = ("deep_opposite", "middle_opposite", "shallow_opposite")
+OPPOSITE: tuple[str, ...] = ("deep_opposite", "middle_opposite", "shallow_opposite")
 KINDS = ("free", "unskipped", "dominant", "weak", "norm", "flat", *OPPOSITE)
 
 

@@ -154,10 +154,8 @@ def _along_the_ray(
     weights = [part.abs() / total for part in parts]
     made = [weight * (c / size) ** r for weight, r in zip(weights, (m, p), strict=True)]
     length = torch.sqrt(made[0] ** 2 + made[1] ** 2)
-    mixed = sum(
-        (one / length) * torch.sign(part) * total
-        for one, part in zip(made, parts, strict=True)
-    )
+    signs = [torch.sign(part) * total / length for part in parts]
+    mixed = signs[0] * made[0] + signs[1] * made[1]
     tied = size * torch.autograd.grad(mixed, c)[0]
     u = w.detach().clone().requires_grad_()
     inverse = math.sqrt(len(w)) / u.norm()

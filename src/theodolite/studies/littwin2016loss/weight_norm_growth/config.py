@@ -28,7 +28,7 @@ class Config(LayerwiseConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=3, steps=40, readings=3, samples=1000),
+    "smoke": Config(n_seeds=3, samples=1000, width=20, depth=5, steps=30, readings=3),
     "quick": Config(n_seeds=5, steps=400, committed=True),
     "paper": Config(n_seeds=10, steps=10_000, readings=9),
 }

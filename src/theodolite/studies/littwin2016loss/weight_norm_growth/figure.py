@@ -42,6 +42,7 @@ def draw(table: Rows) -> "Figure":
     figures.rule(parts, 0.0)
     for panel in (norms, parts):
         panel.set_xscale("symlog", linthresh=1)
+        panel.set_xlim(left=0)
         panel.set_xlabel("step")
         figures.legend(panel)
     norms.set_ylabel(r"$\|w\|$ over its start")

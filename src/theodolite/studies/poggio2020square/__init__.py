@@ -1,4 +1,3 @@
-"""Poggio & Liao (2020), Generalization in deep networks trained with square loss."""
 """Poggio & Liao (2020), Generalization in deep network classifiers, square loss."""
 
 from theodolite.studies.catalogue import Paper
@@ -8,6 +7,5 @@ PAPER = Paper(
     title="Generalization in deep network classifiers trained with the square loss",
     authors="Poggio & Liao",
     year=2020,
-    studies=("stationary_layers",),
-    studies=("norm_flow",),
+    studies=("norm_flow", "stationary_layers"),
 )

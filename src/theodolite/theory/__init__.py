@@ -33,6 +33,13 @@ from theodolite.theory.linear_network import (
     linear_hessian,
     linear_loss,
 )
+from theodolite.theory.margin_bounds import (
+    frobenius_complexity,
+    least_norm_classifier,
+    margin_bound,
+    ramp_loss,
+    two_layer_complexity,
+)
 from theodolite.theory.mixtures import (
     MixtureMoments,
     energy_covariance,
@@ -129,6 +136,7 @@ __all__ = [
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
     "hessian_at_zero",
@@ -136,6 +144,7 @@ __all__ = [
     "layer_factors",
     "layered_norm",
     "least_first_layer_gap",
+    "least_norm_classifier",
     "least_norm_force",
     "linear_gradient",
     "linear_hessian",
@@ -145,6 +154,7 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "margin_bound",
     "mean_critical_points",
     "minimum_distance",
     "missing_mass",
@@ -161,6 +171,7 @@ __all__ = [
     "path_weights",
     "plain_path_count",
     "projection_gap",
+    "ramp_loss",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",
@@ -172,6 +183,7 @@ __all__ = [
     "sphere_path",
     "step_unit",
     "transient_time",
+    "two_layer_complexity",
     "unit_blocks",
     "weight_norm_bound",
 ]

@@ -7,5 +7,5 @@ PAPER = Paper(
     title="Generalization in deep network classifiers trained with the square loss",
     authors="Poggio & Liao",
     year=2020,
-    studies=("norm_flow", "stationary_layers"),
+    studies=("norm_flow", "margins_and_bounds", "stationary_layers"),
 )

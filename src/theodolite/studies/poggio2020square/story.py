@@ -58,6 +58,22 @@ STORY = (
         ),
     ),
     Chapter(
+        "Margins, norms and the expected error",
+        "Among solutions that fit, those of small norm have wide margins, and a bound "
+        "of Rademacher type grows with the norm: that is the paper's case for small "
+        "norms. It leaves the constants open and doubts that the bound means much in "
+        "practice. We put constants in, and evaluate both sides.",
+        (
+            Finding("margins_and_bounds/widest-is-shortest"),
+            Finding("margins_and_bounds/classifying-is-not-interpolating"),
+            Finding("margins_and_bounds/complexity-is-proportional"),
+            Finding("margins_and_bounds/ramp-is-above"),
+            Finding("margins_and_bounds/bound-holds"),
+            Finding("margins_and_bounds/smaller-norm-smaller-bound"),
+            Finding("margins_and_bounds/bound-is-vacuous"),
+        ),
+    ),
+    Chapter(
         "Is every layer its own gradient?",
         "Where training rests with weight decay, each layer is a weighted sum of the "
         "gradients of all samples' outputs. The paper goes on to each sample alone, "

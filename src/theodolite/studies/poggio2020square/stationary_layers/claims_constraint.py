@@ -113,9 +113,9 @@ CONSTRAINT = (
         corrected=(
             "impossible: $\\partial f_n/\\partial V_1 = a_n x_n^T$, so that the root "
             "mean square of what is missing, over $|f_n|$, is at least "
-            "$\\sqrt{1 - \\lambda_{max}(\\frac1N\\sum \\hat x_n\\hat x_n^T)}$ in the "
-            "first layer of any network, unless all inputs are collinear; it holds in "
-            "the other layers of linear networks (equations 11 and 52 also lack a "
+            "$\\sqrt{1 - \\lambda_{max}}$ of the mean of $\\hat x_n \\hat x_n^T$ in "
+            "the first layer of any network, unless all inputs are collinear; it holds "
+            "in the other layers of linear networks (equations 11 and 52 also lack a "
             "transpose of the last factor)"
         ),
         test=inside(

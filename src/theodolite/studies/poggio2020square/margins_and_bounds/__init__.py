@@ -21,8 +21,8 @@ STUDY = Study(
     summary=(
         "Small norms mean wide margins, and the bound on the expected error grows with "
         "the norm. Both sides of the inequality are evaluated on trained networks "
-        "with explicit constants for the complexity of normalised networks; exact ones are "
-        "computed where all signs can be listed."
+        "with explicit constants for the complexity of normalised ones, which is "
+        "computed exactly where all signs can be listed."
     ),
     presets=PRESETS,
     cells=cells,

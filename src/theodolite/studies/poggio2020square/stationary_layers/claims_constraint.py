@@ -1,5 +1,7 @@
 """The constraint on every layer: summed over samples, and sample by sample."""
 
+from typing import Any
+
 from theodolite.core import (
     Choice,
     Claim,
@@ -28,7 +30,8 @@ OPEN = above(0.1, source="ours", why="a tenth of the layer itself is missing")
 WRITTEN = ("network", "layer", "trial")
 EXACT = below(1e-9, source="rounding", why="quotients of products of four layers")
 AT_LEAST_ZERO = Region(low=0.0, low_open=False)
-LINEAR, RELU = {"kind": "linear", "stage": "end"}, {"kind": "relu", "stage": "end"}
+LINEAR: dict[str, Any] = {"kind": "linear", "stage": "end"}
+RELU: dict[str, Any] = {"kind": "relu", "stage": "end"}
 BOTH = Choice(
     what="networks with weight normalisation and decay stand for batch-normalised ones",
     why="that is the paper's own model of batch normalisation",

@@ -20,11 +20,26 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.layer_constraint import (
+    TWO_CLASS_GAP,
+    LayerFactors,
+    diagonal_solution,
+    layer_factors,
+    least_first_layer_gap,
+    projection_gap,
+)
 from theodolite.theory.linear_flow import LinearFlow
 from theodolite.theory.linear_network import (
     linear_gradient,
     linear_hessian,
     linear_loss,
+)
+from theodolite.theory.margin_bounds import (
+    frobenius_complexity,
+    least_norm_classifier,
+    margin_bound,
+    ramp_loss,
+    two_layer_complexity,
 )
 from theodolite.theory.mixtures import (
     MixtureMoments,
@@ -90,6 +105,7 @@ from theodolite.theory.two_degree_loss import (
 from theodolite.theory.unit_points import minimum_distance, separated_labels
 
 __all__ = [
+    "TWO_CLASS_GAP",
     "Activation",
     "Assumption",
     "Conditioning",
@@ -98,6 +114,7 @@ __all__ = [
     "HessianParts",
     "InterpolatingNetwork",
     "Kink",
+    "LayerFactors",
     "LayerSizes",
     "LengthMoments",
     "LinearFlow",
@@ -120,16 +137,21 @@ __all__ = [
     "configuration_repeats",
     "critical_exponent",
     "data_matrix",
+    "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
     "hessian_at_zero",
     "interpolating_network",
+    "layer_factors",
     "layered_norm",
+    "least_first_layer_gap",
+    "least_norm_classifier",
     "least_norm_force",
     "linear_gradient",
     "linear_hessian",
@@ -139,6 +161,7 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "margin_bound",
     "mean_critical_points",
     "minimum_distance",
     "missing_mass",
@@ -154,6 +177,8 @@ __all__ = [
     "path_weight_slopes",
     "path_weights",
     "plain_path_count",
+    "projection_gap",
+    "ramp_loss",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",
@@ -165,6 +190,7 @@ __all__ = [
     "sphere_path",
     "step_unit",
     "transient_time",
+    "two_layer_complexity",
     "unit_blocks",
     "weight_norm_bound",
     "weight_norm_speeds",

@@ -7,5 +7,11 @@ PAPER = Paper(
     title="Generalization in deep network classifiers trained with the square loss",
     authors="Poggio & Liao",
     year=2020,
-    studies=("norm_flow", "linear_flows", "normalised_layers"),
+    studies=(
+        "norm_flow",
+        "linear_flows",
+        "normalised_layers",
+        "margins_and_bounds",
+        "stationary_layers",
+    ),
 )

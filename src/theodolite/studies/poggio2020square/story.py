@@ -99,4 +99,67 @@ STORY = (
             Finding("normalised_layers/convolutions-exceed-one"),
         ),
     ),
+    Chapter(
+        "Margins, norms and the expected error",
+        "Among solutions that fit, those of small norm have wide margins, and a bound "
+        "of Rademacher type grows with the norm: that is the paper's case for small "
+        "norms. It leaves the constants open and doubts that the bound means much in "
+        "practice. We put constants in, and evaluate both sides.",
+        (
+            Finding("margins_and_bounds/widest-is-shortest"),
+            Finding("margins_and_bounds/classifying-is-not-interpolating"),
+            Finding("margins_and_bounds/complexity-is-proportional"),
+            Finding("margins_and_bounds/ramp-is-above"),
+            Finding("margins_and_bounds/bound-holds"),
+            Finding("margins_and_bounds/smaller-norm-smaller-bound"),
+            Finding("margins_and_bounds/bound-is-vacuous"),
+        ),
+    ),
+    Chapter(
+        "Is every layer its own gradient?",
+        "Where training rests with weight decay, each layer is a weighted sum of the "
+        "gradients of all samples' outputs. The paper goes on to each sample alone, "
+        "$V_k f_n = \\partial f_n/\\partial V_k$, and calls that a strong constraint. "
+        "We train linear and ReLU networks until they rest, by all samples and by "
+        "single ones, and measure what is missing in each layer.",
+        (
+            Finding("stationary_layers/gradient-is-an-outer-product"),
+            Finding("stationary_layers/sum-over-samples"),
+            Finding("stationary_layers/every-sample"),
+            Finding("stationary_layers/gates-can-be-dropped"),
+            Finding("stationary_layers/output-at-rest"),
+        ),
+    ),
+    Chapter(
+        "Which matrices would do",
+        "Appendix H looks for matrices that satisfy the constraint of linear networks: "
+        "equal projections, from which recurrent networks would equal deep ones; "
+        "orthogonal matrices; diagonal ones. We write them down, differentiate, and "
+        "look at the matrices that training finds.",
+        (
+            Finding("stationary_layers/equal-projections"),
+            Finding("stationary_layers/recurrent-is-forward"),
+            Finding("stationary_layers/linear-recurrent-is-forward"),
+            Finding("stationary_layers/orthogonal-matrices"),
+            Finding("stationary_layers/random-is-orthogonal"),
+            Finding("stationary_layers/training-orthogonalises"),
+            Finding("stationary_layers/layers-lose-rank"),
+            Finding("stationary_layers/diagonal-is-preserved"),
+            Finding("stationary_layers/diagonal-weights"),
+        ),
+    ),
+    Chapter(
+        "Neural collapse of two classes",
+        "Corollary 4 derives the four properties of neural collapse from the "
+        "constraint on the last layer. We ask which of them can hold behind a ReLU "
+        "with both classes present, which would hold for noise as well, and which are "
+        "found.",
+        (
+            Finding("stationary_layers/features-are-the-last-layer"),
+            Finding("stationary_layers/collapse-at-rest"),
+            Finding("stationary_layers/means-are-opposite"),
+            Finding("stationary_layers/last-layer-is-dual"),
+            Finding("stationary_layers/nearest-centre"),
+        ),
+    ),
 )

@@ -16,8 +16,11 @@ BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
-# A process a core, each with one thread; the tests of a file stay together.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10 --durations-min=0.5
+# A process a core, each with one thread; the tests of a file stay together, and files
+# start in the order of tests/conftest.py. Compiled code is kept, whatever the shell
+# says: the many processes that tests start would compile it again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto \
+	--dist loadfile --no-loadscope-reorder --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench clean

@@ -1,6 +1,7 @@
 """Shared fixtures: everything is reseeded, nothing of the user's is read."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,38 @@ from threadpoolctl import threadpool_limits
 # The same examples every time; machines under load are not a failure.
 settings.register_profile("theodolite", deadline=None, derandomize=True)
 settings.load_profile("theodolite")
+
+# The files that take longest, which start first: what is left for the end is short,
+# and processes that share the files end together.
+LONGEST = (
+    "runs/test_ray.py",
+    "studies/test_running.py",
+    "training/test_engines.py",
+    "test_cli.py",
+    "training/test_grid.py",
+    "report/test_browser.py",
+    "instruments/test_coverage.py",
+    "runs/test_ray_script.py",
+    "instruments/test_graph_noise.py",
+    "instruments/test_operators.py",
+    "instruments/test_preservation.py",
+    "core/verdicts/test_error_rates.py",
+    "instruments/test_fisher.py",
+    "instruments/test_tangent_kernel.py",
+    "runs/test_kill.py",
+    "test_cli_streams.py",
+    "studies/test_committed_studies.py",
+    "data/test_fuzz.py",
+    "training/test_stacked.py",
+    "runs/test_tracking.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Put the files that take longest first, and leave the order of their tests."""
+    here = Path(__file__).parent
+    rank = {here / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))
 
 
 @pytest.fixture(autouse=True, scope="session")

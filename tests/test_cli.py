@@ -1,22 +1,24 @@
 """The command line as a person meets it: answers, errors and exit codes."""
 
+import io
 import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 from typer.testing import CliRunner
 
 from tests.data.writers import random_images, random_labels, write_idx
 from theodolite import __version__
-from theodolite.cli import app
+from theodolite.cli import app, main
 from theodolite.runs import RunFolder
 
 
-def theodolite(*arguments, **environment):
+def in_a_process(*arguments, **environment):
     """Run the command in a process of its own."""
     clean = {k: v for k, v in os.environ.items() if k != "THEODOLITE_DATA"}
     return subprocess.run(
@@ -28,6 +30,19 @@ def theodolite(*arguments, **environment):
     )
 
 
+def theodolite(*arguments):
+    """Run the command through its entry point, in this process, which has torch."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("THEODOLITE_DATA", raising=False)
+        patch.setenv("MPLBACKEND", "agg")  # both of which the command may set
+        with redirect_stdout(out), redirect_stderr(err):
+            with pytest.raises(SystemExit) as ended:
+                main([*map(str, arguments)])
+    code = ended.value.code
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
 SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 
@@ -36,7 +51,7 @@ SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 def results(tmp_path_factory):
     """Folder after some studies have run at SMOKE."""
     root = tmp_path_factory.mktemp("results")
-    done = theodolite("run", *SOME, "--scale", "smoke", "--out", root, "--json")
+    done = in_a_process("run", *SOME, "--scale", "smoke", "--out", root, "--json")
     assert done.returncode == 0, done.stderr
     return root, json.loads(done.stdout), done.stderr
 
@@ -65,7 +80,7 @@ def test_help_is_light():
 
 
 def test_version():
-    assert theodolite("--version").stdout.strip() == f"theodolite {__version__}"
+    assert in_a_process("--version").stdout.strip() == f"theodolite {__version__}"
 
 
 def test_list_as_json_before_and_after_a_run(results, tmp_path):
@@ -308,31 +323,41 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_an_error_of_the_process_is_one_sentence_and_a_code():
+    done = in_a_process("run", "inital_condition")
+    assert done.returncode == 1
+    assert "did you mean 'initial_condition'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
 def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
     """A file where the second study wants its folder: the others still finish."""
+    some = ("vanishing_partials", "hessian_at_zero", "around_zero")
     spot = tmp_path / "runs" / "li2016demystifying" / "hessian_at_zero"
     spot.parent.mkdir(parents=True)
     spot.write_text("in the way")
-    done = theodolite("run", *SOME, "--scale", "smoke", "--out", tmp_path, "--json")
+    run = ["run", *some, "--scale", "smoke", "--jobs", 0, "--json"]
+    done = theodolite(*run, "--out", tmp_path)
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1
     studies = {row["study"] for row in json.loads(done.stdout)}
-    assert studies == {*SOME} - {"hessian_at_zero"}
+    assert studies == {*some} - {"hessian_at_zero"}
 
 
 def test_a_run_is_tracked_where_asked(tmp_path):
     events = "tensorboard.backend.event_processing.event_accumulator"
     reader = pytest.importorskip(events)
-    run = ["run", "hessian_at_zero", "--scale", "smoke", "--jobs", 0, "--json"]
+    run = ["run", "around_zero", "--scale", "smoke", "--jobs", 0, "--json"]
     track = ["--track", f"tensorboard:{tmp_path / 'events'}"]
     done = theodolite(*run, *track, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    (place,) = (tmp_path / "events").glob("li2016demystifying/hessian_at_zero/*")
+    (place,) = (tmp_path / "events").glob("li2016demystifying/around_zero/*")
     found = reader.EventAccumulator(str(place)).Reload()
-    assert any(tag.startswith("hessian_at_zero/") for tag in found.Tags()["scalars"])
+    assert any(tag.startswith("around_zero/") for tag in found.Tags()["scalars"])
     for row in json.loads(done.stdout):
-        tag = f"hessian_at_zero/verdict/claim={row['claim']}"
+        tag = f"around_zero/verdict/claim={row['claim']}"
         (text,) = found.Tensors(tag)[0].tensor_proto.string_val
         assert text.decode() == row["verdict"]
 
@@ -363,8 +388,8 @@ def test_chosen_cells_count_towards_the_full_run(tmp_path):
 
 
 def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
-    run = ["run", "shortcut_depth_cifar", "--scale", "quick", "--jobs", 0]
-    done = theodolite(*run, "--out", tmp_path)
+    run = ["run", "shortcut_depth_cifar", "--scale", "quick", "--seeds", 1]
+    done = theodolite(*run, "--jobs", 0, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     marked = [line for line in done.stdout.splitlines() if "[committed]" in line]
     assert len(marked) == 4

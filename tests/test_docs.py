@@ -1,29 +1,43 @@
 """What the documents say is true: examples run, names exist, links resolve."""
 
+import io
 import re
 import runpy
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 
 
+@cache
+def printed(path):
+    """Return what an example prints; each runs once."""
+    said = io.StringIO()
+    with redirect_stdout(said):
+        runpy.run_path(str(path), run_name="__main__")
+    return said.getvalue()
+
+
 @pytest.mark.parametrize(
     "path", sorted(ROOT.glob("examples/*.py")), ids=lambda p: p.name
 )
-def test_examples_run(path, capsys):
-    runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+def test_examples_run(path):
+    assert printed(path).strip()
 
 
-def test_example_of_two_roads_agrees(capsys):
-    runpy.run_path(str(ROOT / "examples/two_roads.py"))
-    for line in capsys.readouterr().out.splitlines():
+def test_example_of_two_roads_agrees():
+    lines = printed(ROOT / "examples/two_roads.py").splitlines()
+    for line in lines:
         predicted, measured = (float(m) for m in re.findall(r"\d\.\d{10}", line))
         assert predicted == pytest.approx(measured, abs=2e-10)
         assert predicted == pytest.approx(1.4701596921, abs=2e-10)
+    assert lines
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -41,3 +55,8 @@ def test_readme_names_real_make_targets_and_commands():
     cli = (ROOT / "src/theodolite/cli.py").read_text()
     for command in re.findall(r"^theodolite ([a-z]+)", text, flags=re.MULTILINE):
         assert f'"{command}"' in cli or f"def {command}(" in cli, command
+
+
+def test_files_that_start_first_exist():
+    for name in LONGEST:
+        assert (ROOT / "tests" / name).exists(), name

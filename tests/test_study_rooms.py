@@ -130,6 +130,7 @@ SOURCES = {
     )
     for path in STUDIES.rglob("*.py")
 }
+EDGES = _edges(SOURCES)
 
 
 def test_a_paper_has_folders_only():
@@ -150,7 +151,7 @@ def test_no_road_reaches_the_other_through_what_is_shared(path):
                        "theodolite.training"]}  # fmt: skip
     module = ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts))
     for goal in far.get(part_of(path.stem) or "", []):
-        assert not reaches(module, _edges(SOURCES), goal), f"{path} reaches {goal}"
+        assert not reaches(module, EDGES, goal), f"{path} reaches {goal}"
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)

@@ -14,8 +14,11 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     Initialisation,
+    LayerwiseBlueprint,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
+    SpinGlassBlueprint,
     TheodoliteError,
     UnknownNameError,
     parse_activation,
@@ -111,6 +114,9 @@ def test_to_dict_is_json_and_leads_back():
 KINDS = {
     ShortcutBlueprint: BASE,
     PreactivationBlueprint: PreactivationBlueprint(depth=8, width=4),
+    SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
+    PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
+    LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
 }
 
 

@@ -39,6 +39,13 @@ def test_an_unknown_name_suggests_the_nearest():
     )
 
 
+def test_a_name_that_begins_alike_is_nearest():
+    names = ["li2016demystifying", "littwin2016loss"]
+    error = unknown_name("paper", "li2016", names)
+    assert "did you mean 'li2016demystifying'?" in str(error)
+    assert "did you mean" not in str(unknown_name("paper", "", names))
+
+
 def test_a_name_far_from_all_lists_them():
     assert str(unknown_name("study", "zzz", ["b", "a"])) == (
         "unknown study 'zzz': known: a, b"

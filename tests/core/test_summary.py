@@ -95,7 +95,13 @@ CLAIMS = (
 def content(evidence):
     return strict(
         {
-            "paper": {"name": "p", "title": "P", "authors": "A", "year": 2016},
+            "paper": {
+                "name": "p",
+                "title": "P",
+                "authors": "A",
+                "year": 2016,
+                "explorer": {"name": "e", "studies": ["s"]},
+            },
             "study": {"name": "s", "title": "S", "summary": "…"},
             "scale": "smoke",
             "judged": "2026-01-01T00:00:00+00:00",
@@ -106,6 +112,14 @@ def content(evidence):
                 {"label": "y", "predicted": math.inf, "measured": 1, "error": None}
             ],
             "figures": [{"name": "f", "caption": "", "files": ["figures/f.svg"]}],
+            "exhibits": [
+                {
+                    "name": "e",
+                    "source": "own",
+                    "columns": ["a", "b"],
+                    "lines": [[1.5, "x"], [None, True]],
+                }
+            ],
         }
     )
 
@@ -196,6 +210,22 @@ def test_an_erratum_that_holds_as_printed_is_not_confirmed():
         ),
         (("cost", "cpu_s"), None, "x.json has cost.cpu_s None, wanted a number"),
         (("claims",), {}, "x.json has claims {}, wanted a list"),
+        (("paper", "explorer"), {"studies": []}, "x.json lacks paper.explorer.name"),
+        (
+            ("exhibits", 0, "lines", 1),
+            [1],
+            "x.json has exhibits[0].lines[1] [1], wanted 2 numbers or texts",
+        ),
+        (
+            ("exhibits", 0, "lines", 0),
+            [1, [2]],
+            "x.json has exhibits[0].lines[0] [1, [2]], wanted 2 numbers or texts",
+        ),
+        (
+            ("exhibits", 0, "source"),
+            "theirs",
+            "x.json has exhibits[0].source 'theirs', wanted own or committed",
+        ),
         (("claims", 0, "kind"), "clam", "wanted one of claim, erratum, beyond"),
         (("claims", 1, "choices", 0), {"what": "x"}, "lacks claims[1].choices[0].why"),
         (("claims", 0, "own", "judged", "decider"), 7, "a piece from 0 to 1"),

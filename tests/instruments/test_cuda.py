@@ -5,7 +5,12 @@ import pytest
 import torch
 
 from tests.cases import CASES
-from theodolite.instruments import hessian
+from theodolite.instruments import (
+    CollapseMeter,
+    classifier_norms,
+    collapse,
+    hessian,
+)
 
 pytestmark = [
     pytest.mark.gpu,
@@ -24,3 +29,33 @@ def test_dense_hessian(case, mode):
     np.testing.assert_allclose(here.matrix, there.matrix, atol=1e-10 * scale)
     assert here.asymmetry < 1e-10
     assert next(model.parameters()).is_cuda
+
+
+@pytest.mark.parametrize("feature_bytes", [2**30, 0])
+@pytest.mark.parametrize("mode", ["batch", "full", "frozen", "eval"])
+def test_collapse_and_norms(mode, feature_bytes):
+    case = next(case for case in CASES if case.name == "conv_bn_resnet")
+    model, (x, _), _ = case.make(samples=12)
+    y = torch.arange(12) % 3
+    given = {"norm_mode": mode, "other": x[:4], "feature_bytes": feature_bytes}
+    there = collapse(model, [(x[:6], y[:6]), (x[6:], y[6:])], **given)
+    norms = classifier_norms(model, (x, y), norm_mode=mode)
+    model.cuda()
+    x, y = x.cuda(), y.cuda()
+    given["other"] = x[:4]
+    here = collapse(model, [(x[:6], y[:6]), (x[6:], y[6:])], **given)
+    for name in ("nc1_variability", "nc3_duality", "nc4_disagreement", "nc5_outside"):
+        assert getattr(here, name) == pytest.approx(getattr(there, name), rel=1e-9)
+    moved = classifier_norms(model, (x, y), norm_mode=mode)
+    np.testing.assert_allclose(moved.margins, norms.margins, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(moved.layer_norms, norms.layer_norms, rtol=1e-10)
+
+
+def test_a_head_and_labels_elsewhere_than_the_features():
+    h, y, head = torch.randn(30, 5), torch.arange(30) % 3, torch.randn(3, 5)
+    meters = [CollapseMeter(head=head) for _ in range(2)]
+    meters[0].update(h, y)
+    meters[1].update(h.cuda(), y)
+    first, second = (meter.compute(other=h) for meter in meters)
+    assert first.nc3_duality == pytest.approx(second.nc3_duality, rel=1e-5)
+    assert first.nc5_outside == pytest.approx(second.nc5_outside, rel=1e-5)

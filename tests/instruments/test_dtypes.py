@@ -18,6 +18,7 @@ ON_MODELS = {
     "singular_values": {"block": "0"}, "Hessian": LOSS, "GaussNewton": LOSS,
     "Fisher": LOSS, "EmpiricalFisher": LOSS, "Jacobian": {}, "TangentKernel": {},
     "BlockJacobian": {"block": "0"},
+    "collapse": {}, "classifier_norms": {},
 }  # fmt: skip
 # What reads an operator, hence a matrix.
 ON_MATRICES = {
@@ -27,11 +28,16 @@ ON_MATRICES = {
 }  # fmt: skip
 # Readings, types, bases, and what takes models, readings or batches as they are.
 OTHERS = {
-    "Batch", "Batches", "Blocks", "Condition", "DenseHessian", "DenseTangentKernel",
+    "Batch", "Batches", "Blocks", "ClassifierNorms", "Collapse", "CollapseMeter",
+    "Condition", "DenseHessian", "DenseTangentKernel", "InterpolationMeter",
+    "TerminalPhase", "interpolation",
     "Diagonal", "ExtremeEigenvalues", "HalfSquareLoss", "Index", "Loss",
     "MatrixOperator", "Operator", "ParameterOperator", "Reduction", "SharpnessAlong",
     "SharpnessProbe", "SingularValues", "SpectralDensity", "Spectrum", "Trace",
+    "CriticalPoints", "critical_points",  # of energies in float64 alone
     "apply_norm_mode", "by_block", "preserve", "read_batches", "spectrum_of",
+    "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
+    "slice_batch", "tensors_in",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))
 # Not what a model of float32 weights was made for.

@@ -16,6 +16,8 @@ from theodolite.instruments import (
     HalfSquareLoss,
     Hessian,
     Jacobian,
+    classifier_norms,
+    collapse,
     hessian,
     preserve,
     tangent_kernel,
@@ -23,6 +25,7 @@ from theodolite.instruments import (
 )
 
 X = torch.linspace(-1, 1, 18, dtype=torch.float64).reshape(6, 3)
+CLASSES = torch.arange(6) % 3
 
 
 class Keeping(nn.Module):
@@ -83,6 +86,8 @@ MEASURES = {
     ),
     "kernel": lambda m: tangent_kernel(m, X, norm_mode="eval"),
     "block": lambda m: BlockJacobian(m, X, block="layer", norm_mode="eval").dense(),
+    "collapse": lambda m: collapse(m, (X, CLASSES), norm_mode="eval"),
+    "norms": lambda m: classifier_norms(m, (X, CLASSES), norm_mode="eval"),
     "preserve": lambda m: preserved(m),
 }  # fmt: skip
 

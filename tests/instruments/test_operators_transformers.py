@@ -6,10 +6,18 @@ import torch
 
 from tests.instruments.test_operators import near
 from tests.instruments.test_preservation import portrait
-from theodolite.instruments import GaussNewton, Hessian, Jacobian
+from tests.instruments.textbook_collapse import textbook
+from tests.later import later
+from theodolite.instruments import (
+    GaussNewton,
+    Hessian,
+    Jacobian,
+    classifier_norms,
+    collapse,
+)
 
-transformers = pytest.importorskip(
-    "transformers", reason="transformers is not installed: pip install transformers"
+transformers = later(
+    "transformers", "transformers is not installed: pip install transformers"
 )
 
 pytestmark = [
@@ -132,3 +140,38 @@ def test_tied_embeddings_are_one_parameter():
         params=["transformer.wte.weight"],
     )  # fmt: skip
     near(operator.dense(), same.dense())
+
+
+def logits_of(network, given):
+    return network(pixel_values=given["pixel_values"]).logits
+
+
+def test_collapse_of_a_vision_transformer():
+    model, batch = vision()
+    images = torch.randn(12, 1, 4, 4, dtype=torch.float64)
+    batch = {"pixel_values": images, "labels": torch.arange(12) % 3}
+    before = portrait(model)
+    found = collapse(model, [batch], norm_mode="eval", outputs=logits_of)
+    assert portrait(model) == before
+    h = model.vit(pixel_values=images).last_hidden_state[:, 0].detach()
+    head = model.classifier
+    wanted = textbook(h, batch["labels"], head.weight.detach(), head.bias.detach())
+    for name, value in wanted.items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-8, abs=1e-10), name
+
+
+def test_norms_of_a_vision_transformer():
+    model, batch = vision()
+    before = portrait(model)
+    found = classifier_norms(model, [batch], norm_mode="eval", outputs=logits_of)
+    assert portrait(model) == before
+    assert found.names[-1] == "classifier"
+    # A convolution cuts patches, then attention and perceptron of one layer.
+    assert len(found.names) == 8
+    assert not found.folded.any()
+    assert all("for each sample" in note for note in found.notes)
+    assert found.invariance.sum() == 0  # a residual sum stands before each norm
+    assert "vit.embeddings.cls_token" in found.left_out
+    g = logits_of(model, batch).detach().numpy()
+    own = g[np.arange(4), batch["labels"]]
+    np.testing.assert_allclose(found.f * found.rho, own, rtol=1e-10)

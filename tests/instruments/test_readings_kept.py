@@ -15,11 +15,14 @@ from theodolite.instruments import (
     Blocks,
     Trace,
     by_block,
+    classifier_norms,
+    collapse,
     condition,
     diagonal,
     extreme_eigenvalues,
     hessian,
     index,
+    interpolation,
     sharpness_along,
     singular_values,
     spectral_density,
@@ -73,6 +76,11 @@ READINGS = {
     "singular": lambda: singular_values(model(), X, block="0", norm_mode="eval"),
     "kernel": lambda: tangent_kernel(model(), X, norm_mode="eval"),
     "along": along,
+    "collapse": lambda: collapse(model(), (X, CLASSES), norm_mode="eval", other=X),
+    "norms": lambda: classifier_norms(
+        model(), (X, CLASSES), norm_mode="eval", directions=True
+    ),
+    "phase": lambda: interpolation({0: [-1.0, 2.0], 5: [1.0, 2.0]}),
     "blocks": lambda: by_block(trace, model(40), (X, CLASSES), **GIVEN, max_matvecs=6),
     "blocks of lists": lambda: by_block(
         extreme_eigenvalues, model(), (X, CLASSES), **GIVEN, k=2

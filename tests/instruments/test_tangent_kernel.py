@@ -218,7 +218,7 @@ def test_memory_changes_nothing_but_the_passes(name, mode):
 
 def test_some_parameters_only():
     model, batch, _ = BY_NAME["conv_bn_resnet"].make()
-    for params in (["0.weight"], ["3.bias", "1.branch.1.weight"], ["3.weight"]):
+    for params in (["0.weight"], ["4.bias", "1.branch.1.weight"], ["4.weight"]):
         got = tangent_kernel(model, batch, norm_mode="eval", params=params)
         assert_allclose(got.matrix, oracle(model, batch[0], "eval", params), **TIGHT)
 

@@ -42,6 +42,16 @@ def test_moments_meet_autograd(problem, init, skip, seed):
     assert_meet(linear_hessian(plan, weights, data), measured(network, x, y))
 
 
+@pytest.mark.parametrize("init", ["xavier", "orthogonal"])
+@pytest.mark.parametrize("shortcut", [1, 2])
+def test_moments_meet_autograd_at_depth_eight(init, shortcut):
+    plan = ShortcutBlueprint(width=3, depth=8, shortcut=shortcut, init=init)
+    x, y = np.random.default_rng(0).normal(size=(2, 12, 3))
+    network = build(plan, seed=0)
+    theory = linear_hessian(plan, get_weights(network), moments(x, y))
+    assert_meet(theory, measured(network, x, y))
+
+
 @settings(max_examples=30)
 @given(LINEAR, st.integers(0, 99))
 def test_rejects_the_skip_of_another_network_and_transposed_labels(problem, seed):

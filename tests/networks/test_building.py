@@ -11,16 +11,19 @@ from theodolite.core import (
     ConfigError,
     PreactivationBlueprint,
     ShortcutBlueprint,
+    SpinGlassBlueprint,
 )
 from theodolite.networks import (
     PreactivationNetwork,
     ShortcutNetwork,
+    SpinGlass,
     build,
     draw_weights,
 )
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
 PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
+GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
 
 
 @pytest.mark.parametrize(
@@ -28,8 +31,9 @@ PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
     [
         (SHORTCUT, ShortcutNetwork, torch.float64),
         (PREACTIVATION, PreactivationNetwork, torch.float32),
+        (GLASS, SpinGlass, torch.float64),
     ],
-    ids=["shortcut", "preactivation"],
+    ids=["shortcut", "preactivation", "spin glass"],
 )
 def test_each_kind_becomes_its_network(plan, network, dtype):
     built = build(plan, seed=3)
@@ -44,7 +48,9 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
     }
 
 
-@pytest.mark.parametrize("plan", [SHORTCUT, PREACTIVATION], ids=lambda plan: plan.kind)
+@pytest.mark.parametrize(
+    "plan", [SHORTCUT, PREACTIVATION, GLASS], ids=lambda plan: plan.kind
+)
 def test_the_seed_decides(plan):
     first, same, other = (
         torch.nn.utils.parameters_to_vector(build(plan, seed=seed).parameters())
@@ -71,7 +77,8 @@ def test_an_unknown_kind_is_refused_in_one_sentence(plan):
         build(plan, seed=0)
     message = str(caught.value)
     assert message.startswith(f"a value of type {type(plan).__name__} is no blueprint")
-    assert "pass one of ShortcutBlueprint, PreactivationBlueprint" in message
+    names = "ShortcutBlueprint, PreactivationBlueprint, PathBlueprint"
+    assert f"pass one of {names}, LayerwiseBlueprint" in message
     assert "\n" not in message
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from theodolite.core import ConfigError, PreactivationBlueprint
+from theodolite.core import ConfigError, PreactivationBlueprint, TheodoliteError
 from theodolite.networks import (
     PreactivationNetwork,
     build,
@@ -128,3 +128,33 @@ def test_a_wrong_input_is_refused():
     with pytest.raises(ConfigError, match="wants \\(samples, 3, height, width\\)"):
         build(plan, seed=0)(torch.zeros(2, 8, 8, 3))
     assert PreactivationBlueprint(**plan.to_dict()) == plan
+
+
+class TestWithoutNormalisation:
+    PLAN = PreactivationBlueprint(depth=8, width=4, norm="none", branch_scale=0.5)
+
+    def test_parameters_are_counted(self):
+        network = build(self.PLAN, seed=0)
+        assert sum(p.numel() for p in network.parameters()) == self.PLAN.parameters
+        assert not any("norm" in name for name, _ in network.named_parameters())
+
+    def test_the_last_convolution_of_a_unit_is_scaled(self):
+        small = build(self.PLAN, seed=0)
+        full = build(self.PLAN.with_(branch_scale=1.0), seed=0)
+        for a, b in zip(small.units, full.units, strict=True):
+            assert torch.equal(a.convolutions[0].weight, b.convolutions[0].weight)
+            assert torch.equal(2 * a.convolutions[1].weight, b.convolutions[1].weight)
+
+    def test_images_scale_with_the_input(self):
+        """Piecewise linear without shifts, up to the readout's bias, which is zero."""
+        network = build(self.PLAN, seed=0)
+        x = torch.randn(2, 3, 8, 8, generator=torch.manual_seed(0))
+        torch.testing.assert_close(network(2 * x), 2 * network(x))
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [({"norm": "layer"}, "norm"), ({"branch_scale": -1}, "branch_scale is -1")],
+    )
+    def test_refusals(self, changes, words):
+        with pytest.raises(TheodoliteError, match=words):
+            self.PLAN.with_(**changes)

@@ -1,6 +1,8 @@
 """A small world of finished runs: three studies of two papers, with figures."""
 
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
@@ -20,6 +22,16 @@ from theodolite.figures import (
 from theodolite.report import JudgedRun
 from theodolite.runs import RunFolder, RunSpec
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 NAMES = ["1-shortcut", "2-shortcut", "3-shortcut", "plain"]
 
 
@@ -107,3 +119,47 @@ def runs(drawn):
         summary = parse_summary(text, source="summary.json")
         found.append(JudgedRun(summary=summary, info=info, svg=svg))
     return found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    required = os.environ.get("THEODOLITE_REQUIRE_BROWSER")
+    missing = pytest.fail if required else pytest.skip
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        missing(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("no browser: playwright is not installed")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open the page; fail at the end if it complained or asked for anything."""
+    opened, complaints, requests = [], [], []
+
+    def visit(width=1280, height=800, fragment="", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            reduced_motion="reduce",
+            **options,
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address + fragment)
+        return page
+
+    yield visit
+    for context in opened:
+        context.close()
+    assert complaints == []
+    assert {url.partition("#")[0] for url in requests} <= {address}

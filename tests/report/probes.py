@@ -66,6 +66,17 @@ OUT_OF_FRAME = """() => [...document.querySelectorAll("svg.gauge")].flatMap((svg
   }).map((e) => e.textContent || e.outerHTML);
 })"""
 
+# Words of charts that reach out of them.
+OUT_OF_CHART = """() => [...document.querySelectorAll("svg[data-chart]")]
+  .flatMap((svg) => {
+    const frame = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll("text")].filter((e) => {
+      const box = e.getBoundingClientRect();
+      return box.left < frame.left - 1 || box.right > frame.right + 1
+        || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
+    }).map((e) => e.textContent);
+  })"""
+
 # Boxes that scroll sideways but that the keyboard cannot reach.
 UNREACHABLE = """() => [...document.querySelectorAll("main *")].filter((e) =>
   e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === "auto"

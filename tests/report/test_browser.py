@@ -1,8 +1,5 @@
 """The report in a real browser, opened from disk."""
 
-import os
-import shutil
-
 import pytest
 
 from tests.report.papers import CLAIMS
@@ -20,16 +17,6 @@ from theodolite.report import write_report
 
 pytestmark = pytest.mark.browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 COUNTS = {
     "all": len(CLAIMS),
     "erratum": sum(one["kind"] == "erratum" for one in CLAIMS),
@@ -42,53 +29,9 @@ COUNTS = {
 
 
 @pytest.fixture(scope="module")
-def browser():
-    required = os.environ.get("THEODOLITE_REQUIRE_BROWSER")
-    missing = pytest.fail if required else pytest.skip
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        missing(f"no browser: none of {', '.join(BROWSERS)} is installed")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("no browser: playwright is not installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def address(root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page with spaces")
     return write_report(root, folder / "report.html").as_uri()
-
-
-@pytest.fixture
-def visit(browser, address):
-    """Open the page; fail at the end if it complained or asked for anything."""
-    opened, complaints, requests = [], [], []
-
-    def visit(width=1280, height=800, fragment="", **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            reduced_motion="reduce",
-            **options,
-        )
-        opened.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(address + fragment)
-        return page
-
-    yield visit
-    for context in opened:
-        context.close()
-    assert complaints == []
-    assert {url.partition("#")[0] for url in requests} <= {address}
 
 
 def shown(page):

@@ -7,9 +7,10 @@ from contextlib import closing
 
 import pytest
 
+from tests.later import later
 from tests.runs.processes import ROOT, environment
 
-pytest.importorskip("ray.cluster_utils")
+later("ray.cluster_utils", "pip install 'theodolite[ray]'")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="starts nodes"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -153,7 +153,7 @@ def test_trackers_finish_when_the_run_fails(folder):
 
 def test_a_study_tells_its_verdicts(tmp_path):
     told = Remember()
-    plan = plan_study(find("hessian_at_zero"), scale="smoke")
+    plan = plan_study(find("around_zero"), scale="smoke")
     done = run_study(plan, root=tmp_path, jobs=0, trackers=[told])
     assert [len(t) for t in told.told].count(3) == 1, "started more than once"
     step, rows = told.told[-2]
@@ -224,25 +224,62 @@ def test_a_server_that_does_not_answer_stops_nothing(folder, caplog):
     assert "MLflowTracker failed" in caplog.text
 
 
-def test_wandb_reads_back(tmp_path, monkeypatch):
-    """In a process of its own: the library starts a service and threads."""
-    if find_spec("wandb") is None:  # not imported here, where torch makes it slow
+# In a process of its own, since the library starts a service and threads; not
+# imported here, where torch makes it slow.
+WANDB = """
+import json, os, pathlib, sys, warnings
+warnings.simplefilter("default")
+import wandb
+from tests.runs.test_tracking import SPEC, log_to, wandb_records
+from theodolite.core import RunError
+from theodolite.runs import WandbTracker
+
+def told(place):
+    log_to(WandbTracker("project", "offline", folder=place))
+    return read(place)
+
+def read(place):
+    (file,) = place.rglob("*.wandb")
+    return [*wandb_records(file), "WANDB_SERVICE" in os.environ]
+
+files = pathlib.Path(sys.argv[1])
+files.mkdir()
+found = {"first": told(files / "first"), "second": told(files / "second")}
+quiet = wandb.Settings(silent=True, console="off")
+own = wandb.init(project="own", mode="offline", dir=files, settings=quiet)
+log_to(WandbTracker("project", "offline", folder=files / "beside"))
+found["going"] = "WANDB_SERVICE" in os.environ
+own.log({"after": 1.0})
+own.finish()
+teardown, wandb.teardown = wandb.teardown, lambda: sys.exit(3)
+try:
+    told(files / "failing")
+except RunError as error:
+    found["failing"] = str(error)
+teardown()
+found["beside"], found["own"] = read(files / "beside"), read(files / "wandb")
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def wandb_found(tmp_path_factory):
+    """What trackers left in the files of offline runs, read at once after the end."""
+    if find_spec("wandb") is None:
         pytest.skip("wandb is not installed")
-    monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
-    code = (
-        "import sys, warnings; warnings.simplefilter('default')\n"
-        "import json, pathlib\n"
-        "from tests.runs.test_tracking import log_to, wandb_records\n"
-        "from theodolite.runs import WandbTracker\n"
-        "log_to(WandbTracker('project', 'offline', folder=sys.argv[1]))\n"
-        "(file,) = pathlib.Path(sys.argv[1]).rglob('*.wandb')\n"
-        "print(json.dumps(wandb_records(file)))"
-    )
-    done = python(code, tmp_path / "files")
+    place = tmp_path_factory.mktemp("wandb")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("DATA", "CACHE", "CONFIG"):
+            patch.setenv(f"WANDB_{name}_DIR", str(place / name.lower()))
+        patch.delenv("WANDB_SERVICE", raising=False)
+        done = python(WANDB, place / "files")
     assert done.returncode == 0, done.stderr
-    history, summary, project, name = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("run", ["first", "second", "beside"])
+def test_wandb_reads_back(wandb_found, run):
+    history, summary, project, name, served = wandb_found[run]
     assert {k: v for row in history for k, v in row.items() if k in NUMBERS} == {
         tag: value for tag, (_, value) in NUMBERS.items()
     }
@@ -252,6 +289,19 @@ def test_wandb_reads_back(tmp_path, monkeypatch):
     assert summary[VERDICT] == "HOLDS"
     assert project == "project"
     assert name == "figure smoke"
+    assert not served, "the service may still be writing"
+
+
+def test_wandb_leaves_the_runs_of_others_going(wandb_found):
+    assert wandb_found["going"], "the service was shut down under another's run"
+    history, _, project, _, served = wandb_found["own"]
+    assert [row["after"] for row in history] == [1.0]
+    assert project == "own"
+    assert not served
+
+
+def test_a_wandb_service_that_fails_is_told_and_ends_nothing(wandb_found):
+    assert "the W&B service ended with code 3" in wandb_found["failing"]
 
 
 def wandb_records(path):

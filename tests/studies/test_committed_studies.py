@@ -1,5 +1,7 @@
 """Studies whose long runs travel with the package: judged on them, and drawn."""
 
+from functools import cache
+
 import pytest
 
 from theodolite import figures
@@ -10,6 +12,7 @@ COMMITTED = [entry for entry in catalogue() if entry.study.committed is not None
 NAMES = [entry.name for entry in COMMITTED]
 
 
+@cache
 def committed_evidence(entry):
     """Return what a run at QUICK sees that has measured nothing itself."""
     study, config = entry.study, entry.study.presets["quick"]

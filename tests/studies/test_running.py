@@ -2,10 +2,12 @@
 
 import json
 import re
+from functools import cache
 
 import pytest
 
-from tests.studies.worlds import rows_of
+from tests.runs.processes import python
+from tests.studies import tiny
 from theodolite.core import ConfigError, RunError, UnknownNameError
 from theodolite.studies import (
     catalogue,
@@ -16,13 +18,15 @@ from theodolite.studies import (
     run_study,
     work,
 )
+from theodolite.studies.planning import plan_again
 
 ENTRIES = catalogue()
 
 
+@cache
 def judged(root, entry):
-    """The summary of a study at SMOKE, which runs when it is first asked for."""
-    rows_of(root, entry.name)
+    """Folder and summary of a study at SMOKE, which is judged when first asked for."""
+    run_study(plan_study(entry, scale="smoke"), root=root, jobs=0)
     return last_summary(root, entry)
 
 
@@ -42,16 +46,28 @@ def test_smoke_leaves_a_whole_summary(entry, smoke_root):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
 def test_a_second_run_computes_nothing_and_changes_nothing(entry, smoke_root):
-    before = judged(smoke_root, entry)[1]
+    """Figures too are drawn again from the rows that were saved, to the same bytes."""
+    folder, before = judged(smoke_root, entry)
+    files = {path: path.read_bytes() for path in folder.path.glob("figures/*")}
+    for path in files:
+        path.unlink()
     again = run_study(plan_study(entry, scale="smoke"), root=smoke_root, jobs=0)
     assert again.execution.n_computed == 0
     after = again.summary
     for name in ("claims", "comparison", "figures", "cost"):
         assert getattr(after, name) == getattr(before, name)
+    assert {path: path.read_bytes() for path in files} == files
+    assert set(folder.path.glob("figures/*")) == files.keys()
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
-def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
+def test_a_folder_says_what_its_figures_are_drawn_with(entry, smoke_root):
+    folder, _ = judged(smoke_root, entry)
+    assert plan_again(entry, folder).config == plan_study(entry, scale="smoke").config
+
+
+def test_figures_redraw_from_rows_to_the_same_bytes(smoke_root):
+    entry = find("around_zero")
     folder, _ = judged(smoke_root, entry)
     before = {path: path.read_bytes() for path in folder.path.glob("figures/*")}
     for path in before:
@@ -60,16 +76,37 @@ def test_figures_redraw_from_rows_to_the_same_bytes(entry, smoke_root):
     assert {path: path.read_bytes() for path in redrawn} == before
 
 
+def test_a_worker_is_exact_without_loading_a_compiler():
+    """Which takes seconds, in every process."""
+    done = python(
+        "import sys, torch\n"
+        "from theodolite.studies import prepare_worker\n"
+        "prepare_worker()\n"
+        "assert torch.are_deterministic_algorithms_enabled()\n"
+        "assert not torch.is_deterministic_algorithms_warn_only_enabled()\n"
+        "assert torch.get_num_threads() == 1\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
-    entry = find("hessian_at_zero")
+    entry = find("around_zero")
     alone = judged(smoke_root, entry)[0]
     plan = plan_study(entry, scale="smoke")
     pooled = run_study(plan, root=tmp_path, jobs=2).folder
     assert pooled.rows() == alone.rows()
 
 
-def test_overrides_make_another_run(tmp_path):
-    entry = find("hessian_at_zero")
+@pytest.fixture
+def line(monkeypatch):
+    """A study that takes no time, where any will do."""
+    tiny.install(monkeypatch)
+    return find("line")
+
+
+def test_overrides_make_another_run(line, tmp_path):
+    entry = line
     first = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
     plan = plan_study(entry, scale="smoke", n_seeds=4)
     second = run_study(plan, root=tmp_path, jobs=0)
@@ -98,8 +135,8 @@ def test_bad_settings_are_refused():
         plan_study(entry, scale="smoke", n_seeds=0)
 
 
-def test_damaged_files_are_said_or_made_again(tmp_path):
-    entry = find("around_zero")
+def test_damaged_files_are_said_or_made_again(line, tmp_path):
+    entry = line
     plan = plan_study(entry, scale="smoke")
     first = run_study(plan, root=tmp_path, jobs=0)
     assert last_summary(tmp_path, entry)[1] == first.summary
@@ -110,7 +147,7 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
         '{"claims": []}': "lacks paper",
         json.dumps({**whole, "claims": [{}]}): "lacks claims[0].",
         json.dumps({**whole, "paper": 1}): "has paper 1, wanted an object",
-        json.dumps({**whole, "study": {"name": "around_zero"}}): "lacks study.title",
+        json.dumps({**whole, "study": {"name": "line"}}): "lacks study.title",
     }
     for text, words in damaged.items():
         first.folder.write("summary.json", text)
@@ -122,8 +159,8 @@ def test_damaged_files_are_said_or_made_again(tmp_path):
     assert again.summary.claims == first.summary.claims
 
 
-def test_the_last_run_is_the_one_judged_last(tmp_path):
-    entry = find("around_zero")
+def test_the_last_run_is_the_one_judged_last(line, tmp_path):
+    entry = line
     old = run_study(plan_study(entry, scale="smoke"), root=tmp_path, jobs=0)
     plan = plan_study(entry, scale="smoke", n_seeds=4)
     new = run_study(plan, root=tmp_path, jobs=0)

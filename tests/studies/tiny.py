@@ -15,9 +15,23 @@ from theodolite.core import (
     measured,
     predicted,
 )
-from theodolite.studies import Drawing, Paper, Study, StudyConfig
+from theodolite.studies import (
+    Drawing,
+    Exhibit,
+    Explorer,
+    Paper,
+    Study,
+    StudyConfig,
+)
 
-PAPER = Paper("tiny2020paper", "A tiny paper", "Nobody", 2020, ("line",))
+PAPER = Paper(
+    "tiny2020paper",
+    "A tiny paper",
+    "Nobody",
+    2020,
+    ("line",),
+    explorer=Explorer("path_ensemble", ("line", "other")),
+)
 NAME = "tiny2020paper/line"
 calls = []
 
@@ -51,6 +65,21 @@ def compare(roads):
     theory = roads.predicted.value(quantity="slope")
     found = roads.measured.where(quantity="y").values().mean()
     return [{"label": "y", "predicted": theory, "measured": found, "error": 0.1}]
+
+
+def ensemble(roads):
+    """Three networks that share their energy in two."""
+    return Rows(
+        {
+            "quantity": "share",
+            "network": f"trial {row['trial']}",
+            "length": taken,
+            "value": 0.5,
+            "error": 0.0,
+        }
+        for row in roads.measured.where(quantity="y")
+        for taken in (0, 1)
+    )
 
 
 def draw(table):
@@ -87,6 +116,7 @@ STUDY = Study(
             test=exact(predicted("gap")),
         ),
     ),
+    exhibits=(Exhibit("path_ensembles", ensemble),),
     drawings=(
         Drawing(
             "line", "The line.", lambda roads: roads.measured.where(quantity="y"), draw

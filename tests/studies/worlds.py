@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from theodolite.core import Roads, Rows
-from theodolite.studies import evidence_of, find, plan_study, run_study
+from theodolite.runs import RunFolder, execute
+from theodolite.studies import evidence_of, find, plan_study, prepare_worker
 
 
 @cache
 def _run(root, name):
     entry = find(name)
     plan = plan_study(entry, scale="smoke")
-    folder = run_study(plan, root=root, jobs=0).folder
+    folder = RunFolder.create(root, plan.spec)
+    cells = entry.study.cells(plan.config)
+    execute(folder, cells, plan.work, jobs=0, initialise=prepare_worker)
     return entry.study, evidence_of(entry, plan.config, folder).own
 
 

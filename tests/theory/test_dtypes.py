@@ -10,13 +10,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
-from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.core import (
+    ConfigError,
+    PathBlueprint,
+    ShortcutBlueprint,
+    SpinGlassBlueprint,
+)
 from theodolite.data import load
 
 ONE = ShortcutBlueprint(width=3, depth=2, shortcut=1)
 TWO = ShortcutBlueprint(width=3, depth=4, bias=True)
 LINEAR = ShortcutBlueprint(width=3, depth=4)
 RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
+SHARED = PathBlueprint(inputs=3, width=4, depth=3, unique=2)
+GLASS = SpinGlassBlueprint(width=5, mixture={2: 0.5, 3: 0.5})
 X, Y = ("x", (5, 3)), ("y", (5, 3))
 WEIGHTS = ("weights", (4, 3, 3))
 WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
@@ -103,6 +110,29 @@ def with_moments(xx, yx, yy):
     return [data.gap, data.optimal_loss()]
 
 
+def path_model(weights, x):
+    model = theory.PathModel(blueprint=SHARED, weights=weights)
+    lines = [model.beta, model.epsilons, model.first_line, model.second_line]
+    return [*lines, model.terms(x), model.mean_terms(x), model.approximate_terms(x)]
+
+
+def own_parts(shallow_gradient, deep_gradient):
+    parts = theory.Parts(
+        shallow=1.0,
+        deep=2.0,
+        shallow_gradient=shallow_gradient,
+        deep_gradient=deep_gradient,
+        degrees=(1, 2),
+    )
+    return [parts.gradient, parts.norm_force(1.0), parts.scale_force(1.0, skipped=True)]
+
+
+def two_degrees(shallow, deep, weights):
+    scales = np.array([2.0, 3.0])
+    loss = theory.TwoDegreeLoss(shallow=shallow, deep=deep, scales=scales)
+    return loss.parts(weights)
+
+
 CASES = {
     "Activation": Case(own_activation, (("z", (7,)),)),
     "GradientSpectrum": Case(
@@ -126,12 +156,20 @@ CASES = {
         ),
     ),
     "Moments": Case(with_moments, (("xx", (3, 3)), ("yx", (3, 3)), ("yy", (3, 3)))),
+    "Parts": Case(own_parts, (("shallow_gradient", (3,)), ("deep_gradient", (3,)))),
+    "PathModel": Case(path_model, (("weights", (2,)), ("x", (5, 3)))),
     "SpherePath": Case(own_path, (("start", (3,)), ("end", (3,)))),
     "ToeplitzSpectrum": Case(toeplitz, (("a", (3, 3)), ("b", (3, 3)))),
+    "TwoDegreeLoss": Case(
+        two_degrees, (("shallow", (3,)), ("deep", (3, 3)), ("weights", (3,)))
+    ),
     "activation": Case(curves, (("z", (6, 2)),)),
     "conditioning_at_zero": Case(both_ways(TWO), (X, Y)),
     "data_matrix": Case(lambda x, y: theory.data_matrix(TWO, x, y), (X, Y)),
     "eigenvalues_at_zero": Case(both_ways(ONE), (X, Y)),
+    "energy_covariance": Case(
+        lambda overlap: theory.energy_covariance(GLASS, overlap), (("overlap", (4,)),)
+    ),
     "gradient_spectrum": Case(
         lambda hessian, gradient: theory.gradient_spectrum(hessian, gradient),
         (("hessian", (4, 4)), ("gradient", (4,))),
@@ -143,6 +181,7 @@ CASES = {
     "linear_loss": Case(linear(theory.linear_loss), (WEIGHTS, X, Y)),
     "minimum_distance": Case(theory.minimum_distance, (("points", (6, 3)),)),
     "moments": Case(theory.moments, (X, Y)),
+    "network_mixture": Case(theory.network_mixture, (("weights", (6,)),)),
     "relu_gradient": Case(
         lambda weights, x, y: theory.relu_gradient(RELU, weights, x, y),
         (("weights", (2, 3, 3)), X, Y),
@@ -178,12 +217,122 @@ CASES = {
 }
 # What takes no arrays takes numbers: of any width, none of which may wrap around.
 COUNTS = {
+    "Assumption": lambda n: theory.Assumption(n > 0, f"{n} paths"),
     "Conditioning": lambda n: theory.Conditioning(n, n, n, n),
+    "LayerSizes": lambda n: theory.LayerSizes(square=n, mean=n, overlap=n, deviation=n),
+    "LengthMoments": lambda n: theory.LengthMoments(mean=n, variance=n),
+    "MeanCount": lambda n: theory.MeanCount(log=n, error=n, method="sampling"),
+    "MixtureMoments": lambda n: theory.MixtureMoments(first=n, second=n, spread=n),
+    "ScaleRange": lambda n: theory.ScaleRange(low=n, high=n, middle=n),
+    "configuration_repeats": lambda n: theory.configuration_repeats(n, n, n, n),
+    "critical_exponent": lambda n: theory.critical_exponent({n: 1.0}),
+    "exponent_gap_limit": lambda n: theory.exponent_gap_limit(n),
+    "exponent_of_ratio": lambda n: theory.exponent_of_ratio(n),
+    "exponent_slope": lambda n: theory.exponent_slope(n),
+    "least_norm_force": lambda n: theory.least_norm_force(n, n - n, shallow=n, deep=n),
+    "log_legendre_normaliser": lambda n: theory.log_legendre_normaliser(n, n),
+    "log_legendre_sum": lambda n: theory.log_legendre_sum(n, n),
+    "log_missing_mass_bound": lambda n: theory.log_missing_mass_bound(n, n, 0.5, 1),
+    "log_path_normaliser": lambda n: theory.log_path_normaliser(n, n),
+    "log_path_weights": lambda n: theory.log_path_weights(n, n),
+    "mean_critical_points": lambda n: (
+        theory.mean_critical_points(GLASS, index=n - n, sampling=True, samples=n).log
+    ),
+    "missing_mass": lambda n: theory.missing_mass(n, n, 0.5, 0.9),
+    "mixture_moments": lambda n: theory.mixture_moments({n: 1.0}),
+    "path_counts": lambda n: theory.path_counts(n, n),
+    "path_length_moments": lambda n: theory.path_length_moments(n, n),
+    "path_masses": lambda n: theory.path_masses(n, n, n),
+    "path_peak": lambda n: theory.path_peak(n, n),
+    "path_weight_slopes": lambda n: theory.path_weight_slopes(n, n),
+    "path_weights": lambda n: theory.path_weights(n, n),
+    "plain_path_count": lambda n: theory.plain_path_count(n, n),
+    "scalar_norm_sizes": lambda n: theory.scalar_norm_sizes(n),
+    "scale_for_path_length": lambda n: theory.scale_for_path_length(n, n - 1),
     "column_major": lambda n: theory.column_major([(n, n), (n,)]),
     "commutation": lambda n: theory.commutation(n),
     "weight_norm_bound": lambda n: theory.weight_norm_bound(
         rho=0.5, samples=n, units=n
     ),
+}
+
+
+SIGNS = np.array([1.0, -1.0, 1.0, 1.0])
+
+
+def flow_of_a_network(inputs):
+    flow = theory.NormalisedFlow(inputs=inputs, labels=SIGNS)
+    layers = [np.eye(4)[:2], np.ones((1, 2))]
+    return [flow.outputs(layers), *flow.speed(0.5, layers), *flow.residuals(1, layers)]
+
+
+def flow_of_a_line(inputs, direction):
+    flow = theory.LinearFlow(inputs=inputs, labels=SIGNS, decay=0.5)
+    return [*flow.speed(0.5, direction), flow.rest()]
+
+
+def shared_output(x):
+    return theory.layer_factors([np.eye(3)[:1], np.eye(1)], x)
+
+
+OUTPUTS = (("outputs", 0),)
+CASES |= {
+    "LinearFlow": Case(flow_of_a_line, (), (("inputs", slice(0, 4)), ("direction", 0))),
+    "NormalisedFlow": Case(flow_of_a_network, (), (("inputs", slice(0, 4)),)),
+    "batch_norm_jacobian": Case(
+        lambda batch: theory.batch_norm_jacobian(batch, 0.1), (("batch", (6,)),)
+    ),
+    "diagonal_solution": Case(
+        lambda x: theory.diagonal_solution(x, 4), (), (("x", ([0], [0])),)
+    ),
+    "frobenius_complexity": Case(
+        lambda inputs: theory.frobenius_complexity(inputs, 3), (("inputs", (5, 3)),)
+    ),
+    "frozen_norm": Case(
+        lambda outputs: theory.frozen_norm(0.1, outputs, SIGNS, [0.5, 1.0]), (), OUTPUTS
+    ),
+    "layer_factors": Case(shared_output, (("x", (3,)),)),
+    "layered_norm": Case(
+        lambda outputs: theory.layered_norm(0.1, 2, outputs, SIGNS, [0.5]), (), OUTPUTS
+    ),
+    "least_first_layer_gap": Case(
+        theory.least_first_layer_gap, (), (("inputs", slice(0, 3)),)
+    ),
+    "least_norm_classifier": Case(
+        lambda inputs: theory.least_norm_classifier(inputs, [1.0, 1.0, 1.0]),
+        (),
+        (("inputs", slice(0, 3)),),
+    ),
+    "norm_equilibrium": Case(
+        lambda outputs: theory.norm_equilibrium(outputs, SIGNS, 0.5), (), OUTPUTS
+    ),
+    "norm_multiplier": Case(
+        lambda outputs: theory.norm_multiplier(0.5, outputs, SIGNS), (), OUTPUTS
+    ),
+    "ramp_loss": Case(
+        lambda margins: theory.ramp_loss(margins, 0.5), (("margins", (5,)),)
+    ),
+    "transient_time": Case(
+        lambda outputs: theory.transient_time(0.01, 2, outputs, np.ones(4)),
+        (),
+        (("outputs", 0),),
+    ),
+    "two_layer_complexity": Case(theory.two_layer_complexity, (("inputs", (3, 2)),)),
+    "weight_norm_speeds": Case(
+        lambda vector, speed: theory.weight_norm_speeds(2.0, vector, speed),
+        (("vector", (3,)), ("speed", (3,))),
+    ),
+}
+COUNTS |= {
+    "FlowPath": lambda n: theory.FlowPath(n, n, n, (n,), n, None, (n, n)),
+    "Kink": lambda n: theory.Kink(n, n, n, n),
+    "LayerFactors": lambda n: theory.LayerFactors(output=n, back=(n,), inputs=(n,)),
+    "TWO_CLASS_GAP": lambda n: theory.TWO_CLASS_GAP,
+    "aligned_norm": lambda n: theory.aligned_norm(float(n) / 2000, 1.4),
+    "margin_bound": lambda n: theory.margin_bound(
+        0.1, 0.1, gamma=0.5, samples=n, delta=0.1
+    ),
+    "projection_gap": lambda n: theory.projection_gap(n),
 }
 
 

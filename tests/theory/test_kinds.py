@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from theodolite import theory
-from theodolite.core import ConfigError, PreactivationBlueprint, ShortcutBlueprint
+from theodolite.core import (
+    ConfigError,
+    PreactivationBlueprint,
+    ShortcutBlueprint,
+    SpinGlassBlueprint,
+)
 
 EYE = np.eye(4)
 GIVEN = {
@@ -15,16 +20,26 @@ GIVEN = {
     "y": EYE[::-1],
     "weights": np.ones((8, 4, 4)),
     "moments": theory.moments(EYE, EYE[::-1]),
+    "overlap": 0.5,
 }
 # Of the same width and depth as what is predicted, so that nothing else is wrong.
 OTHER = PreactivationBlueprint(width=4, depth=8)
-PREDICTED = ShortcutBlueprint(width=4, depth=8)
+PREDICTED = {
+    ShortcutBlueprint: ShortcutBlueprint(width=4, depth=8),
+    SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.5, 3: 0.5}),
+}
 PREDICTING = {
     name: getattr(theory, name)
     for name in theory.__all__
     if inspect.isfunction(inspect.unwrap(getattr(theory, name)))
     and "blueprint" in inspect.signature(getattr(theory, name)).parameters
 }
+
+
+def kind_of(name):
+    """Return the kind that a function says it predicts."""
+    wanted = inspect.signature(inspect.unwrap(PREDICTING[name])).parameters
+    return wanted["blueprint"].annotation
 
 
 @pytest.fixture(autouse=True)
@@ -43,12 +58,14 @@ def predict(function, blueprint):
 def test_the_functions_are_found():
     assert {"hessian_at_zero", "linear_hessian", "relu_gradient"} <= set(PREDICTING)
     assert len(PREDICTING) >= 10
+    assert {kind_of(name) for name in PREDICTING} == set(PREDICTED)
 
 
 @pytest.mark.parametrize("name", PREDICTING)
 def test_a_blueprint_of_another_kind_is_refused_in_one_sentence(name):
     function = PREDICTING[name]
-    predict(function, PREDICTED)
+    kind = kind_of(name)
+    predict(function, PREDICTED[kind])
     for other, words in (
         (OTHER, "the blueprint of a pre-activation network (PreactivationBlueprint)"),
         (None, "a value of type NoneType"),
@@ -58,7 +75,7 @@ def test_a_blueprint_of_another_kind_is_refused_in_one_sentence(name):
         message = str(caught.value)
         assert message.startswith(f"{words} was given, and "), message
         assert message.endswith(
-            " is for ShortcutBlueprint alone: pass one, or measure this network with "
+            f" is for {kind.__name__} alone: pass one, or measure this network with "
             "instruments"
         )
         assert "\n" not in message
@@ -67,7 +84,7 @@ def test_a_blueprint_of_another_kind_is_refused_in_one_sentence(name):
 @pytest.mark.parametrize("name", PREDICTING)
 def test_the_kind_is_annotated_and_documented(name):
     function = inspect.unwrap(PREDICTING[name])
-    annotation = inspect.signature(function).parameters["blueprint"].annotation
-    assert annotation is ShortcutBlueprint
+    kind = kind_of(name)
+    assert kind in PREDICTED
     text = function.__doc__.split("Assumes:")[1]
-    assert "ShortcutBlueprint" in text or text.strip().startswith("as ")
+    assert kind.__name__ in text or text.strip().startswith("as ")

@@ -301,3 +301,18 @@ def test_low_precision_on_cuda_learns_and_stays_near(precision):
     for result in done:
         assert result.graphed, result.error
         assert result.history[1]["train_loss"] == pytest.approx(exact[0][0], rel=0.05)
+
+
+def test_the_probe_reads_at_the_steps_asked_for():
+    images = some_images()
+    steps = len(images.labels) // RECIPE.batch_size
+    asked = (0, 1, steps, steps + 1)
+    done = train_many([network(0)], images, recipe=RECIPE, seeds=[0],
+                      probe_steps=asked,
+                      probe=lambda model: {"seen": 1.0})[0]  # fmt: skip
+    read = [reading["step"] for reading in done.history if "seen" in reading]
+    assert read == sorted(set(asked))
+    plain = train_many([network(0)], images, recipe=RECIPE, seeds=[0])[0]
+    ends = [r for r in done.history if r["epoch"] == int(r["epoch"])]
+    assert [r["step"] for r in plain.history] == [r["step"] for r in ends]
+    assert [r["test_loss"] for r in plain.history] == [r["test_loss"] for r in ends]

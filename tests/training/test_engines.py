@@ -1,5 +1,6 @@
 """The engines of one core against autograd and torch's SGD, step by step."""
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -326,17 +327,30 @@ def test_arrays_that_cannot_be_written_to_compile_nothing_anew(make, kernel):
     assert len(getattr(kernels, kernel).signatures) == compiled
 
 
+def kernel_sources():
+    """Return a digest of all that kernels are compiled from."""
+    folder = Path(import_module("theodolite.training.engines.kernels").__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions")
 @pytest.mark.parametrize(
     ("name", "features", "register"),
     [("haswell", "+avx,+avx2,+fma", 32), ("x86-64", "+sse2", 16)],
 )
-def test_processors_with_narrower_registers(tmp_path, name, features, register):
-    """What numba compiles for, it reads from the environment when it is loaded."""
+def test_processors_with_narrower_registers(cache, name, features, register):
+    """What numba compiles for, it reads from the environment when it is loaded.
+
+    Compiled code is kept from one session to the next while no kernel changes.
+    """
     chosen = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    kept = cache.mkdir(f"kernels-{name}-{kernel_sources()}")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.training.other_processor"],
-        env=os.environ | chosen | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        env=os.environ | chosen | {"NUMBA_CACHE_DIR": str(kept)},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,

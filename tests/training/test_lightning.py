@@ -2,12 +2,14 @@
 
 import csv
 import sys
+from functools import cache
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from tests.later import later
 from tests.training.subjects import (
     assert_same_state,
     broken,
@@ -28,9 +30,7 @@ from theodolite.training.probes.callbacks.lightning import lightning_callback
 from theodolite.training.probes.probes import Probe, ProbeWarning
 from theodolite.training.probes.schedules import Every
 
-lightning = pytest.importorskip(
-    "lightning.pytorch", reason="pip install 'theodolite[lightning]'"
-)
+lightning = later("lightning.pytorch", "pip install 'theodolite[lightning]'")
 
 # Lightning's own, on small data and under a newer torch.
 pytestmark = [
@@ -40,24 +40,28 @@ pytestmark = [
 ]
 
 
-class Module(lightning.LightningModule):
-    def __init__(self, inner):
-        super().__init__()
-        self.inner, self.criterion = inner, HalfSquareLoss()
+@cache
+def module_kind():
+    class Module(lightning.LightningModule):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.criterion = inner, HalfSquareLoss()
 
-    def forward(self, x):
-        return self.inner(x)
+        def forward(self, x):
+            return self.inner(x)
 
-    def training_step(self, batch, batch_idx):
-        x, y = batch
-        return self.criterion(self(x), y)
+        def training_step(self, batch, batch_idx):
+            x, y = batch
+            return self.criterion(self(x), y)
 
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1, momentum=0.9)
+
+    return Module
 
 
 def fit(inner, callback, tmp_path, *, batch_size=12, epochs=6, **settings):
-    module = Module(inner)
+    module = module_kind()(inner)
     torch.manual_seed(7)
     trainer = lightning.Trainer(
         accelerator="cpu", max_epochs=epochs, enable_progress_bar=False,
@@ -135,16 +139,19 @@ def test_numbers_go_to_the_loggers(tmp_path):
     assert "mine/gradient/all" in lines[0]
 
 
-class FailingLogger(lightning.loggers.logger.DummyLogger):
-    def log_metrics(self, *args, **kwargs):
-        raise OSError("disk full")
+def failing_logger():
+    class FailingLogger(lightning.loggers.logger.DummyLogger):
+        def log_metrics(self, *args, **kwargs):
+            raise OSError("disk full")
+
+    return FailingLogger()
 
 
 def test_what_fails_is_reported_once_and_training_goes_on(tmp_path):
     chosen = [Probe("broken", broken), *probes()]
     callback = lightning_callback(chosen, max_share=1)
     with pytest.warns(ProbeWarning) as caught:
-        module = fit(network(), callback, tmp_path, logger=FailingLogger())
+        module = fit(network(), callback, tmp_path, logger=failing_logger())
     ours = [str(w.message) for w in caught if w.category is ProbeWarning]
     assert len(ours) == 2
     assert "'broken' raised ZeroDivision" in ours[0]
@@ -187,4 +194,4 @@ def test_the_other_name_of_lightning(tmp_path):
     callback = lightning_callback([Probe("w", weight_norm)], max_share=1)
     assert isinstance(callback, other.Callback)
     assert isinstance(callback, lightning.Callback)
-    assert isinstance(Module(nn.Linear(1, 1)), lightning.LightningModule)
+    assert isinstance(module_kind()(nn.Linear(1, 1)), lightning.LightningModule)

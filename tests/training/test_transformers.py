@@ -1,12 +1,14 @@
 """Against the real Trainer of Hugging Face, on a CPU."""
 
 import sys
+from functools import cache
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import Dataset, SequentialSampler
 
+from tests.later import later
 from tests.training.subjects import (
     assert_same_state,
     broken,
@@ -27,10 +29,8 @@ from theodolite.training.probes.callbacks.transformers import transformers_callb
 from theodolite.training.probes.probes import Probe, ProbeWarning
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
-transformers = pytest.importorskip(
-    "transformers", reason="pip install 'theodolite[transformers]'"
-)
-pytest.importorskip("accelerate", reason="pip install 'theodolite[transformers]'")
+transformers = later("transformers", "pip install 'theodolite[transformers]'")
+later("accelerate", "pip install 'theodolite[transformers]'")
 
 
 class Wrapped(nn.Module):
@@ -59,9 +59,13 @@ class Pairs(Dataset):
         return {"x": self.x[index], "labels": self.y[index]}
 
 
-class InOrder(transformers.Trainer):
-    def _get_train_sampler(self, *args):
-        return SequentialSampler(self.train_dataset)
+@cache
+def in_order():
+    class InOrder(transformers.Trainer):
+        def _get_train_sampler(self, *args):
+            return SequentialSampler(self.train_dataset)
+
+    return InOrder
 
 
 def trainer_of(inner, tmp_path, *callbacks, batch_size=12, steps=6, **settings):
@@ -71,7 +75,7 @@ def trainer_of(inner, tmp_path, *callbacks, batch_size=12, steps=6, **settings):
         optim="sgd", optim_args="momentum=0.9", learning_rate=0.1, max_grad_norm=0.0,
         lr_scheduler_type="constant", logging_strategy="no", seed=7, **settings,
     )  # fmt: skip
-    return InOrder(
+    return in_order()(
         Wrapped(inner), arguments, train_dataset=Pairs(), callbacks=[*callbacks]
     )
 

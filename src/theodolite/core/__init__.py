@@ -9,11 +9,22 @@ from theodolite.core.arrays import (
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
 from theodolite.core.blueprints.description import Blueprint, require_kind
-from theodolite.core.blueprints.preactivation import PreactivationBlueprint
+from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
+from theodolite.core.blueprints.path import PathBlueprint, Sharing
+from theodolite.core.blueprints.preactivation import (
+    ImageNormalisation,
+    PreactivationBlueprint,
+)
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
     Position,
     ShortcutBlueprint,
+)
+from theodolite.core.blueprints.spin_glass import (
+    Mixture,
+    MixtureLike,
+    SpinGlassBlueprint,
+    as_mixture,
 )
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
@@ -54,6 +65,8 @@ from theodolite.core.summary import (
     Compared,
     SavedChapter,
     SavedCost,
+    SavedExhibit,
+    SavedExplorer,
     SavedFigure,
     SavedFinding,
     SavedJudgement,
@@ -143,19 +156,25 @@ __all__ = [
     "DataError",
     "Estimate",
     "Evidence",
+    "ImageNormalisation",
     "Initialisation",
     "Interpolation",
     "Interval",
     "Judgement",
     "Kind",
     "Known",
+    "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
+    "Mixture",
+    "MixtureLike",
     "NormMode",
+    "Normalisation",
     "Number",
     "Numbers",
     "Outcome",
     "PairedTest",
+    "PathBlueprint",
     "PercentileCondition",
     "Position",
     "PreactivationBlueprint",
@@ -172,6 +191,8 @@ __all__ = [
     "Samples",
     "SavedChapter",
     "SavedCost",
+    "SavedExhibit",
+    "SavedExplorer",
     "SavedFigure",
     "SavedFinding",
     "SavedJudgement",
@@ -182,7 +203,9 @@ __all__ = [
     "SavedVerdict",
     "Select",
     "Share",
+    "Sharing",
     "ShortcutBlueprint",
+    "SpinGlassBlueprint",
     "Square",
     "Status",
     "Stopwatch",
@@ -199,6 +222,7 @@ __all__ = [
     "all_of",
     "any_of",
     "apart",
+    "as_mixture",
     "as_numbers",
     "as_real",
     "as_whole",

@@ -35,12 +35,15 @@ class RunError(TheodoliteError):
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Build the error for an unregistered name, with the nearest right one.
 
+    A name that begins as the wrong one does is nearer than any other.
+
     Example:
         >>> str(unknown_name("dataset", "mnits", ["digits", "mnist"]))
         "unknown dataset 'mnits': did you mean 'mnist'? known: digits, mnist"
     """
     names = sorted(known)
-    near = get_close_matches(str(name), names, n=1, cutoff=0.4)
+    begun = [one for one in names if name and one.startswith(str(name))]
+    near = begun or get_close_matches(str(name), names, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}"

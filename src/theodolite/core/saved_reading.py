@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "theodolite reading", 1
 _HEADER = "header.json"
-_ROOMS = ("theodolite.instruments", "theodolite.training")
+_ROOMS = ("theodolite.instruments", "theodolite.training", "theodolite.paths")
 # What parsing meets in files that are not whole, or not ours.
 _DAMAGE = (
     zipfile.BadZipFile,

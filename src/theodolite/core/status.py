@@ -13,6 +13,7 @@ class Status(StrEnum):
     MAX_MATVECS = "max_matvecs"
     NONFINITE = "nonfinite"
     DIVERGED = "diverged"
+    INCOMPLETE = "incomplete"
 
     @property
     def trusted(self) -> bool:
@@ -33,6 +34,7 @@ _ADVICE = {
     Status.MAX_MATVECS: "stopped by the budget: raise max_matvecs or loosen tol",
     Status.NONFINITE: "NaN or infinity met: check the data, the loss and the dtype",
     Status.DIVERGED: "the loss passed its ceiling: lower the learning rate",
+    Status.INCOMPLETE: "some points are missing: raise max_starts",
 }
 
 

@@ -242,8 +242,38 @@ class SavedChapter:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SavedExhibit:
+    """A table of a run that an explorer of the report shows.
+
+    Attributes:
+        name: What an explorer knows it by.
+        source: Whose rows they are, "own" or "committed".
+        columns: Names of the columns.
+        lines: A value for each column: a number, a text, a flag or None.
+    """
+
+    name: str
+    source: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedExplorer:
+    """Which interactive part of the report a paper has, and what it can show.
+
+    Attributes:
+        name: Name by which the report knows it.
+        studies: Studies whose exhibits it shows.
+    """
+
+    name: str
+    studies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class SavedPaper:
-    """The paper, its studies in its own order, and its story."""
+    """The paper, its studies in its own order, its story and its explorer."""
 
     name: str
     title: str
@@ -251,6 +281,7 @@ class SavedPaper:
     year: int
     studies: tuple[str, ...] = ()
     story: tuple[SavedChapter, ...] = ()
+    explorer: SavedExplorer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +316,7 @@ class Summary:
     claims: tuple[SavedVerdict, ...]
     comparison: tuple[Compared, ...] = ()
     figures: tuple[SavedFigure, ...] = field(default=())
+    exhibits: tuple[SavedExhibit, ...] = ()
 
     @property
     def full_name(self) -> str:

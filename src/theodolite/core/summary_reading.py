@@ -15,6 +15,8 @@ from theodolite.core.summary import (
     Compared,
     SavedChapter,
     SavedCost,
+    SavedExhibit,
+    SavedExplorer,
     SavedFigure,
     SavedFinding,
     SavedJudgement,
@@ -207,6 +209,7 @@ def _summary(data: _Fields) -> Summary:
         claims=data.parts("claims", _verdict),
         comparison=data.parts("comparison", _compared),
         figures=data.parts("figures", _figure),
+        exhibits=data.parts("exhibits", _exhibit),
     )
 
 
@@ -221,6 +224,27 @@ def _paper(data: _Fields) -> SavedPaper:
         year=year,
         studies=data.texts("studies"),
         story=data.parts("story", _chapter),
+        explorer=data.maybe("explorer", _explorer),
+    )
+
+
+def _explorer(data: _Fields) -> SavedExplorer:
+    return SavedExplorer(name=data.text("name"), studies=data.texts("studies"))
+
+
+def _exhibit(data: _Fields) -> SavedExhibit:
+    source = data.text("source")
+    if source not in ("own", "committed"):
+        raise data.wrong(data.path("source"), source, "own or committed")
+    columns = data.texts("columns")
+    for place, line in enumerate(data.listed("lines")):
+        flat = isinstance(line, list | tuple) and len(line) == len(columns)
+        if not flat or any(isinstance(one, list | tuple | Mapping) for one in line):
+            wanted = f"{len(columns)} numbers or texts"
+            raise data.wrong(f"{data.path('lines')}[{place}]", line, wanted)
+    lines = tuple(tuple(line) for line in data.listed("lines"))
+    return SavedExhibit(
+        name=data.text("name"), source=source, columns=columns, lines=lines
     )
 
 

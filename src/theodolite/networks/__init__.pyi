@@ -1,6 +1,11 @@
 from .activations import torch_activation as torch_activation
 from .building import build as build
 from .initialisation import draw_weights as draw_weights
+from .layerwise import LayerwiseLayer as LayerwiseLayer
+from .layerwise import LayerwiseNetwork as LayerwiseNetwork
+from .layerwise import ScalarNorm as ScalarNorm
+from .layerwise import layer_scales as layer_scales
+from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions
@@ -8,3 +13,4 @@ from .shortcut import ShortcutNetwork as ShortcutNetwork
 from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights
 from .shortcut import set_weights as set_weights
+from .spin_glass import SpinGlass as SpinGlass

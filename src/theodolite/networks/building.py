@@ -9,16 +9,25 @@ from torch import nn
 from theodolite.core import (
     Blueprint,
     ConfigError,
+    LayerwiseBlueprint,
+    PathBlueprint,
     PreactivationBlueprint,
     ShortcutBlueprint,
+    SpinGlassBlueprint,
 )
+from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
+from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
+from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ShortcutBlueprint: build_shortcut,
     PreactivationBlueprint: build_preactivation,
+    PathBlueprint: build_path_network,
+    LayerwiseBlueprint: build_layerwise,
+    SpinGlassBlueprint: build_spin_glass,
 }
 
 
@@ -40,6 +49,30 @@ def build(
 ) -> PreactivationNetwork: ...
 @overload
 def build(
+    blueprint: LayerwiseBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> LayerwiseNetwork: ...
+@overload
+def build(
+    blueprint: PathBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> PathNetwork: ...
+@overload
+def build(
+    blueprint: SpinGlassBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SpinGlass: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -58,8 +91,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float64 for n-shortcut networks, which
-            meet closed forms, and float32 for pre-activation networks.
+        dtype: Of the parameters; by default float32 for pre-activation networks and
+            float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -18,9 +18,11 @@ class PreactivationUnit(nn.Module):
     and is padded with zero channels.
     """
 
-    def __init__(self, layers: list[tuple[int, int]], *, skip: bool) -> None:
+    def __init__(
+        self, layers: list[tuple[int, int]], *, skip: bool, norm: str = "batch"
+    ) -> None:
         super().__init__()
-        self.norms = nn.ModuleList(_norm(into) for into, _ in layers)
+        self.norms = nn.ModuleList(_norm(into, norm) for into, _ in layers)
         self.convolutions = nn.ModuleList(
             _convolution(a, b, stride=1 if a == b else 2) for a, b in layers
         )
@@ -54,10 +56,14 @@ class PreactivationNetwork(nn.Module):
         n, layers = blueprint.shortcut, blueprint.layer_channels
         self.stem = _convolution(blueprint.channels, blueprint.width)
         self.units = nn.ModuleList(
-            PreactivationUnit(list(layers[start : start + n]), skip=blueprint.skip)
+            PreactivationUnit(
+                list(layers[start : start + n]),
+                skip=blueprint.skip,
+                norm=blueprint.norm,
+            )
             for start in range(0, len(layers), n)
         )
-        self.norm = _norm(layers[-1][1])
+        self.norm = _norm(layers[-1][1], blueprint.norm)
         self.head: Any = skip_init(nn.Linear, layers[-1][1], blueprint.classes)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -84,7 +90,8 @@ def build_preactivation(
 ) -> PreactivationNetwork:
     r"""Make a pre-activation network.
 
-    Convolutions are normal with variance $2/(9\,c_{out})$, in the order applied; the
+    Convolutions are normal with variance $2/(9\,c_{out})$, in the order applied, the
+    last of every unit times ``branch_scale``; the
     classifier is uniform within $1/\sqrt{c}$, its bias zero; normalisations start at
     scale 1 and shift 0. All draws are NumPy's from ``seed``, so blueprints that
     differ in ``shortcut`` alone start at the same weights.
@@ -105,6 +112,9 @@ def build_preactivation(
             shape = tuple(convolution.weight.shape)
             scale = np.sqrt(2.0 / (9 * shape[0]))
             convolution.weight.copy_(torch.as_tensor(scale * rng.normal(size=shape)))
+        if blueprint.branch_scale != 1:
+            for unit in network.units:
+                unit.convolutions[-1].weight.mul_(blueprint.branch_scale)  # type: ignore
         shape = tuple(network.head.weight.shape)
         bound = 1 / np.sqrt(shape[1])
         network.head.weight.copy_(
@@ -122,7 +132,9 @@ def unit_convolutions(
     return found if stem else found[1:]
 
 
-def _norm(channels: int) -> nn.BatchNorm2d:
+def _norm(channels: int, kind: str) -> nn.Module:
+    if kind == "none":
+        return nn.Identity()
     norm = nn.BatchNorm2d(channels)
     # The count serves only averages over all steps, and costs a kernel a layer.
     norm.num_batches_tracked = None

@@ -16,6 +16,7 @@ from theodolite import __version__
 from theodolite.core import Kind, Outcome, SavedFigure, tally
 from theodolite.report.collect import JudgedRun, latest
 from theodolite.report.drawings import inline_svg
+from theodolite.report.explorers import explorer_of
 from theodolite.report.numbers import format_number, format_seconds
 from theodolite.report.prose import to_html, to_plain
 from theodolite.report.story import arrange, balance, capital, sentence, story
@@ -32,12 +33,15 @@ def render(runs: Iterable[JudgedRun]) -> str:
     same page: its date is that of the last verdict.
     """
     shown = latest(runs)
-    script = _environment().get_template("script.js").render()
+    papers = _papers(shown)
+    explorers = [one["explorer"] for one in papers if one["explorer"]]
+    scripts = [_environment().get_template("script.js").render()]
+    scripts += list(dict.fromkeys(explorer.script for explorer in explorers))
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
-            papers=_papers(shown),
+            papers=papers,
             counts=tally(claim for run in shown for claim in run.summary.claims),
             n_papers=len({run.summary.paper.name for run in shown}),
             n_studies=len(shown),
@@ -45,8 +49,12 @@ def render(runs: Iterable[JudgedRun]) -> str:
             date=max((run.summary.judged for run in shown), default=""),
             version=__version__,
             style=Markup(_environment().get_template("style.css").render()),
-            script=Markup(script),
-            script_hash=_hash(script),
+            explorer_styles=[
+                Markup(style)
+                for style in dict.fromkeys(explorer.style for explorer in explorers)
+            ],
+            scripts=[Markup(script) for script in scripts],
+            script_hashes=[_hash(script) for script in scripts],
         )
     )
 
@@ -74,7 +82,7 @@ def _environment() -> Environment:
 
 
 def _hash(script: str) -> str:
-    """Return the name by which the page's own policy allows this script alone."""
+    """Return the name by which the page's own policy allows a script and no other."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
@@ -93,6 +101,7 @@ def _papers(shown: list[JudgedRun]) -> list[dict[str, Any]]:
                 "studies": studies,
                 "balance": balance(studies),
                 "story": story(studies),
+                "explorer": explorer_of(runs),
             }
         )
     return papers

@@ -2,6 +2,7 @@
 
 from theodolite.studies.catalogue import (
     Entry,
+    Explorer,
     Paper,
     catalogue,
     find,
@@ -15,7 +16,14 @@ from theodolite.studies.planning import Plan, plan_study, prepare_worker
 from theodolite.studies.repair import Repaired, repair_runs
 from theodolite.studies.running import Finished, last_summary, run_study
 from theodolite.studies.story import Chapter, Finding
-from theodolite.studies.study import SCALES, Committed, Drawing, Study, StudyConfig
+from theodolite.studies.study import (
+    SCALES,
+    Committed,
+    Drawing,
+    Exhibit,
+    Study,
+    StudyConfig,
+)
 
 __all__ = [
     "SCALES",
@@ -25,6 +33,8 @@ __all__ = [
     "CommittedRun",
     "Drawing",
     "Entry",
+    "Exhibit",
+    "Explorer",
     "Finding",
     "Finished",
     "Paper",

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from theodolite.core import unknown_name
+from theodolite.core import strict, unknown_name
 from theodolite.studies.story import Chapter
 from theodolite.studies.study import Study
 
@@ -16,14 +16,38 @@ _ROOT = __package__ or "theodolite.studies"
 
 
 @dataclass(frozen=True)
+class Explorer:
+    """An interactive part of the report.
+
+    Attributes:
+        name: Name by which the report knows it; its script comes with the report,
+            never with a run.
+        studies: Studies of the paper whose exhibits it shows.
+    """
+
+    name: str
+    studies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Paper:
-    """A paper and the modules of its package that are studies, in its order."""
+    """A paper and the modules of its package that are studies, in its order.
+
+    Attributes:
+        name: Name of its package.
+        title: Its title.
+        authors: Their surnames.
+        year: Of its first version.
+        studies: Names of the studies.
+        explorer: The interactive part of the report on it, where there is one.
+    """
 
     name: str
     title: str
     authors: str
     year: int
     studies: tuple[str, ...]
+    explorer: Explorer | None = None
 
     @property
     def story(self) -> tuple[Chapter, ...]:
@@ -40,6 +64,7 @@ class Paper:
             "year": self.year,
             "studies": list(self.studies),
             "story": [chapter.to_dict() for chapter in self.story],
+            "explorer": strict(self.explorer),
         }
 
 

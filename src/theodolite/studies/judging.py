@@ -61,11 +61,30 @@ def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summa
             "claims": [decide(claim, found).to_dict() for claim in study.claims],
             "comparison": study.compare(found.own),
             "figures": draw(entry, folder, found),
+            "exhibits": exhibits(study, found),
         }
     )
     summary = check_summary(content, source=f"the summary of {entry.full_name}")
     write_summary(folder, summary)
     return summary
+
+
+def exhibits(study: Study, found: Evidence) -> list[dict[str, Any]]:
+    """Return the tables for the explorer: of the committed run, and of this run."""
+    return [
+        {"name": one.name, "source": source, **_columns(one.table(roads))}
+        for one in study.exhibits
+        for source, roads in (("committed", found.committed), ("own", found.own))
+        if roads
+    ]
+
+
+def _columns(rows: Rows) -> dict[str, Any]:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return {
+        "columns": columns,
+        "lines": [[row.get(name) for name in columns] for row in rows],
+    }
 
 
 def redraw(entry: Entry, folder: RunFolder) -> list[Path]:

@@ -219,7 +219,8 @@ def prepare_worker() -> None:
     import torch
 
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    # Not `use_deterministic_algorithms`, which takes seconds to load a compiler too.
+    torch.set_deterministic_debug_mode("error")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -65,6 +65,19 @@ class Drawing:
 
 
 @dataclass(frozen=True)
+class Exhibit:
+    """Rows of a study that the explorer of its paper shows in the report.
+
+    Attributes:
+        name: What the explorer knows them by.
+        table: Chooses or computes the rows: flat, few, each with its error.
+    """
+
+    name: str
+    table: Callable[[Roads], Rows]
+
+
+@dataclass(frozen=True)
 class Committed:
     """A long run whose rows travel with the package, to be judged beside new ones.
 
@@ -95,6 +108,7 @@ class Study:
         compare: Predicted beside measured numbers: rows with ``label``,
             ``predicted``, ``measured`` and ``error``.
         drawings: Figures made from saved rows.
+        exhibits: Rows for the explorer of the paper.
         claims: What is judged.
         datasets: Named datasets that a config needs, loaded before anything is run.
         splits: Parts of the datasets that it reads.
@@ -113,6 +127,7 @@ class Study:
     claims: tuple[Claim, ...]
     meet: Callable[[Any, Mapping[str, Any]], Rows] | None = None
     drawings: tuple[Drawing, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
     datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
     splits: tuple[str, ...] = ("train",)
     departures: tuple[str, ...] = field(default=())

@@ -37,6 +37,7 @@ WORLDS = [
     ("steps-suffice", "m", "counted_miss", {}, first(const(1e-6))),
     ("interpolates-exactly", "m", "output_error", {}, first(shift(1e-8))),
     ("norms-shrink", "m", "max_norm", {"case": "basis"}, const(1.0)),
+    ("biases-shrink", "m", "bias_norm", {"case": "basis"}, const(1.0)),
     ("bracket-under-the-root", "p", "over_printed", {}, const(2.0)),
     ("bracket-under-the-root", "p", "over_corrected", {},
      lambda row: row["bracket"] ** 0.5),

@@ -1,10 +1,13 @@
 """Pre-activation residual networks for small images."""
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final, get_args
 
 from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
-from theodolite.core.errors import ConfigError
+from theodolite.core.errors import ConfigError, unknown_name
+
+ImageNormalisation = Literal["batch", "none"]
 
 
 @final
@@ -27,6 +30,9 @@ class PreactivationBlueprint(Blueprint):
         channels: Channels of the images.
         classes: Number of outputs.
         skip: Whether units have the identity path.
+        norm: Whether layers have batch normalisation, or nothing in its place.
+        branch_scale: Factor on the last convolution of every unit at the start;
+            below 1, deep networks without normalisation start at a finite size.
 
     References:
         He et al. (2016), Identity Mappings in Deep Residual Networks; He et al.
@@ -46,10 +52,18 @@ class PreactivationBlueprint(Blueprint):
     channels: int = 3
     classes: int = 10
     skip: bool = True
+    norm: ImageNormalisation = "batch"
+    branch_scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_whole(self, "depth", "shortcut", "width", "stages", "channels", "classes")
         check_flags(self, "skip")
+        if self.norm not in get_args(ImageNormalisation):
+            raise unknown_name("norm", self.norm, get_args(ImageNormalisation))
+        scale = self.branch_scale
+        number = isinstance(scale, int | float) and not isinstance(scale, bool)
+        if not number or not 0 <= scale < math.inf:
+            raise ConfigError(f"branch_scale is {scale!r}: pass a number from 0 up")
         step = self.stages * self.shortcut
         if self.depth < 2 + step or (self.depth - 2) % step:
             near = 2 + max(1, round((self.depth - 2) / step)) * step
@@ -74,7 +88,8 @@ class PreactivationBlueprint(Blueprint):
     @property
     def parameters(self) -> int:
         """Number of trainable numbers; it does not depend on ``shortcut``."""
-        layers = sum(9 * a * b + 2 * a for a, b in self.layer_channels)
+        own = 2 if self.norm == "batch" else 0  # a scale and a shift a channel
+        layers = sum(9 * a * b + own * a for a, b in self.layer_channels)
         last = self.layer_channels[-1][1]
-        head = 2 * last + last * self.classes + self.classes
+        head = own * last + last * self.classes + self.classes
         return 9 * self.channels * self.width + layers + head

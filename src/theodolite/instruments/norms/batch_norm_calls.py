@@ -75,7 +75,7 @@ class BatchNormCalls(TorchFunctionMode):
         kwargs = kwargs or {}
         if func not in (functional.batch_norm, torch.batch_norm):
             return func(*args, **kwargs)
-        given = _arguments(func, args, kwargs)
+        given = batch_norm_arguments(func, args, kwargs)
         x, weight = given["input"], given["weight"]
         if not given["training"] or (weight is not None and weight.dtype != x.dtype):
             return func(*args, **kwargs)
@@ -113,10 +113,10 @@ def _refuse_one_value(call: NormCall) -> None:
         )
 
 
-def _arguments(
+def batch_norm_arguments(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of either spelling of batch norm by name."""
+    """Return the arguments of either spelling of batch norm, by name."""
     head = ("input", "running_mean", "running_var", "weight", "bias")
     if func is torch.batch_norm:
         head = ("input", "weight", "bias", "running_mean", "running_var")

@@ -6,7 +6,7 @@ that diverges or breaks is retired with the reason, and the others go on.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 from torch import nn
@@ -24,6 +24,7 @@ def train_many(
     seeds: Sequence[int],
     augment: Augment | None = None,
     probe: Measure | None = None,
+    probe_steps: Collection[int] | None = None,
     report: Tell | None = None,
     at_once: int = 4,
     limit_s: float = float("inf"),
@@ -42,6 +43,8 @@ def train_many(
         augment: Maps raw images and a CPU generator to changed images.
         probe: Reads numbers off a network, at the start and after every epoch; the
             network is left as found. Where it raises, it is retired.
+        probe_steps: Numbers of updates after which the probe reads instead, 0 for the
+            start; those within an epoch make readings of their own.
         report: Told of each reading, with the place of the network in ``models``;
             retired where it raises.
         at_once: Networks in training at any moment.
@@ -66,7 +69,18 @@ def train_many(
         )
     told: set[str] = set()  # what was warned of, for all runs together
     runs = [
-        Run(place, model, images, recipe, seed, augment, probe, report, told)
+        Run(
+            place,
+            model,
+            images,
+            recipe,
+            seed,
+            augment,
+            probe,
+            report,
+            told,
+            probe_steps,
+        )
         for place, (model, seed) in enumerate(zip(models, seeds, strict=True))
     ]
     with torch.backends.cudnn.flags(

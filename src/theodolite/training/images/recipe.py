@@ -125,10 +125,11 @@ class Trained:
     Attributes:
         status: ``finished``, ``diverged``, ``stopped`` (by the time limit) or
             ``failed``.
-        history: A reading an epoch, from epoch 0, the start: ``epoch``,
-            ``train_loss`` and ``train_error`` (means over the epoch, while weights
-            move; none at 0), ``test_loss``, ``test_error``, ``seconds`` since the run
-            began, and what the probe found.
+        history: A reading an epoch, from epoch 0, the start, and one at every step
+            that was asked for: ``epoch``, ``step`` (updates made), ``train_loss`` and
+            ``train_error`` (means over the epoch so far, while weights move; none at
+            0), ``test_loss``, ``test_error``, ``seconds`` since the run began, and
+            what the probe found.
         graphed: Whether its steps were replayed as a CUDA graph.
         error: Why it failed, or why its graph could not be captured; else empty.
         retired: Why ``probe`` or ``report`` was called no more, for those that raised.

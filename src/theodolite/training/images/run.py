@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -38,9 +38,11 @@ class Run:
         probe: Measure | None,
         report: Tell | None,
         told: set[str],
+        probe_steps: Collection[int] | None = None,
     ) -> None:
         self.place, self.given, self.images, self.recipe = place, model, images, recipe
         self.augment, self.probe, self.report = augment, probe, report
+        self.probe_steps = None if probe_steps is None else frozenset(probe_steps)
         self.generator = torch.Generator().manual_seed(derive(seed, "images"))
         self.told, self.retired = told, dict[str, str]()
         self.history: list[Epoch] = []
@@ -86,9 +88,12 @@ class Run:
                         self.rate = rate
                     self.step.fill(inputs[part], labels[part])
                     self.advance()
+                    done = (epoch - 1) * steps + place + 1
+                    if place + 1 < steps and done in (self.probe_steps or ()):
+                        self._read(done / steps, place + 1, done)
                 yield
             with self.on_stream():
-                sound = self._read(epoch, steps)
+                sound = self._read(epoch, steps, epoch * steps)
             if not sound:
                 self.status = "diverged"
                 return
@@ -123,7 +128,7 @@ class Run:
             except RuntimeError as problem:
                 self.error = f"not graphed: {problem}"[:500]
         with self.on_stream():
-            self._read(0, 0)
+            self._read(0, 0, 0)
 
     def _shuffled(self, count: int) -> tuple[Tensor, Tensor]:
         """Return an epoch's images, augmented, in their random order."""
@@ -134,9 +139,12 @@ class Run:
             inputs = self.augment(inputs, self.generator)
         return inputs, self.images.labels[order]
 
-    def _read(self, epoch: int, steps: int) -> bool:
-        """Note where the run stands; say whether all losses are finite."""
-        numbers: Epoch = {"epoch": epoch}
+    def _read(self, epoch: float, steps: int, done: int) -> bool:
+        """Note where the run stands; say whether all losses are finite.
+
+        ``steps`` were made since the epoch began, ``done`` in all.
+        """
+        numbers: Epoch = {"epoch": epoch, "step": done}
         if steps:
             numbers["train_loss"] = float(self.step.loss) / steps
             numbers["train_error"] = float(self.step.wrong) / (
@@ -145,7 +153,8 @@ class Run:
         numbers |= evaluate(self.step, self.images)
         numbers["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in numbers.items() if name.endswith("loss")]
-        if self.probe is not None:
+        due = self.probe_steps is None or done in self.probe_steps
+        if self.probe is not None and due:
             numbers |= self._attempt("probe", self._measure, self.probe) or {}
         self.history.append(numbers)
         if self.report is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Row, strict
+from theodolite.core import Row, RunError, strict
 from theodolite.runs.telling.trackers.metrics import library, metrics, texts
 
 # The axis of every chart: cells finish in any order, which W&B's own step forbids.
@@ -62,7 +62,25 @@ class WandbTracker:
             self._run.summary[tag] = text
 
     def finish(self) -> None:
-        """End the run."""
-        if self._run is not None:
-            self._run.finish()
-            self._run = None
+        """End the run; an offline run's file is then complete.
+
+        The library only tells its service that a run is over, and the service then
+        writes what it still holds. Online that was uploaded before; offline it is all
+        there is, so the service is shut down, which waits, once nobody uses it.
+        """
+        if self._run is None:
+            return
+        run, self._run = self._run, None
+        offline = run.offline
+        run.finish()
+        if offline and self._wandb.setup().most_recent_active_run is None:
+            self._shut_down()
+
+    def _shut_down(self) -> None:
+        try:
+            self._wandb.teardown()
+        except SystemExit as error:  # the library's answer to a service that failed
+            raise RunError(
+                f"the W&B service ended with code {error.code}, so the offline run may "
+                "be incomplete: look at its debug-internal.log"
+            ) from None

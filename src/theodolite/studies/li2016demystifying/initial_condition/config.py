@@ -57,6 +57,7 @@ PRESETS = {
         dataset="digits",
         depths=(2, 4, 8),
         predicted_depths=(2, 4, 8, 16),
+        measured_depth=4,
         samples_depth=2,
         n_conventions=50,
     ),

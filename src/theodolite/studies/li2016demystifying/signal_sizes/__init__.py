@@ -3,7 +3,8 @@
 Li et al. (2016), Demystifying ResNet, section 4.1. The claim in our words: He's
 weights keep the variance along a branch, and the shortcut adds the branch to its
 input, so that the output variance grows with every unit; batch normalisation slows
-that, and training makes branches of deeper networks respond less.
+that, weights of zero keep it, and training makes branches of deeper networks respond
+less.
 
 Departures: see ``STUDY.departures``. Cost: about 10 s at QUICK.
 """
@@ -24,6 +25,7 @@ STUDY = Study(
         "a branch; with the shortcut, which brings the input unchanged, each unit "
         "about doubles it. Closed forms follow the mean square of every pixel through "
         "the units. Batch normalisation makes each branch add a constant instead. "
+        "The same networks with the weights of their units at zero add nothing. "
         "After training the deviation of what a branch adds is its response."
     ),
     presets=PRESETS,

@@ -8,6 +8,7 @@ from theodolite.core import (
     above,
     below,
     every,
+    exact,
     inside,
     measured,
     slope_difference,
@@ -85,6 +86,20 @@ CLAIMS = (
             ),
         ),
         rival="a variance that batch normalisation keeps, or leaves as it was",
+    ),
+    Claim(
+        name="zero-keeps-variance",
+        place="Section 4.1",
+        statement=(
+            "With all weights of the units at zero the variance of the signal stays "
+            "the same along the network."
+        ),
+        test=exact(
+            measured("change_at_zero"),
+            rival=measured("change_at_zero").reading("at_he"),
+        ),
+        rival="He's weights, at which it grows from the first unit on",
+        own_rows_only=True,
     ),
     Claim(
         name="deeper-smaller-responses",

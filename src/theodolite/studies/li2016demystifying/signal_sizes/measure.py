@@ -21,7 +21,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
 
 
 def _start(config: Config, cell: Mapping[str, Any]) -> list[Row]:
-    """Take the variance of what the last unit of a new network puts out."""
+    """Take the variance that a new network puts out, and that at zero weights."""
     import torch
 
     found = load(config.dataset).images[: config.images]
@@ -29,14 +29,40 @@ def _start(config: Config, cell: Mapping[str, Any]) -> list[Row]:
     pixels = (pixels - pixels.mean()) / pixels.std(correction=0)
     pixels = pixels[:, None] if pixels.ndim == 3 else pixels.permute(0, 3, 1, 2)
     network = _new(config, cell, pixels.shape[1])
+    entering, leaving = _variances(network, pixels.to(config.device))
+    mode = {"norm_mode": "train"}
+    rows: list[Row] = [
+        {"quantity": "variance", "value": leaving, "error": 1e-12 * leaving, **mode}
+    ]
+    if cell["kind"] == "plain":  # whose signal zero weights put out
+        return rows
     with torch.no_grad():
-        signal = network.stem(pixels.to(config.device))
+        for unit in network.units:
+            for layer in unit.convolutions:
+                layer.weight.zero_()
+    entered, left = _variances(network, pixels.to(config.device))
+    rows.append(
+        {
+            "quantity": "change_at_zero",
+            "value": abs(left / entered - 1),
+            "error": 1e-12,
+            "at_he": abs(leaving / entering - 1),
+            **mode,
+        }
+    )
+    return rows
+
+
+def _variances(network: Any, pixels: Any) -> tuple[float, float]:
+    """Return the variance of the signal before the first unit and after the last."""
+    import torch
+
+    with torch.no_grad():
+        signal = first = network.stem(pixels)
         for unit in network.units:
             signal = unit(signal)
     # Of mean zero over weights, so that the mean square is the variance.
-    value = float(signal.square().mean())
-    return [{"quantity": "variance", "value": value, "error": 1e-12 * value,
-             "norm_mode": "train"}]  # fmt: skip
+    return float(first.square().mean()), float(signal.square().mean())
 
 
 def _new(config: Config, cell: Mapping[str, Any], channels: int) -> Any:

@@ -113,6 +113,7 @@ def _ends(roads: Roads) -> dict[str, Number | float | int]:
 
 NORMS = measured("max_norm").called("largest norm over R")
 IN_R = exponent(NORMS, "units", ("case", "trial"))
+BIASES = measured("bias_norm").called("largest bias over R")
 
 CLAIMS = (
     Claim(
@@ -179,6 +180,17 @@ CLAIMS = (
         statement="Its weights are at most of order $R^{-1/2}$ in the number of units.",
         test=inside(IN_R, ROOT),
         rival="norms that stay",
+    ),
+    Claim(
+        name="biases-shrink",
+        place="Theorem 1 with Eq 17",
+        kind=Kind.BEYOND,
+        statement=(
+            "Its biases are of order $R^{-1/2}$ as well, of which theorem 1 does not "
+            "speak."
+        ),
+        test=inside(exponent(BIASES, "units", ("case", "trial")), ROOT),
+        rival="biases that stay, so that the point of small weights is not all zero",
     ),
     Claim(
         name="bracket-under-the-root",

@@ -58,6 +58,7 @@ def _built(
         made = run_chain(*parts, x, config.device)
     found = {
         "max_norm": built.max_norm,
+        "bias_norm": np.linalg.norm(built.bias, axis=1).max(),
         "bound_share": built.max_norm / built.bound,
         "clearance": min(minimum_distance(state) for state in seen) / built.rho,
         "output_error": np.abs(made - y).max(),

@@ -1,0 +1,17 @@
+from .parts import Activation as Activation
+from .parts import Addition as Addition
+from .parts import Norm as Norm
+from .parts import Other as Other
+from .parts import Scale as Scale
+from .parts import Span as Span
+from .parts import Unplaced as Unplaced
+from .recorder import Recorder as Recorder
+from .recorder import as_written as as_written
+from .recorder import record as record
+from .recording import Call as Call
+from .recording import Recording as Recording
+from .recording import Ref as Ref
+from .recording import Value as Value
+from .recording import Visit as Visit
+from .whole import Anatomy as Anatomy
+from .whole import anatomy as anatomy

@@ -1,0 +1,209 @@
+r"""One pass over features: squares along a basis, nearest class means, decisions.
+
+With $z = Q(h - \mu_y)$ the squared distance of a feature to the mean of class $j$ is
+$-2\,a_j \cdot z + \|a_y - a_j\|^2$ up to what is the same for all $j$: differences of
+means only, so that features close to their own are told from one another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from theodolite.instruments.classifiers.between import Between
+from theodolite.instruments.classifiers.final_layer import Head
+from theodolite.instruments.classifiers.pieces import Block, Piece, blocks, chunks
+from theodolite.instruments.classifiers.team import Team
+
+# Samples at a time: 512 of width 512 in float32 take 1 MB, what a core's cache holds.
+CHUNK = 512
+# Products and scores of samples that are held at once.
+_SCORES = 2**18
+# Roundings of a score within which two count as equal and are taken again in float64.
+_ROUNDINGS = 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sums:
+    """What a pass adds up, in float64.
+
+    Attributes:
+        along: Squares of features less their class mean, along each row of the basis.
+        squares: Squared norms of features less the shift, a class.
+        apart: Features less the shift, a row a class; empty where there is none.
+        tally: Weights of samples: whose decision is known; of these, whose nearest
+            mean is that of the class decided for; whose decision is right; of all,
+            whose nearest mean is that of their class; all; whose nearest mean is closer
+            than the next by less than means are rounded.
+    """
+
+    along: Tensor
+    squares: Tensor
+    apart: Tensor
+    tally: Tensor
+
+    def over(self, team: Team) -> "Sums":
+        """Return the sums over all processes."""
+        return Sums(**{name: team.sum(part) for name, part in vars(self).items()})
+
+
+class Pass:
+    """A pass over features about given class means.
+
+    Args:
+        between: The class means.
+        head: Decides where decisions are not known.
+        shift: What is taken off features first, a row a class, or None.
+        dtype: Type that features have, or are brought to.
+        rows: Row of the head of each class mean.
+        error: How far a class mean may be off, in norm.
+    """
+
+    def __init__(
+        self,
+        between: Between,
+        head: Head | None,
+        shift: Tensor | None,
+        dtype: torch.dtype,
+        rows: Tensor,
+        error: float = 0.0,
+    ) -> None:
+        self._between, self._head, self._shift = between, head, shift
+        self._error = error
+        self._dtype, self._classes = dtype, rows
+        basis, base = between.basis, torch.zeros_like(between.means)
+        base = base if shift is None else shift.double()
+        self._rank = len(basis)
+        both = basis if head is None else torch.cat([basis, head.weight])
+        self._rows = both.to(dtype)
+        # Along the basis, what a class mean is off the shift; a column a class.
+        self._offset = ((between.means - base) @ basis.T).T.to(dtype).contiguous()
+        self._places = between.coordinates
+        gaps = torch.cdist(self._places, self._places).square()
+        self._slopes, self._gaps = (-2 * self._places).to(dtype), gaps.to(dtype)
+        slope = 2 * float(self._places.norm(dim=1).max())
+        size = float((between.means - base).norm(dim=1).max())
+        self._near_reach = slope, slope * size + float(gaps.max())
+        if head is not None:
+            logits = head.weight @ base.T + head.bias[:, None]
+            self._logits = logits.to(dtype).contiguous()
+            slope = float(head.weight.norm(dim=1).max())
+            self._head_reach = slope, float(logits.abs().max())
+        self._size = max(_SCORES // max(len(both), len(gaps)), 64)
+
+    def sums(self, pieces: Sequence[Piece]) -> Sums:
+        """Add up over all samples."""
+        between, zeros = self._between, torch.zeros_like
+        along, squares = zeros(between.eigenvalues), zeros(between.count)
+        shifted = self._shift is not None
+        apart = zeros(between.means) if shifted else between.means.new_zeros(0)
+        tally = torch.zeros(6, dtype=torch.float64, device=along.device)
+        for block in blocks(pieces, self._size):
+            norms, found = self._products(block, apart)
+            strays = found[: self._rank]
+            strays -= self._offset.index_select(1, block.labels)
+            mass, squared = norms.double().square(), strays.square()
+            if block.weights is not None:
+                mass = mass * block.weights
+                squared *= block.weights.to(self._dtype)
+            squares.index_add_(0, block.labels, mass)
+            along += squared.sum(1)
+            tally += self._tally(block, found[self._rank :], strays, float(norms.max()))
+        return Sums(along=along, squares=squares, apart=apart, tally=tally)
+
+    def _products(self, block: Block, apart: Tensor) -> tuple[Tensor, Tensor]:
+        """Return norms of features, and their products, while they are in cache."""
+        found = self._rows.new_empty(len(self._rows), len(block))
+        norms, start = self._rows.new_empty(len(block)), 0
+        for piece in chunks(block.parts, CHUNK):
+            stop = start + len(piece)
+            h = piece.features.to(self._dtype)
+            if self._shift is not None:
+                h = h - self._shift.index_select(0, piece.labels)
+                add_by_class(apart, piece, h)
+            torch.linalg.vector_norm(h, dim=1, out=norms[start:stop])
+            torch.mm(self._rows, h.T, out=found[:, start:stop])
+            start = stop
+        return norms, found
+
+    def _tally(
+        self, block: Block, logits: Tensor, strays: Tensor, size: float
+    ) -> Tensor:
+        """Weigh samples by where they are nearest, and what is decided for them."""
+        near, unsure = self._nearest(block, strays, size)
+        samples = torch.arange(len(block), device=near.device)
+        own = near[block.labels, samples]
+        if block.decisions is not None:
+            other, place = block.decisions < 0, block.decisions.clamp_min(0)
+            told = [near[place, samples] & ~other, block.decisions == block.labels]
+        elif self._head is not None:
+            best = self._best(block, logits, size)
+            told = [(near & best).any(0), best[block.labels, samples]]
+        else:
+            told = []
+        every = torch.ones_like(own)
+        known = [every, *told] if told else [~every] * 3
+        counted = torch.stack([*known, own, every, unsure])
+        if block.weights is None:
+            return counted.sum(1)
+        return counted.double() @ block.weights
+
+    def _nearest(
+        self, block: Block, strays: Tensor, size: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return which class mean, by samples, is nearest, and where that is unsure."""
+        gaps = self._gaps.index_select(1, block.labels)
+        scores = torch.addmm(gaps, self._slopes, strays)
+        close = scores <= scores.amin(0) + self._blur(self._near_reach, size)
+        unsure = torch.zeros_like(close[0])
+        if len(tied := _tied(close)):
+            h, labels = block.exact(tied), block.labels[tied]
+            z = (h - self._between.means[labels]) @ self._between.basis.T
+            gaps = torch.cdist(self._places[labels], self._places).square()
+            exact = gaps - 2 * z @ self._places.T
+            _settle(close, tied, exact.argmin(1))
+            least, next_one = exact.topk(2, 1, largest=False).values.unbind(1)
+            # Squared distances move by twice a distance for each of two means.
+            reach = gaps.max().sqrt() + z.norm(dim=1)
+            unsure[tied] = next_one - least <= 4 * self._error * reach
+        return close, unsure
+
+    def _best(self, block: Block, logits: Tensor, size: float) -> Tensor:
+        """Return which class, by samples, the head decides for."""
+        assert self._head is not None
+        scores = logits.add_(self._logits.index_select(1, block.labels))
+        close = scores >= scores.amax(0) - self._blur(self._head_reach, size)
+        if len(tied := _tied(close)):
+            h = block.exact(tied)
+            exact = h @ self._head.weight.T + self._head.bias
+            _settle(close, tied, exact.argmax(1))
+        whole = len(self._classes) == len(close)
+        return close if whole else close[self._classes]
+
+    def _blur(self, reach: tuple[float, float], size: float) -> float:
+        eps = torch.finfo(self._dtype).eps
+        return _ROUNDINGS * eps * (reach[0] * size + reach[1])
+
+
+def _tied(close: Tensor) -> Tensor:
+    """Return the samples of which more than one score is the best."""
+    if int(torch.count_nonzero(close)) == close.shape[1]:
+        return torch.zeros(0, dtype=torch.int64, device=close.device)
+    return (torch.count_nonzero(close, dim=0) > 1).nonzero().squeeze(1)
+
+
+def _settle(close: Tensor, tied: Tensor, place: Tensor) -> None:
+    close[:, tied] = False
+    close[place, tied] = True
+
+
+def add_by_class(total: Tensor, piece: Piece, h: Tensor) -> Tensor:
+    """Add features to the sums of their classes; return what this chunk adds."""
+    weighed = h if piece.weights is None else h * piece.weights[:, None].to(h.dtype)
+    if 4 * len(total) > CHUNK or h.dtype == torch.float64:
+        return total.index_add_(0, piece.labels, weighed.double())
+    part = torch.zeros(total.shape, dtype=h.dtype, device=h.device)
+    part.index_add_(0, piece.labels, weighed)
+    total += part
+    return part

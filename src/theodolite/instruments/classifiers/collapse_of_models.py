@@ -1,0 +1,232 @@
+"""Neural collapse of the features of any classifier, at any layer."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError, NormMode, TheodoliteError
+from theodolite.instruments.classifiers.between import Centre
+from theodolite.instruments.classifiers.collapse_meter import CollapseMeter
+from theodolite.instruments.classifiers.collapse_reading import Collapse
+from theodolite.instruments.classifiers.final_layer import (
+    Head,
+    decisions_of,
+    last_linear,
+)
+from theodolite.instruments.classifiers.judged_passes import (
+    JudgedPasses,
+    finer_passes,
+    judged_passes,
+)
+from theodolite.instruments.classifiers.labelling import (
+    Labels,
+    SampleWeights,
+    labels_in,
+)
+from theodolite.instruments.model.objective import Outputs
+from theodolite.instruments.operators.span import named
+from theodolite.instruments.passes.batches import Batches
+
+
+def collapse(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    layer: str | None = None,
+    other: Batches | None = None,
+    labels: Labels | None = None,
+    weights: SampleWeights | None = None,
+    outputs: Outputs | None = None,
+    centre: Centre = "classes",
+    ignore_index: int | None = -100,
+    feature_bytes: int = 2 * 2**30,
+    max_batches: int | None = None,
+) -> Collapse:
+    r"""Measure neural collapse (NC1 to NC5) of a classifier's features.
+
+    One pass over the data, in which features are kept; where they take more than
+    ``feature_bytes`` they are folded into sums as they come, and a second pass finds
+    which class mean is nearest. Below float64 the features of the first batch are
+    compared with those of a copy in float64, and errors cover the difference.
+
+    Args:
+        model: Any classifier; left as found.
+        batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
+            DataLoader of them.
+        norm_mode: Statistics that normalisation layers use.
+        layer: Name of a submodule whose output is measured; by default what enters the
+            final linear layer, and only that is compared with the layer's weights.
+        other: Batches of other data, of which no labels are read, for NC5.
+        labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
+        weights: ``weights(batch)``, one a label; those of 0 do not count.
+        outputs: ``outputs(model, batch)``, the logits; the model's own by default.
+        centre: Centre class means at their own mean, or at that of the samples.
+        ignore_index: Label of samples that do not count.
+        feature_bytes: Memory that features may take.
+        max_batches: Batches to take at most.
+
+    Returns:
+        The reading.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> net = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3)).double()
+        >>> x, y = torch.randn(30, 2).double(), torch.arange(30) % 3
+        >>> reading = collapse(net, (x, y), norm_mode="eval")
+        >>> reading.nc1_variability > 1, len(reading.classes), reading.layer
+        (True, 3, 'input of 2')
+    """
+    given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
+    with (
+        judged_passes(
+            model,
+            batches,
+            **given,
+            max_batches=max_batches,
+            callables=(labels, weights),
+        ) as passes,
+        watching(passes, layer) as watch,
+    ):
+        meter = CollapseMeter(
+            head=watch.head,
+            classes=watch.classes,
+            centre=centre,
+            ignore_index=ignore_index,
+            feature_bytes=feature_bytes,
+            layer=watch.name,
+            norm_mode=passes.mode,
+        )
+        _feed(meter.update, passes, watch, labels, weights)
+        if meter.folded:
+            _feed(meter.recount, passes, watch, labels, weights)
+        noise = _noise(passes, watch, layer, given)
+    given["statistics"] = passes.statistics
+    outside = None if other is None else _mean_of(model, other, layer, given)
+    return meter.compute(other=outside, feature_noise=noise)
+
+
+class Watch:
+    """Features of one layer, as passes meet them.
+
+    Attributes:
+        name: Whose features they are.
+        head: The linear layer that they enter, if they do.
+        classes: How many classes the outputs tell apart.
+    """
+
+    def __init__(self, name: str, head: Head | None, classes: int) -> None:
+        self.name, self.head, self.classes = name, head, classes
+        self._seen: list[Tensor] = []
+
+    def see(self, features: Any) -> None:
+        """Keep what a layer returned or was given."""
+        if not isinstance(features, Tensor):
+            raise MeasurementError(
+                f"{self.name!r} gives a {type(features).__name__}, wanted is one "
+                "tensor: choose a submodule that returns one"
+            )
+        # What comes after may write into it.
+        self._seen.append(features.detach().clone())
+
+    def take(self) -> Tensor:
+        """Return the features of the last pass."""
+        if len(self._seen) != 1:
+            how = f"{len(self._seen)} times" if self._seen else "never"
+            raise MeasurementError(
+                f"{self.name!r} is called {how} in a pass, so it has no one feature a "
+                "sample: choose a layer that is called once"
+            )
+        return self._seen.pop()
+
+
+@contextmanager
+def watching(passes: JudgedPasses, layer: str | None) -> Iterator[Watch]:
+    """Have the features of a layer kept, pass by pass."""
+    if layer is None:
+        found: list[Tensor] = []
+
+        def run() -> Tensor:
+            found.append(passes.outputs(passes.items[0]))
+            return found[0]
+
+        name, linear = last_linear(passes.model, run)
+        head = Head.of(linear.weight, linear.bias)
+        watch = Watch(f"input of {name}" if name else "input", head, head.classes)
+        handle = linear.register_forward_pre_hook(
+            lambda _, args, kwargs: watch.see(args[0] if args else kwargs["input"]),
+            with_kwargs=True,
+        )
+    else:
+        module = named(passes.model, layer)
+        outputs = passes.outputs(passes.items[0])
+        watch = Watch(layer, None, max(outputs.shape[-1], 2))
+        handle = module.register_forward_hook(lambda _, args, out: watch.see(out))
+    try:
+        yield watch
+    finally:
+        handle.remove()
+
+
+def _feed(
+    take: Callable[..., None],
+    passes: JudgedPasses,
+    watch: Watch,
+    labels: Labels | None,
+    weights: SampleWeights | None,
+) -> None:
+    for batch in passes.items:
+        logits = passes.outputs(batch)
+        take(
+            watch.take(),
+            labels_in(batch, labels),
+            weights=None if weights is None else weights(batch),
+            decisions=decisions_of(logits),
+        )
+
+
+def _noise(
+    passes: JudgedPasses, watch: Watch, layer: str | None, given: dict[str, Any]
+) -> float:
+    """Return how far features are from exact arithmetic, root mean square in norm."""
+    batch = passes.items[0]
+    passes.outputs(batch)
+    ours = watch.take()
+    if ours.dtype == torch.float64:
+        return 0.0
+    try:
+        with (
+            finer_passes(passes, outputs=given["outputs"]) as (finer, same),
+            watching(finer, layer) as other,
+        ):
+            finer.outputs(same)
+            theirs = other.take()
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        # No copy to be had: the type's own rounding, by its size.
+        eps = torch.finfo(ours.dtype).eps
+        return eps * float(ours.double().square().sum(-1).mean().sqrt())
+    gap = (theirs.double() - ours.double()).square()
+    return math.sqrt(float(gap.sum()) / max(len(gap), 1))
+
+
+def _mean_of(
+    model: nn.Module, batches: Batches, layer: str | None, given: dict[str, Any]
+) -> Tensor:
+    """Return the mean feature of other data, as one row."""
+    total, count = None, 0
+    with (
+        judged_passes(model, batches, **given) as passes,
+        watching(passes, layer) as watch,
+    ):
+        for batch in passes.items:
+            passes.outputs(batch)
+            h = watch.take()
+            rows = h.reshape(len(h), -1).double()
+            total = rows.sum(0) if total is None else total + rows.sum(0)
+            count += len(rows)
+    assert total is not None
+    return (total / count)[None]

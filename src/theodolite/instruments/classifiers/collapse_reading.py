@@ -1,0 +1,182 @@
+"""What collapse of features comes as."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theodolite.core import Reading, circumstances, headline, in_words
+
+_SHAPES = ("norms", "angles", "gap", "simplex")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Collapse(Reading):
+    r"""How far the features of a classifier have collapsed onto their class means.
+
+    $\mu_c$ are class means, $a_c = \mu_c - \mu$ the same about their centre, $w_c$ the
+    rows of the head; $\Sigma_W$ is the within-class covariance over samples, $\Sigma_B$
+    that of the class means. All of 0 is complete collapse. What needs a head is NaN for
+    features that enter none. With two classes centred at their middle, the ``nc2``
+    numbers of the means vanish whatever the features are: only the others then tell.
+
+    Attributes:
+        nc1_variability: $\operatorname{tr}(\Sigma_W\Sigma_B^\dagger)/C$.
+        nc1_cdnv: Mean over pairs of $(v_i + v_j)/(2\|\mu_i-\mu_j\|^2)$, $v$ the
+            variance of a class; infinite where two means coincide.
+        nc1_noise: $\operatorname{tr}\Sigma_W/\operatorname{tr}\Sigma_B$.
+        nc2_mean_norms: Standard deviation of $\|a_c\|$ over its mean.
+        nc2_mean_angles: Standard deviation of the cosines of pairs of $a_c$.
+        nc2_mean_gap: Mean of $|\cos + 1/(C-1)|$ over pairs.
+        nc2_mean_simplex: Distance of the Gram matrix of the $a_c$ from that of a
+            simplex, each of norm 1.
+        nc2_head_norms: The same of the $w_c$, as the next three.
+        nc2_head_angles: See above.
+        nc2_head_gap: See above.
+        nc2_head_simplex: See above.
+        nc3_duality: $\|W/\|W\| - A/\|A\|\|^2$, Frobenius norms.
+        nc3_simplex: Distance of $WA^\top$ from the simplex, each of norm 1.
+        nc3_alignment: Mean of $1 - \cos(w_c, a_c)$.
+        nc4_disagreement: Share of samples for which the nearest class mean and the
+            classifier decide differently.
+        nc5_outside: Mean of $|\cos(\mu_c, \mu_{\mathrm{out}})|$, with the mean of
+            features of other data; NaN without any.
+        energy: Mean of $-\ln$ of the distance of pairs of unit $a_c$, less that of a
+            simplex, which is the least there is where $C \le$ width $+ 1$.
+        nearest_accuracy: Share of samples nearest to the mean of their own class.
+        accuracy: Share of samples that the classifier decides rightly.
+        class_weight: Samples of each class, or the sum of their weights.
+        class_variance: Mean squared distance to the class mean.
+        class_distance: $\|a_c\|$.
+        plane: Class means on a plane, where a simplex is a regular polygon of radius 1.
+        head_plane: The head's rows on the same.
+        cosines: Share of pairs of $a_c$ with a cosine in each of equal bins of [-1, 1].
+        classes: Labels of the classes that came, in order.
+        samples: How many samples were read.
+        width: Length of a feature.
+        layer: Whose features they are.
+    """
+
+    dims: ClassVar = {
+        "nc1_variability": (),
+        "nc1_variability_error": (),
+        "nc1_cdnv": (),
+        "nc1_cdnv_error": (),
+        "nc1_noise": (),
+        "nc1_noise_error": (),
+        **{f"nc2_mean_{name}": () for name in _SHAPES},
+        **{f"nc2_head_{name}": () for name in _SHAPES},
+        "nc3_duality": (),
+        "nc3_simplex": (),
+        "nc3_alignment": (),
+        "mean_shape_error": (),
+        "head_shape_error": (),
+        "nc4_disagreement": (),
+        "nc4_disagreement_error": (),
+        "nc5_outside": (),
+        "energy": (),
+        "energy_error": (),
+        "nearest_accuracy": (),
+        "nearest_accuracy_error": (),
+        "accuracy": (),
+        "accuracy_error": (),
+        "class_weight": ("class",),
+        "class_variance": ("class",),
+        "class_variance_error": (),
+        "class_distance": ("class",),
+        "class_distance_error": (),
+        "plane": ("class", "axis"),
+        "head_plane": ("class", "axis"),
+        "cosines": ("bin",),
+    }
+    error_of: ClassVar = {
+        "nc1_variability": "nc1_variability_error",
+        "nc1_cdnv": "nc1_cdnv_error",
+        "nc1_noise": "nc1_noise_error",
+        **{f"nc2_mean_{name}": "mean_shape_error" for name in _SHAPES},
+        **{f"nc2_head_{name}": "head_shape_error" for name in _SHAPES},
+        "nc3_duality": "mean_shape_error",
+        "nc3_simplex": "mean_shape_error",
+        "nc3_alignment": "mean_shape_error",
+        "nc4_disagreement": "nc4_disagreement_error",
+        "nc5_outside": "mean_shape_error",
+        "energy": "energy_error",
+        "nearest_accuracy": "nearest_accuracy_error",
+        "accuracy": "accuracy_error",
+        "class_variance": "class_variance_error",
+        "class_distance": "class_distance_error",
+        "plane": "mean_shape_error",
+        "head_plane": "mean_shape_error",
+    }
+
+    nc1_variability: float
+    nc1_variability_error: float
+    nc1_cdnv: float
+    nc1_cdnv_error: float
+    nc1_noise: float
+    nc1_noise_error: float
+    nc2_mean_norms: float
+    nc2_mean_angles: float
+    nc2_mean_gap: float
+    nc2_mean_simplex: float
+    nc2_head_norms: float
+    nc2_head_angles: float
+    nc2_head_gap: float
+    nc2_head_simplex: float
+    nc3_duality: float
+    nc3_simplex: float
+    nc3_alignment: float
+    mean_shape_error: float
+    head_shape_error: float
+    nc4_disagreement: float
+    nc4_disagreement_error: float
+    nc5_outside: float
+    energy: float
+    energy_error: float
+    nearest_accuracy: float
+    nearest_accuracy_error: float
+    accuracy: float
+    accuracy_error: float
+    class_weight: np.ndarray
+    class_variance: np.ndarray
+    class_variance_error: float
+    class_distance: np.ndarray
+    class_distance_error: float
+    plane: np.ndarray
+    head_plane: np.ndarray
+    cosines: np.ndarray
+    classes: np.ndarray
+    samples: int
+    width: int
+    layer: str
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Label classes by their numbers, bins by their middles."""
+        bins = len(self.cosines)
+        middles = (np.arange(bins) + 0.5) * 2 / bins - 1 if bins else np.zeros(0)
+        return {
+            "class": self.classes.tolist(),
+            "axis": ["x", "y"],
+            "bin": middles.tolist(),
+        }
+
+    def summary_lines(self) -> list[str]:
+        """Return the numbers; those of classes are named only."""
+        errors = set(self.error_of.values())
+        names = [name for name, dims in self.dims.items() if name not in errors]
+        scalars = [name for name in names if not self.dims[name]]
+        absent = [name for name in scalars if np.isnan(getattr(self, name))]
+        of = f" of layer {self.layer!r}" if self.layer else ""
+        return [
+            headline(self),
+            *[
+                f"  {name:<17}  {in_words(self, name)}"
+                for name in scalars
+                if name not in absent
+            ],
+            *([f"  not there: {', '.join(absent)}"] if absent else []),
+            f"  and {', '.join(name for name in names if self.dims[name])}",
+            f"  {self.samples:,} samples of {len(self.classes):,} classes, "
+            f"{self.width:,} features{of}",
+            circumstances(self),
+        ]

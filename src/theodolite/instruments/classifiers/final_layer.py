@@ -1,0 +1,107 @@
+"""The last linear layer of a classifier, and the features that enter it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Head:
+    """A linear classifier in float64, a row a class.
+
+    Attributes:
+        weight: Weights; one row alone, of two classes told by a sign, becomes two.
+        bias: Biases.
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def of(cls, weight: Any, bias: Any = None) -> "Head":
+        """Take weights of shape (classes, width), and biases of shape (classes,)."""
+        rows = torch.as_tensor(weight).detach().double()
+        if rows.ndim != 2 or not rows.numel() or not bool(torch.isfinite(rows).all()):
+            raise MeasurementError(
+                f"the head has weights of shape {tuple(rows.shape)}, wanted are finite "
+                "ones, a row a class: pass those of the last linear layer"
+            )
+        shift = rows.new_zeros(len(rows))
+        if bias is not None:
+            shift = torch.as_tensor(bias).detach().to(rows).reshape(-1)
+        if shift.shape != rows.shape[:1] or not bool(torch.isfinite(shift).all()):
+            raise MeasurementError(
+                f"the head has {shift.numel()} biases and {len(rows)} rows of weights: "
+                "pass a finite bias for each, or None"
+            )
+        if len(rows) == 1:
+            rows, shift = torch.cat([-rows, rows]) / 2, torch.cat([-shift, shift]) / 2
+        return cls(weight=rows, bias=shift)
+
+    def to(self, device: torch.device) -> "Head":
+        """Return the same where features are."""
+        return Head(weight=self.weight.to(device), bias=self.bias.to(device))
+
+    @property
+    def classes(self) -> int:
+        """How many classes it tells apart."""
+        return len(self.weight)
+
+
+def decisions_of(outputs: Tensor) -> Tensor:
+    """Return the place that a classifier decides for, classes on the last axis."""
+    if outputs.shape[-1] == 1:
+        return (outputs[..., 0] > 0).long()
+    return outputs.argmax(-1)
+
+
+def last_linear(
+    model: nn.Module, forward: Callable[[], Tensor]
+) -> tuple[str, nn.Linear]:
+    """Find the linear layer whose output is the classifier's; inside ``opened``.
+
+    Args:
+        model: The classifier.
+        forward: Runs it once and returns its outputs.
+    """
+    calls: list[tuple[str, nn.Linear, Tensor]] = []
+    handles = [
+        module.register_forward_hook(_noting(calls, name))
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+    ]
+    try:
+        with torch.no_grad():
+            outputs = forward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    if calls and _same(calls[-1][2], outputs):
+        return calls[-1][:2]
+    ends = f"ends after linear layer {calls[-1][0]!r}" if calls else "has none"
+    raise MeasurementError(
+        f"the outputs are not those of a final linear layer ({type(model).__name__} "
+        f"{ends}), which the classifier's weights are read from: name a layer whose "
+        "output to measure with layer=…, or pick the logits with outputs=…"
+    )
+
+
+def _noting(
+    calls: list[tuple[str, nn.Linear, Tensor]], name: str
+) -> Callable[[nn.Linear, Any, Tensor], None]:
+    def note(module: nn.Linear, args: Any, found: Tensor) -> None:
+        calls.append((name, module, found))
+
+    return note
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Say whether two tensors are one, or views of one in another shape."""
+    if one is other:
+        return True
+    return one.numel() == other.numel() and one.data_ptr() == other.data_ptr()

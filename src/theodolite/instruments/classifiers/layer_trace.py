@@ -1,0 +1,230 @@
+"""Linear layers and norms in the order in which a pass meets them, and what joins them.
+
+This works on functions, not on modules, so that functional calls and layers applied
+twice are seen as what they are. A tensor is known again by itself and by how often it
+was written to, so that an activation in place stands between a layer and a norm.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.conv import _ConvNd
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from theodolite.instruments.norms.batch_norm_calls import batch_norm_arguments
+
+_CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
+_TRANSPOSED = {torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d}
+_LINEAR = {functional.linear, *_CONVOLUTIONS, *_TRANSPOSED}
+_BATCH_NORMS = (functional.batch_norm, torch.batch_norm)
+_SAMPLE_NORMS = {
+    functional.layer_norm: "layer norm",
+    torch.layer_norm: "layer norm",
+    functional.group_norm: "group norm",
+    torch.group_norm: "group norm",
+    functional.instance_norm: "instance norm",
+    torch.instance_norm: "instance norm",
+    functional.rms_norm: "RMS norm",
+}
+# Scaling what enters these by a positive number scales what leaves them.
+_HOMOGENEOUS = {
+    functional.relu,
+    torch.relu,
+    Tensor.relu,
+    functional.leaky_relu,
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class LinearCall:
+    """A linear layer, applied once.
+
+    Attributes:
+        name: Name of the module.
+        weight: Its weights.
+        bias: Its biases, or None.
+        transposed: Whether weights have inputs first, in a transposed convolution.
+        groups: Groups of a convolution.
+        padded: Whether zeros are put around its input.
+        after: The norm whose output it takes as it is.
+        uses: How often its output was used.
+    """
+
+    name: str
+    weight: Tensor
+    bias: Tensor | None
+    transposed: bool = False
+    groups: int = 1
+    padded: bool = False
+    after: "NormSeen | None" = None
+    uses: int = 0
+
+
+@dataclass(kw_only=True, eq=False)
+class NormSeen:
+    """A norm, applied once.
+
+    Attributes:
+        name: Name of the module.
+        kind: Such as "batch norm".
+        arguments: Those of a batch norm, by name.
+        place: How many batch norms took batch statistics before it; None where it took
+            others.
+        before: The linear layer whose output it takes as it is.
+        behind: The same, where an activation that scales with its input may stand
+            between.
+        uses: How often its output was used.
+    """
+
+    name: str
+    kind: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    place: int | None = None
+    before: LinearCall | None = None
+    behind: LinearCall | None = None
+    uses: int = 0
+
+
+Met = LinearCall | NormSeen
+
+
+class LayerTrace(TorchFunctionMode):
+    """Notes linear layers and norms of a pass; enter it inside of other modes.
+
+    Args:
+        model: The model.
+
+    Attributes:
+        layers: Linear layers with weights of the model, in order.
+        norms: Norms, in order.
+        modules: Modules whose weights were noted.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.layers: list[LinearCall] = []
+        self.norms: list[NormSeen] = []
+        self.modules: set[int] = set()
+        self._own = {id(parameter) for parameter in model.parameters()}
+        self._stack: list[tuple[str, nn.Module]] = [("", model)]
+        self._made: dict[int, tuple[weakref.ref[Tensor], int, Met, bool]] = {}
+        self._taken = 0
+
+    @contextmanager
+    def following(self, model: nn.Module) -> Iterator["LayerTrace"]:
+        """Know which module is being run."""
+        handles = []
+        for name, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(self._entering(name)))
+            handles.append(module.register_forward_hook(self._leaving))
+        try:
+            with self:
+                yield self
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+        sources = [self._source(x) for x in given]
+        found = func(*args, **kwargs)
+        told = func not in _HOMOGENEOUS  # what takes their output counts instead
+        if told and any(isinstance(x, Tensor) for x in tree_leaves(found)):
+            for met in {id(m): m for m, _ in filter(None, sources)}.values():
+                met.uses += 1
+        if isinstance(found, Tensor) and given:
+            self._note(func, args, kwargs, sources[0], found)
+        return found
+
+    def _note(
+        self,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        source: tuple[Met, bool] | None,
+        found: Tensor,
+    ) -> None:
+        met, direct = source or (None, False)
+        if func in _HOMOGENEOUS and met is not None:
+            self._keep(found, met, direct=False)
+            return
+        if func in _BATCH_NORMS or func in _SAMPLE_NORMS:
+            seen = self._norm(func, args, kwargs)
+            if isinstance(met, LinearCall):
+                seen.behind, seen.before = met, met if direct else None
+            self.norms.append(seen)
+            self._keep(found, seen)
+            return
+        layer = self._layer(func, args, kwargs)
+        if layer is not None:
+            layer.after = met if isinstance(met, NormSeen) and direct else None
+            self.layers.append(layer)
+            self._keep(found, layer)
+
+    def _norm(
+        self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> NormSeen:
+        name = self._stack[-1][0]
+        if func in _SAMPLE_NORMS:
+            return NormSeen(name=name, kind=_SAMPLE_NORMS[func])
+        given = batch_norm_arguments(func, args, kwargs)
+        place = None
+        if given["training"]:
+            place, self._taken = self._taken, self._taken + 1
+        return NormSeen(name=name, kind="batch norm", arguments=given, place=place)
+
+    def _layer(
+        self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> LinearCall | None:
+        if func not in _LINEAR:
+            return None
+        given: dict[str, Any] = dict(kwargs)
+        given.update(zip(("input", "weight", "bias"), args, strict=False))
+        name, module = self._stack[-1]
+        weight = given["weight"]
+        known = isinstance(module, nn.Linear | _ConvNd)
+        if not known and id(weight) not in self._own:
+            return None  # computed by the model, and no weights of its own
+        self.modules.add(id(module) if known else id(weight))
+        groups = kwargs.get("groups", args[6] if len(args) > 6 else 1)
+        padding = kwargs.get("padding", args[4] if len(args) > 4 else 0)
+        return LinearCall(
+            name=name,
+            weight=weight.detach(),
+            bias=given.get("bias"),
+            transposed=func in _TRANSPOSED,
+            groups=1 if func is functional.linear else groups,
+            padded=func is not functional.linear and padding not in (0, (0,), (0, 0)),
+        )
+
+    def _keep(self, tensor: Tensor, met: Met, direct: bool = True) -> None:
+        self._made[id(tensor)] = (weakref.ref(tensor), tensor._version, met, direct)
+
+    def _source(self, tensor: Tensor) -> tuple[Met, bool] | None:
+        kept = self._made.get(id(tensor))
+        if kept is None or kept[0]() is not tensor or kept[1] != tensor._version:
+            return None
+        return kept[2:]
+
+    def _entering(self, name: str) -> Callable[[nn.Module, Any], None]:
+        def enter(module: nn.Module, _: Any) -> None:
+            self._stack.append((name, module))
+
+        return enter
+
+    def _leaving(self, module: nn.Module, args: Any, found: Any) -> None:
+        self._stack.pop()

@@ -1,0 +1,308 @@
+"""Norms of the layers of any classifier, and its normalised margins."""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import (
+    MeasurementError,
+    NormMode,
+    Status,
+    Stopwatch,
+    TheodoliteError,
+)
+from theodolite.instruments.classifiers.folding import FoldedLayer, fold, product_of
+from theodolite.instruments.classifiers.judged_passes import (
+    JudgedPasses,
+    finer_passes,
+    judged_passes,
+)
+from theodolite.instruments.classifiers.labelling import (
+    Labelling,
+    Labels,
+    SampleWeights,
+    labels_in,
+    sample_weights,
+)
+from theodolite.instruments.classifiers.layer_trace import LayerTrace
+from theodolite.instruments.classifiers.margins import Margins, margins_of
+from theodolite.instruments.classifiers.norms_reading import ClassifierNorms
+from theodolite.instruments.model.objective import Outputs
+from theodolite.instruments.passes.batches import Batches, samples_in, slice_batch
+
+# Samples on which the scale of each layer is tried, by choice.
+_FEW = 32
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def classifier_norms(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    labels: Labels | None = None,
+    weights: SampleWeights | None = None,
+    outputs: Outputs | None = None,
+    ignore_index: int | None = -100,
+    directions: bool = False,
+    scales: bool = True,
+    max_batches: int | None = None,
+) -> ClassifierNorms:
+    r"""Measure $\rho_k$, $\rho$, $V_k$, and the normalised margins of all samples.
+
+    Batch norms are folded into the linear layer before them, else into the one after
+    them, where they take constant statistics or those of one batch, and the layer's
+    output goes nowhere else; ``notes`` says of each norm what became of it. A norm that
+    is not folded stays a part of the network: then $f$ is normalised by the raw weights
+    beside it.
+
+    Args:
+        model: Any classifier; left as found.
+        batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
+            DataLoader of them.
+        norm_mode: Statistics that normalisation layers use. In ``batch`` mode with
+            several batches there is no one set of them, and nothing is folded.
+        labels: ``labels(batch)``; whole numbers from 0 up, or ±1.
+        weights: ``weights(batch)``, one a label; those of 0 do not count.
+        outputs: ``outputs(model, batch)``; the model's own by default.
+        ignore_index: Label of samples that do not count.
+        directions: Keep $V_k$ too, as matrices in float64.
+        scales: Double each layer in turn, and see what becomes of the outputs.
+        max_batches: Batches to take at most.
+
+    Returns:
+        The reading.
+
+    Example:
+        >>> first, last = nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False)
+        >>> for layer in (first, last):
+        ...     _ = nn.init.constant_(layer.weight, 1.0)
+        >>> net = nn.Sequential(first, nn.ReLU(), last)
+        >>> x, y = torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.tensor([1, -1])
+        >>> reading = classifier_norms(net, (x, y), norm_mode="eval")
+        >>> reading.layer_norms.round(4), reading.margins.round(4)
+        (array([2.    , 1.4142]), array([ 4.9497, -0.    ]))
+    """
+    watch = Stopwatch()
+    given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
+    with judged_passes(
+        model, batches, **given, max_batches=max_batches, callables=(labels, weights)
+    ) as passes:
+        layers, notes, left_out = _layers(passes)
+        found = _margins(passes, labels, weights, ignore_index)
+        trials = _trials(passes, layers) if scales else {}
+        noise = _noise(passes, given)
+        eps = max(torch.finfo(p.dtype).eps for p in passes.model.parameters())
+    return _reading(
+        layers,
+        found,
+        trials,
+        noise=noise,
+        # Statistics are computed in the model's own type.
+        eps=eps if any(layer.folded for layer in layers) else _EPS,
+        notes=tuple(notes),
+        left_out=tuple(left_out),
+        directions=tuple(_direction(layer) for layer in layers) if directions else (),
+        norm_mode=passes.mode,
+        status=Status.EXACT,
+        cost=watch.read(),
+        method="norms folded"
+        if any(x.folded for x in layers)
+        else "weights as they are",
+    )
+
+
+def _layers(
+    passes: JudgedPasses,
+) -> tuple[list[FoldedLayer], list[str], list[str]]:
+    trace, model = LayerTrace(passes.model), passes.model
+    passes.outputs(passes.items[0], trace.following(model))
+    if not trace.layers:
+        raise MeasurementError(
+            f"{type(model).__name__} applies no linear or convolutional layer, so it "
+            "has no norms to take: pass a classifier with a final linear layer"
+        )
+    several = len(passes.items) > 1
+    layers, notes = fold(
+        trace.layers, trace.norms, passes.moments, mode=passes.mode, several=several
+    )
+    left_out = [
+        name
+        for owner, module in model.named_modules()
+        if id(module) not in trace.modules and not _inside(owner, trace, model)
+        for name, parameter in module.named_parameters(owner, recurse=False)
+        if parameter.ndim > 1 and id(parameter) not in trace.modules
+    ]
+    return layers, notes, left_out
+
+
+def _inside(owner: str, trace: LayerTrace, model: nn.Module) -> bool:
+    """Say whether a module belongs to a layer that was noted, as parametrisations."""
+    parts = owner.split(".")
+    paths = [".".join(parts[:end]) for end in range(len(parts))]
+    return any(id(model.get_submodule(path)) in trace.modules for path in paths)
+
+
+def _margins(
+    passes: JudgedPasses,
+    labels: Labels | None,
+    weights: SampleWeights | None,
+    ignore_index: int | None,
+) -> Margins:
+    labelling, parts = None, []
+    for batch in passes.items:
+        rows = passes.outputs(batch)
+        told = labels_in(batch, labels)
+        if labelling is None:
+            wide = rows.ndim > torch.as_tensor(told).squeeze(-1).ndim
+            classes = rows.shape[-1] if wide and rows.shape[-1] > 1 else 2
+            labelling = Labelling(classes, ignore_index)
+        places, counts = labelling.read(told)
+        mass = torch.ones(len(places), dtype=torch.float64)
+        if weights is not None:
+            mass = sample_weights(weights(batch), places).cpu()
+        places, counts = places.cpu(), counts.cpu() & (mass > 0)
+        if rows.shape[0] == 0 or rows.numel() % len(places):
+            raise MeasurementError(
+                f"outputs have shape {tuple(rows.shape)} and there are {len(places)} "
+                "labels: pass outputs with a row, or a number, for each label"
+            )
+        rows = rows.reshape(len(places), -1)
+        parts.append(
+            margins_of(rows[counts.to(rows.device)], places[counts], mass[counts])
+        )
+    found = Margins.joined(parts)
+    if len(found.labels.unique()) < 2:
+        raise MeasurementError(
+            f"samples of {len(found.labels.unique())} class came, and margins are told "
+            "between at least 2: pass data of all classes"
+        )
+    return found
+
+
+def _trials(
+    passes: JudgedPasses, layers: list[FoldedLayer]
+) -> dict[str, tuple[float, float]]:
+    """Double the weights of each layer in turn, and compare outputs."""
+    batch = passes.items[0]
+    if (samples := samples_in(batch)) is not None and samples > _FEW:
+        batch = slice_batch(batch, 0, _FEW)
+    with passes.own_statistics():
+        start = passes.outputs(batch).double()
+        size = float(start.norm()) or 1.0
+        found = {}
+        for name, parameter in _weights(passes.model, layers).items():
+            held = parameter.data
+            try:
+                parameter.data = 2 * held
+                moved = passes.outputs(batch).double()
+            finally:
+                parameter.data = held
+            same = float((moved - start).norm()) / size
+            found[name] = same, float((moved - 2 * start).norm()) / size
+    return found
+
+
+def _weights(model: nn.Module, layers: list[FoldedLayer]) -> dict[str, nn.Parameter]:
+    """Return the parameters that are the weights of layers, by the layer's name."""
+    modules, found = dict(model.named_modules()), {}
+    for layer in layers:
+        module = modules.get("" if layer.name == "(model)" else layer.name)
+        weight = None if module is None else module._parameters.get("weight")
+        if isinstance(weight, nn.Parameter):
+            found[layer.name] = weight
+    return found
+
+
+def _noise(passes: JudgedPasses, given: dict[str, Any]) -> float:
+    """Return how far an output is from exact arithmetic, on the first batch."""
+    batch = passes.items[0]
+    ours = passes.outputs(batch)
+    eps = torch.finfo(ours.dtype).eps
+    if ours.dtype == torch.float64:
+        return 16 * eps * float(ours.abs().max())
+    try:
+        with finer_passes(passes, outputs=given["outputs"]) as (finer, same):
+            theirs = finer.outputs(same)
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        return 64 * eps * float(ours.abs().max())
+    gap = float((theirs.double() - ours.double()).abs().max())
+    return 2 * gap + eps * float(ours.abs().max())
+
+
+def _direction(layer: FoldedLayer) -> np.ndarray:
+    norm = layer.matrix.norm()
+    return (layer.matrix / norm).cpu().numpy() if norm else layer.matrix.cpu().numpy()
+
+
+def _reading(
+    layers: list[FoldedLayer],
+    found: Margins,
+    trials: dict[str, tuple[float, float]],
+    *,
+    noise: float,
+    eps: float,
+    **rest: Any,
+) -> ClassifierNorms:
+    norms = [float(layer.matrix.norm()) for layer in layers]
+    raw = [float(layer.raw.norm()) for layer in layers]
+    varying = [norms[i] for i, layer in enumerate(layers) if not layer.invariance]
+    log_rho = product_of(norms)
+    if not math.isfinite(log_rho):
+        bad = next(
+            x.name for x, n in zip(layers, norms, strict=True) if not 0 < n < 1e308
+        )
+        raise MeasurementError(
+            f"the weights of {bad!r} have norm 0 or hold NaN or infinity, so nothing "
+            "can be divided by the product of norms: check that layer"
+        )
+    shrink = math.exp(-log_rho) if log_rho > -700 else math.inf
+    f, margins = (x.cpu().numpy() * shrink for x in (found.own, found.margin))
+    mass = found.weights.numpy()
+    rows = [layer.matrix.norm(dim=1).cpu().numpy() for layer in layers]
+    relative = 4 * eps * len(layers)
+    rho = math.exp(log_rho) if log_rho < 700 else math.inf
+    # Sums over f are sums over outputs with rho taken out.
+    equilibrium = found.aligned / found.square * rho if found.square else math.nan
+    ratio = found.aligned / found.square if found.square else math.nan
+    size = float(found.weights.sum())
+    worst = noise * (size * found.square) ** 0.5 / found.square if found.square else 0.0
+    unsure = float(((np.abs(margins) <= noise * shrink) * mass).sum() / mass.sum())
+    tried = [trials.get(layer.name, (math.nan, math.nan)) for layer in layers]
+    return ClassifierNorms(
+        names=tuple(layer.name for layer in layers),
+        layer_norms=np.array(norms),
+        layer_norm_error=4 * eps * max(norms),
+        raw_norms=np.array(raw),
+        row_norms=np.concatenate(rows),
+        row_layers=np.repeat(np.arange(len(rows)), [len(part) for part in rows]),
+        rho=rho,
+        rho_error=relative * rho,
+        log_rho=log_rho,
+        log_rho_raw=product_of(raw),
+        log_rho_varying=product_of(varying),
+        log_rho_error=relative,
+        folded=np.array([layer.folded for layer in layers]),
+        invariance=np.array([layer.invariance for layer in layers]),
+        scaled_off=np.array([pair[0] for pair in tried]),
+        doubled_off=np.array([pair[1] for pair in tried]),
+        f=f,
+        margins=margins,
+        f_error=(noise + relative * float(found.own.abs().max())) * shrink,
+        labels=found.labels.numpy(),
+        equilibrium=equilibrium,
+        equilibrium_error=abs(equilibrium) * relative
+        + worst * (1 + 2 * abs(ratio)) * rho,
+        equilibrium_ratio=ratio,
+        equilibrium_ratio_error=worst * (1 + 2 * abs(ratio)),
+        mean_margin=float(margins @ mass / mass.sum()),
+        least_margin=float(margins.min()),
+        error_rate=float(((margins <= 0) * mass).sum() / mass.sum()),
+        error_rate_error=unsure,
+        separable=bool((margins > 0).all()),
+        average_separable=bool(margins @ mass > 0),
+        **rest,
+    )

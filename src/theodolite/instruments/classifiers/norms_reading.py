@@ -1,0 +1,165 @@
+"""What norms and margins of a classifier come as."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theodolite.core import Reading, circumstances, headline, in_words
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifierNorms(Reading):
+    r"""Norms of a classifier's layers, and its outputs over their product.
+
+    A layer is a linear or convolutional one as it is applied, so that one applied twice
+    counts twice; $W_k$ are its weights, a row an output channel, with batch norms
+    folded in. Then $\rho_k = \|W_k\|_F$, $V_k = W_k/\rho_k$, $\rho = \prod_k \rho_k$
+    and $f = g/\rho$ with $g$ the outputs: for a chain of such layers and ReLUs without
+    biases $f$ is the network of the $V_k$, else it is so by definition.
+
+    Attributes:
+        layer_norms: $\rho_k$.
+        raw_norms: The same without norms folded in.
+        row_norms: Norms of the rows of $W_k$, all layers one after the other.
+        row_layers: To which layer a row belongs.
+        rho: $\rho$, infinite where it overflows.
+        log_rho: $\ln\rho$.
+        log_rho_raw: $\ln$ of the product of the raw norms.
+        log_rho_varying: $\ln$ of the product over layers in which no scale is without
+            effect: the convention $\rho_k = 1$ for layers that a norm follows.
+        folded: Whether a norm was folded into a layer.
+        invariance: 2 where every row, 1 where all rows together may be scaled by a
+            positive number without a change but for $\epsilon$ (a norm follows, whose
+            statistics move along; with the bias where an activation stands between), 0
+            where neither is seen.
+        scaled_off: $\|g(2W_k) - g\|/\|g\|$ on some samples: 0 where the scale of a
+            layer is without effect under this norm mode. NaN where it was not tried.
+        doubled_off: $\|g(2W_k) - 2g\|/\|g\|$: 0 where outputs scale with the layer.
+        f: Outputs over $\rho$, that of the own class where there are several.
+        margins: $y f$ for one output, $y = \pm 1$; else the output of the own class
+            less the largest other one, over $\rho$.
+        labels: Classes of the samples, from 0 up.
+        equilibrium: $\sum \langle y, f\rangle / \sum \|f\|^2$, with $y$ = ±1 or
+            one-hot: the $\rho$ at which the square loss is least along it.
+        equilibrium_ratio: That over $\rho$: 1 where $\rho$ is in equilibrium without
+            weight decay, $1 + \lambda/\sum\|f\|^2$ with it.
+        mean_margin: Mean of the margins.
+        least_margin: Smallest margin.
+        error_rate: Share of samples with a margin of 0 or less.
+        separable: Whether all margins are positive.
+        average_separable: Whether their sum is.
+        names: Layers in order.
+        notes: What became of each norm.
+        left_out: Parameters of two or more axes that are in no such layer.
+        directions: $V_k$, if they were asked for.
+    """
+
+    dims: ClassVar = {
+        "layer_norms": ("layer",),
+        "layer_norm_error": (),
+        "raw_norms": ("layer",),
+        "row_norms": ("row",),
+        "row_layers": ("row",),
+        "rho": (),
+        "rho_error": (),
+        "log_rho": (),
+        "log_rho_raw": (),
+        "log_rho_varying": (),
+        "log_rho_error": (),
+        "folded": ("layer",),
+        "invariance": ("layer",),
+        "scaled_off": ("layer",),
+        "doubled_off": ("layer",),
+        "f": ("sample",),
+        "margins": ("sample",),
+        "f_error": (),
+        "labels": ("sample",),
+        "equilibrium": (),
+        "equilibrium_error": (),
+        "equilibrium_ratio": (),
+        "equilibrium_ratio_error": (),
+        "mean_margin": (),
+        "least_margin": (),
+        "error_rate": (),
+        "error_rate_error": (),
+        "separable": (),
+        "average_separable": (),
+    }
+    error_of: ClassVar = {
+        "layer_norms": "layer_norm_error",
+        "raw_norms": "layer_norm_error",
+        "row_norms": "layer_norm_error",
+        "rho": "rho_error",
+        "log_rho": "log_rho_error",
+        "log_rho_raw": "log_rho_error",
+        "log_rho_varying": "log_rho_error",
+        "f": "f_error",
+        "margins": "f_error",
+        "equilibrium": "equilibrium_error",
+        "equilibrium_ratio": "equilibrium_ratio_error",
+        "mean_margin": "f_error",
+        "least_margin": "f_error",
+        "error_rate": "error_rate_error",
+    }
+
+    layer_norms: np.ndarray
+    layer_norm_error: float
+    raw_norms: np.ndarray
+    row_norms: np.ndarray
+    row_layers: np.ndarray
+    rho: float
+    rho_error: float
+    log_rho: float
+    log_rho_raw: float
+    log_rho_varying: float
+    log_rho_error: float
+    folded: np.ndarray
+    invariance: np.ndarray
+    scaled_off: np.ndarray
+    doubled_off: np.ndarray
+    f: np.ndarray
+    margins: np.ndarray
+    f_error: float
+    labels: np.ndarray
+    equilibrium: float
+    equilibrium_error: float
+    equilibrium_ratio: float
+    equilibrium_ratio_error: float
+    mean_margin: float
+    least_margin: float
+    error_rate: float
+    error_rate_error: float
+    separable: bool
+    average_separable: bool
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+    left_out: tuple[str, ...]
+    directions: tuple[np.ndarray, ...] = ()
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Label layers by their names."""
+        found: dict[str, list[Any]] = {"layer": list(self.names)}
+        for dim, size in (("row", len(self.row_norms)), ("sample", len(self.f))):
+            found[dim] = list(range(size))
+        return found
+
+    def summary_lines(self) -> list[str]:
+        """Return the numbers, and what was not folded or left out."""
+        errors = set(self.error_of.values())
+        names = [name for name in self.dims if name not in errors]
+        brief = ("row_layers", "labels", "separable", "average_separable")
+        lines = [
+            f"  {name:<17}  {in_words(self, name)}"
+            for name in names
+            if name not in brief
+        ]
+        yes = [name for name in brief[2:] if getattr(self, name)]
+        no = [f"not {name}" for name in brief[2:] if name not in yes]
+        lines.append(f"  {', '.join([*yes, *no])}; and {', '.join(brief[:2])}")
+        kept = sum("not folded" in note for note in self.notes)
+        if kept or self.left_out:
+            lines.append(
+                f"  {kept} norms not folded, {len(self.left_out)} parameters left out"
+            )
+        return [headline(self), *lines, circumstances(self)]

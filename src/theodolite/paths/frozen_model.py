@@ -1,0 +1,221 @@
+"""A model made ready: in double precision, norms held at one set of statistics."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from theodolite.anatomy import as_written
+from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    Outputs,
+    apply_norm_mode,
+    checked_outputs,
+    opened,
+    pair_of,
+    preserve,
+    run_model,
+)
+from theodolite.paths.tape import Tape
+from theodolite.paths.tracing import Tracer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subject:
+    """What is measured: a model, its data, and how its output is picked.
+
+    Attributes:
+        model: In the precision in which it is measured.
+        batch: In that precision too.
+        outputs: Picks the output, where a call on the inputs does not return it.
+        norm_mode: Statistics that norms use.
+        twin: Whether the model is a copy in double precision.
+    """
+
+    model: nn.Module
+    batch: Batch
+    outputs: Outputs | None
+    norm_mode: NormMode
+    twin: bool
+
+    def run(self, batch: Batch) -> Tensor:
+        """Run the model on some samples."""
+        if self.outputs is not None:
+            return checked_outputs(self.outputs(self.model, batch))
+        return checked_outputs(run_model(self.model, batch))
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Leave the model as found, with buffers lent that it may write to.
+
+        What a twin makes by itself, such as masks, is in double precision too.
+        """
+        kept = torch.get_default_dtype()
+        with preserve(self.model), opened(self.model, careful=False) as found:
+            found.lend_buffers()
+            torch.set_default_dtype(torch.float64 if self.twin else kept)
+            try:
+                yield
+            finally:
+                torch.set_default_dtype(kept)
+
+    @contextmanager
+    def frozen(self) -> Iterator[bool]:
+        """Hold statistics at those of the whole batch; say whether it can be cut.
+
+        A batch norm that is applied twice or as a function has no statistics of its
+        own to hold; then the batch passes as one.
+        """
+        with self.opened():
+            if self.norm_mode is NormMode.EVAL:
+                apply_norm_mode(self.model, NormMode.EVAL, self._pass)
+                yield True
+                return
+            try:
+                apply_norm_mode(self.model, NormMode.FROZEN, self._pass)
+                apart = True
+            except MeasurementError:
+                if self.norm_mode is NormMode.FROZEN:
+                    raise
+                apply_norm_mode(self.model, NormMode.BATCH, self._pass)
+                apart = False
+            yield apart
+
+    def true_output(self) -> Tensor:
+        """Return the output of the whole batch in the norm mode, nothing frozen."""
+        with self.opened(), torch.no_grad():
+            try:
+                apply_norm_mode(self.model, self.norm_mode, self._pass)
+                return self.run(self.batch).detach().clone()
+            except RuntimeError as error:
+                raise self._unrun(error) from error
+
+    def true_gradient(self, cotangent: Tensor) -> list[Tensor] | None:
+        """Return the gradient by the inputs, also through statistics; None without."""
+        with self.opened(), torch.enable_grad():
+            apply_norm_mode(self.model, self.norm_mode, self._pass)
+            leaves: list[Tensor] = []
+
+            def leaf(part: Any) -> Any:
+                if not isinstance(part, Tensor) or not part.is_floating_point():
+                    return part
+                leaves.append(part.detach().clone().requires_grad_())
+                return leaves[-1]
+
+            output = self.run(_inputs_mapped(self.batch, leaf))
+            if not leaves:
+                return None
+            found = torch.autograd.grad(output, leaves, cotangent, allow_unused=True)
+            return [g for g in found if g is not None]
+
+    def trace(self, batch: Batch, *, linearise: bool) -> Tape:
+        """Write down a pass of some samples; inside of :meth:`frozen`."""
+        tracer = Tracer(linearise=linearise)
+        inputs = batch
+        if isinstance(batch, tuple | list) and len(batch) == 2:
+            inputs = batch[0]
+        tracer.follow(inputs)
+        with as_written(self.model), tracer:
+            output = self.run(batch)
+        return tracer.tape(output.detach())
+
+    def _unrun(self, error: RuntimeError) -> Exception:
+        """Say that a twin does not run, where it is one."""
+        if not self.twin or "dtype" not in str(error):
+            return error
+        return MeasurementError(
+            f"the model's copy in double precision does not run "
+            f"({str(error).splitlines()[0]}): convert the model by double() where it "
+            "casts, or pass promote=False"
+        )
+
+    def _pass(self) -> None:
+        with torch.no_grad():
+            self.run(self.batch)
+
+
+def subject_of(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    outputs: Outputs | None,
+    norm_mode: NormMode | str,
+    promote: bool,
+) -> Subject:
+    """Make a model ready to be measured; a copy in double precision by default."""
+    model = getattr(model, "_orig_mod", model)
+    kinds = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    coarse = bool(kinds - {torch.float64})
+    if coarse and promote:
+        model, batch = _doubled(model), tree_map(_double, batch)
+    return Subject(
+        model=model,
+        batch=batch,
+        outputs=outputs,
+        norm_mode=NormMode(norm_mode),
+        twin=coarse and promote,
+    )
+
+
+def cotangent_of(loss: Loss, output: Tensor, batch: Batch) -> Tensor:
+    """Return the gradient of a loss by the outputs of a whole batch."""
+    with torch.enable_grad():
+        leaf = output.detach().clone().requires_grad_()
+        if isinstance(loss, nn.Module):
+            value = _in_precision(loss, leaf)(leaf, pair_of(batch)[1])
+        else:
+            value = loss(_Returning(leaf), batch)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise MeasurementError(
+                "the loss returned no single number: reduce it, for instance by its "
+                "mean"
+            )
+        (found,) = torch.autograd.grad(value.reshape(()), leaf)
+    return found
+
+
+class _Returning(nn.Module):
+    """A model that has run already."""
+
+    def __init__(self, output: Tensor) -> None:
+        super().__init__()
+        self._output = output
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._output
+
+
+def _in_precision(loss: nn.Module, output: Tensor) -> nn.Module:
+    own = [t for t in (*loss.parameters(), *loss.buffers()) if t.is_floating_point()]
+    if any(tensor.dtype != output.dtype for tensor in own):
+        return copy.deepcopy(loss).to(output.dtype)
+    return loss
+
+
+def _doubled(model: nn.Module) -> nn.Module:
+    try:
+        return copy.deepcopy(model).double()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise MeasurementError(
+            f"the model cannot be copied ({str(error).splitlines()[0]}), which a twin "
+            "in double precision wants: convert it by double(), or pass promote=False"
+        ) from error
+
+
+def _double(leaf: Any) -> Any:
+    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
+    return leaf.double() if real else leaf
+
+
+def _inputs_mapped(batch: Batch, change: Callable[[Any], Any]) -> Batch:
+    """Change the tensors of a batch's inputs, and leave its targets."""
+    if isinstance(batch, tuple | list) and len(batch) == 2:
+        return (tree_map(change, batch[0]), batch[1])
+    return tree_map(change, batch)

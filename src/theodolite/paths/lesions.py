@@ -1,0 +1,292 @@
+"""Delete or exchange branches of a real network, and predict it with frozen gates."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from theodolite.anatomy import as_written
+from theodolite.core import (
+    ConfigError,
+    MeasurementError,
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+)
+from theodolite.instruments import Batch, Outputs, apply_norm_mode
+from theodolite.paths.frozen_model import Subject, subject_of
+from theodolite.paths.marks import Branch, find_branches, marks_of
+from theodolite.paths.propagate import coefficients
+from theodolite.paths.reroute import exchanged, without
+from theodolite.paths.tape import SILENT
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lesion(Reading):
+    r"""What deleting or exchanging branches does to a network's output.
+
+    Attributes:
+        true_change: Norm of the change over that of the output, of the real network,
+            whose gates react, and in norm modes ``batch`` and ``full`` its statistics.
+        frozen_change: The same with gates and statistics held, as the ensemble says.
+        alignment: Cosine between the two changes.
+        lesions: Each in words.
+        residual: How far, relative to the output, single deletions together are from
+            what the ensemble says of them, $\sum_j (y - y_{-j}) = \sum_r r\,c_r$; no
+            entry where not every branch was deleted alone.
+    """
+
+    dims: ClassVar = {
+        "true_change": ("lesion",),
+        "true_change_error": ("lesion",),
+        "frozen_change": ("lesion",),
+        "frozen_change_error": ("lesion",),
+        "alignment": ("lesion",),
+        "residual": ("check",),
+    }
+    error_of: ClassVar = {
+        "true_change": "true_change_error",
+        "frozen_change": "frozen_change_error",
+    }
+
+    true_change: np.ndarray
+    true_change_error: np.ndarray
+    frozen_change: np.ndarray
+    frozen_change_error: np.ndarray
+    alignment: np.ndarray
+    residual: np.ndarray
+    lesions: tuple[str, ...]
+
+    def coordinates(self) -> dict[str, list]:
+        """Return the lesions in words."""
+        return {
+            "lesion": list(self.lesions),
+            "check": ["single deletions"] * len(self.residual),
+        }
+
+
+def lesion(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    norm_mode: NormMode | str,
+    delete: Sequence[Sequence[int]] | None = None,
+    exchange: Sequence[tuple[int, int]] = (),
+    linearise: bool = False,
+    promote: bool = True,
+    outputs: Outputs | None = None,
+) -> Lesion:
+    """Delete branches, or exchange two, in a real network and in its frozen paths.
+
+    A branch that is deleted adds nothing to its skip. Two that are exchanged swap the
+    parameters and buffers of their submodules.
+
+    Args:
+        model: Any module with residual additions; left as found.
+        batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
+        norm_mode: Statistics that norms use.
+        delete: Sets of branches to delete, by number in order; by default each alone.
+        exchange: Pairs of branches to exchange.
+        linearise: As :func:`path_ensemble` takes it.
+        promote: Measure a model of lower precision by a copy in float64.
+        outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
+            does not return one tensor.
+
+    Example:
+        >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(2, 2, bias=False).double()
+        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
+        ...
+        ...     def forward(self, x):
+        ...         return x + torch.relu(self.layer(x))
+        >>> net = nn.Sequential(Block(), Block())
+        >>> x = torch.ones(3, 2, dtype=torch.float64)
+        >>> lesion(net, x, norm_mode="eval").frozen_change.round(6).tolist()
+        [0.333333, 0.333333]
+    """
+    watch = Stopwatch()
+    subject = subject_of(
+        model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
+    )
+    with subject.frozen():
+        found = find_branches(subject.model, subject.batch, outputs)
+        tape = subject.trace(subject.batch, linearise=linearise)
+        branches = found.on(tape)
+    sets = _sets(delete, exchange, len(branches))
+    with torch.no_grad():
+        whole = tape.value
+        cut = [without(tape, [branches[j] for j in chosen]) for chosen in sets]
+        turned = [exchanged(tape, branches[i], branches[j]) for i, j in exchange]
+        residual = np.zeros(0)
+        by_set = dict(zip(sets, cut, strict=True))
+        if all((j,) in by_set for j in range(len(branches))):
+            stack = coefficients(tape, marks_of(tape, branches, "branches"))
+            alone = [by_set[j,] for j in range(len(branches))]
+            residual = _identity(stack, whole, alone)
+    true = _true(subject, sets, exchange)
+    names = [f"without {'+'.join(map(str, chosen))}" for chosen in sets]
+    names += [f"exchanged {i} and {j}" for i, j in exchange]
+    return _reading(names, whole, [*cut, *turned], true, residual, subject, watch)
+
+
+def _sets(
+    delete: Sequence[Sequence[int]] | None,
+    exchange: Sequence[tuple[int, int]],
+    count: int,
+) -> list[tuple[int, ...]]:
+    """Return the sets of branches to delete, checked."""
+    sets = [(j,) for j in range(count)] if delete is None else [*map(tuple, delete)]
+    named = [j for chosen in (*sets, *exchange) for j in chosen]
+    wrong = [j for j in named if not isinstance(j, int) or not 0 <= j < count]
+    if wrong or any(len(pair) != 2 for pair in exchange):
+        raise ConfigError(
+            f"branch {wrong[0]!r} was asked for, and the network has {count}: pass "
+            f"numbers from 0 to {count - 1}"
+            if wrong
+            else "an exchange names two branches: pass pairs, such as (0, 1)"
+        )
+    return sets
+
+
+def _true(
+    subject: Subject,
+    sets: Sequence[tuple[int, ...]],
+    exchange: Sequence[tuple[int, int]],
+) -> list[Tensor]:
+    """Return the outputs of the real network, before and after each lesion."""
+    model, batch = subject.model, subject.batch
+    with subject.opened(), torch.no_grad():
+        apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
+        branches = find_branches(model, batch, subject.outputs).branches
+        with as_written(model), torch.no_grad():
+            found = [_cut(subject, [])]
+            found += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
+            for i, j in exchange:
+                with _exchanged(model, branches[i], branches[j]):
+                    found.append(_cut(subject, []))
+    return found
+
+
+def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
+    """Run the model with some branches deleted."""
+    with _Deleting(branches):
+        return subject.run(subject.batch).detach().clone()
+
+
+class _Deleting(TorchDispatchMode):
+    """Zero operands of chosen calls, before they are added."""
+
+    def __init__(self, branches: Sequence[Branch]) -> None:
+        super().__init__()
+        self._off = {(branch.call, branch.position) for branch in branches}
+        self._calls = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        silent = func._schema.name.partition("::")[2] in SILENT
+        index, self._calls = self._calls, self._calls + (not silent)
+        given = list(args)
+        for place in range(len(given)):
+            if (index, place) in self._off:
+                written = func._schema.is_mutable and place == 0
+                blank = torch.Tensor.zero_ if written else torch.zeros_like
+                given[place] = blank(given[place])
+        return func(*given, **(kwargs or {}))
+
+
+@contextmanager
+def _exchanged(model: nn.Module, first: Branch, second: Branch) -> Iterator[None]:
+    """Swap the parameters and buffers of two branches, and swap them back."""
+    pairs = list(zip(_held(model, first), _held(model, second), strict=False))
+    fits = len(_held(model, first)) == len(_held(model, second))
+    if not fits or any(a.shape != b.shape for a, b in pairs):
+        raise MeasurementError(
+            f"branches of {first.module!r} and {second.module!r} hold tensors of other "
+            "shapes, so they cannot be exchanged: choose two that are alike"
+        )
+    _swap(pairs)
+    try:
+        yield
+    finally:
+        _swap(pairs)
+
+
+def _swap(pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+    for a, b in pairs:
+        a.data, b.data = b.data, a.data
+
+
+def _held(model: nn.Module, branch: Branch) -> list[Tensor]:
+    modules = [model.get_submodule(name) for name in branch.modules]
+    return [t for m in modules for t in (*m.parameters(), *m.buffers())]
+
+
+def _identity(stack: Tensor, whole: Tensor, cut: Sequence[Tensor]) -> np.ndarray:
+    """Compare all single deletions with the derivative by the branches' scale."""
+    degrees = torch.arange(len(stack), dtype=stack.dtype, device=stack.device)
+    wanted = torch.tensordot(degrees, stack, 1)
+    found = torch.stack([whole - part for part in cut]).sum(0)
+    return np.array([float((found - wanted).norm() / whole.norm())])
+
+
+def _reading(
+    names: Sequence[str],
+    whole: Tensor,
+    frozen: Sequence[Tensor],
+    true: Sequence[Tensor],
+    residual: np.ndarray,
+    subject: Subject,
+    watch: Stopwatch,
+) -> Lesion:
+    before, *after = true
+    changes = [_change(part - whole, whole) for part in frozen]
+    trues = [_change(part - before, before) for part in after]
+    cosines = [
+        _cosine(a - whole, b - before) for a, b in zip(frozen, after, strict=True)
+    ]
+    finite = all(math.isfinite(value) for value, _ in (*changes, *trues))
+    return Lesion(
+        true_change=np.array([value for value, _ in trues]),
+        true_change_error=np.array([error for _, error in trues]),
+        frozen_change=np.array([value for value, _ in changes]),
+        frozen_change_error=np.array([error for _, error in changes]),
+        alignment=np.array(cosines),
+        residual=residual,
+        lesions=tuple(names),
+        status=Status.EXACT if finite else Status.NONFINITE,
+        norm_mode=subject.norm_mode,
+        cost=watch.read(),
+        method="float64 twin" if subject.twin else "direct",
+    )
+
+
+def _change(change: Tensor, whole: Tensor) -> tuple[float, float]:
+    """Return the relative size of a change, and its error over samples."""
+    if whole.ndim < 1 or len(whole) < 2:
+        return float(change.norm() / whole.norm()), math.inf
+    above = change.reshape(len(whole), -1).square().sum(1).double()
+    below = whole.reshape(len(whole), -1).square().sum(1).double()
+    ratio = float(above.sum() / below.sum())
+    moved = (above - ratio * below) / below.mean()
+    error = float(moved.std()) / math.sqrt(len(whole))
+    size = math.sqrt(ratio)
+    return size, error / (2 * size) if size else 0.0
+
+
+def _cosine(a: Tensor, b: Tensor) -> float:
+    size = float(a.norm() * b.norm())
+    return float((a * b).sum()) / size if size else 1.0

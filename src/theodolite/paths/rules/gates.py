@@ -1,0 +1,163 @@
+"""Piecewise linear calls, as they acted on the activations that really came."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from theodolite.paths.maps import Scaled, Vectorised
+from theodolite.paths.rules.call import Call, Frozen, Piece, Slot, Verdict
+
+# Each of these returns its input, or else a constant.
+_SELECTING = frozenset(
+    "relu relu6 hardtanh clamp clamp_min clamp_max threshold hardshrink".split()
+)
+# Constant wherever they have a derivative, or made of a shape alone.
+STEPS = frozenset(
+    """
+    sign sgn floor ceil round trunc heaviside gt ge lt le eq ne logical_not isnan
+    isfinite isinf argmax argmin argsort floor_divide bucketize
+    empty_like zeros_like ones_like full_like rand_like randn_like
+    new_empty new_zeros new_ones new_full new_empty_strided
+    """.split()
+)
+
+
+def select(call: Call) -> list[Verdict]:
+    """Let pass what came through unchanged; what was clipped is a constant."""
+    if len(call.live) != 1:
+        return [Frozen(call.name, False)]
+    (slot,), (output,) = call.live, call.outputs
+    operand = call.tensors[slot]
+    if call.name == "relu":
+        passed = output > 0
+        return [_gate(call, slot, passed, None)]
+    passed = output == operand
+    return [_gate(call, slot, passed, torch.where(passed, 0.0, output))]
+
+
+def slope(factor: Callable[[Call, Tensor, Tensor], Tensor]) -> Callable:
+    """Make a rule of the slope at each activation; the rest is a constant."""
+
+    def rule(call: Call) -> list[Verdict]:
+        slot: Slot = ("self", None)
+        if call.live != (slot,):
+            return [Frozen(call.name, False)]
+        operand, output = call.tensors[slot], call.outputs[0]
+        found = factor(call, operand, output)
+        return [_gate(call, slot, found, output - found * operand)]
+
+    return rule
+
+
+def rectify(factor: Callable[[Call, Tensor], Tensor]) -> Callable:
+    """Make a rule of slopes on both sides of zero, without a constant."""
+
+    def rule(call: Call) -> list[Verdict]:
+        slot: Slot = ("self", None)
+        if call.live != (slot,):
+            return [Frozen(call.name, False)]
+        return [_gate(call, slot, factor(call, call.tensors[slot]), None)]
+
+    return rule
+
+
+def pool(call: Call) -> list[Verdict]:
+    """Take the element that each window chose."""
+    slot: Slot = ("self", None)
+    output, chosen = call.outputs[0], call.outputs[1]
+    axes = 1 if "1d" in call.name else 3 if "3d" in call.name else 2
+    places, shape = chosen.flatten(-axes), output.shape
+
+    def gather(x: Tensor) -> Tensor:
+        return x.flatten(-axes).gather(-1, places).reshape(shape)
+
+    return [_mapped(call, slot, gather), None]
+
+
+def maximum_along(call: Call) -> list[Verdict]:
+    """Take the largest elements along an axis."""
+    slot: Slot = ("self", None)
+    dim = call.get("dim")
+    dim = dim[0] if isinstance(dim, list | tuple) and len(dim) == 1 else dim
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        return [Frozen(call.name, False)]
+    operand, keep = call.tensors[slot], bool(call.get("keepdim"))
+    least = call.name in ("min", "amin")
+    chosen = (operand.argmin if least else operand.argmax)(dim, keepdim=True)
+
+    def gather(x: Tensor) -> Tensor:
+        found = x.gather(dim, chosen)
+        return found if keep else found.squeeze(dim)
+
+    return [_mapped(call, slot, gather), *[None] * (len(call.outputs) - 1)]
+
+
+def compare(call: Call) -> list[Verdict]:
+    """Take, element by element, the operand that was chosen."""
+    left, right = call.tensors["self", None], call.tensors["other", None]
+    first = left >= right if call.name == "maximum" else left <= right
+    slots, output = call.live, call.outputs[0]
+    names = [name for name, _ in slots]
+    if len(slots) == 2:
+        return [_mapped(call, slots, lambda a, b: torch.where(first, a, b))]
+    passed = first if names == ["self"] else ~first
+    map = Vectorised(
+        shapes=call.shapes(slots),
+        function=lambda x: torch.where(passed, x, torch.zeros_like(x)),
+    )
+    constant = torch.where(passed, 0.0, output)
+    return [Piece(map=map, slots=slots, constant=constant)]
+
+
+def constant(call: Call) -> list[Verdict]:
+    """Hold a step constant."""
+    return [None for _ in call.outputs]
+
+
+def _gate(call: Call, slot: Slot, factor: Tensor, shift: Tensor | None) -> Piece:
+    map = Scaled(shapes=call.shapes((slot,)), factor=factor)
+    return Piece(map=map, slots=(slot,), constant=shift)
+
+
+def _mapped(call: Call, slots: Slot | tuple[Slot, ...], function: Callable) -> Piece:
+    chosen = slots if isinstance(slots[0], tuple) else (slots,)
+    return Piece(
+        map=Vectorised(shapes=call.shapes(chosen), function=function),  # pyright: ignore
+        slots=chosen,  # pyright: ignore
+    )
+
+
+def _leaky(call: Call, operand: Tensor) -> Tensor:
+    slope = torch.full_like(operand, float(call.get("negative_slope")))
+    return slope.masked_fill_(operand > 0, 1.0)
+
+
+def _parametric(call: Call, operand: Tensor) -> Tensor:
+    return torch.where(operand > 0, torch.ones_like(operand), call.get("weight"))
+
+
+def _shrink(call: Call, operand: Tensor, output: Tensor) -> Tensor:
+    return (output != 0).to(operand.dtype)
+
+
+def _hard_sigmoid(call: Call, operand: Tensor, output: Tensor) -> Tensor:
+    return (operand.abs() < 3).to(operand.dtype) / 6
+
+
+_POOLS = (
+    "max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d "
+    "adaptive_max_pool3d adaptive_max_pool1d max_pool1d_with_indices"
+)
+RULES: dict[str, Callable[[Call], list[Verdict]]] = {
+    **dict.fromkeys(_SELECTING, select),
+    **dict.fromkeys(STEPS, constant),
+    **dict.fromkeys(_POOLS.split(), pool),
+    **dict.fromkeys(("max", "min", "amax", "amin"), maximum_along),
+    **dict.fromkeys(("maximum", "minimum"), compare),
+    "abs": rectify(lambda _, operand: operand.sign()),
+    "leaky_relu": rectify(_leaky),
+    "_prelu_kernel": rectify(_parametric),
+    "softshrink": slope(_shrink),
+    "hardsigmoid": slope(_hard_sigmoid),
+}

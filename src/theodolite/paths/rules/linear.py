@@ -1,0 +1,260 @@
+"""Calls that are linear in what is tracked, up to constants."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from theodolite.paths.maps import Convolved, Scaled, Summed, Vectorised
+from theodolite.paths.rules.call import Call, Frozen, Piece, Slot, Verdict
+
+# Linear in their one tracked operand, whatever the other arguments are.
+PLAIN = frozenset(
+    """
+    clone contiguous _to_copy to
+    view _unsafe_view reshape _reshape_alias unflatten flatten squeeze unsqueeze
+    permute transpose t numpy_T movedim expand expand_as repeat flip roll tile
+    slice select narrow diagonal index index_select gather take_along_dim unfold
+    split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unbind
+    tril triu neg mean sum cumsum trace avg_pool1d avg_pool2d avg_pool3d
+    _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
+    reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d
+    upsample_nearest1d upsample_nearest2d _upsample_nearest_exact2d
+    upsample_bilinear2d upsample_bicubic2d upsample_linear1d
+    pixel_shuffle pixel_unshuffle im2col col2im nan_to_num
+    """.split()
+)
+# Linear in all tensors of real numbers together, of which some may be constants.
+JOINT = frozenset("cat stack where masked_fill constant_pad_nd slice_scatter".split())
+# Linear in either factor, the other constant; an addend where there is one.
+PRODUCTS = {
+    "mul": ("self", "other", None),
+    "mm": ("self", "mat2", None),
+    "bmm": ("self", "mat2", None),
+    "mv": ("self", "vec", None),
+    "dot": ("self", "tensor", None),
+    "matmul": ("self", "other", None),
+    "addcmul": ("tensor1", "tensor2", "self"),
+    "addmm": ("mat1", "mat2", "self"),
+    "addmv": ("mat", "vec", "self"),
+    "baddbmm": ("batch1", "batch2", "self"),
+    "linear": ("input", "weight", "bias"),
+}
+_RESHAPED = {"view": torch.ops.aten.reshape.default}
+_RESHAPED["_unsafe_view"] = _RESHAPED["_reshape_alias"] = _RESHAPED["view"]
+
+
+def plain(call: Call) -> list[Verdict]:
+    """Vectorise a call that is linear in its only tracked operand."""
+    if len(call.live) != 1:
+        return [Frozen(call.name, False)]
+    other = None
+    if "memory_format" in call.arguments:  # of no matter for a stack's values
+        call.arguments["memory_format"] = None
+    if call.name in _RESHAPED:  # a stack may not be laid out as the tensor was
+        other = _RESHAPED[call.name]
+        call.arguments["shape"] = call.arguments.pop("size", call.get("shape"))
+    return [
+        Piece(
+            map=Vectorised(
+                shapes=call.shapes(call.live),
+                function=call.function(call.live, place=place, func=other),
+            ),
+            slots=call.live,
+        )
+        if isinstance(output, Tensor) and output.is_floating_point()
+        else None
+        for place, output in enumerate(call.outputs)
+    ]
+
+
+def restride(call: Call) -> list[Verdict]:
+    """Pick the elements that another look at the same memory shows."""
+    slot: Slot = ("self", None)
+    operand, output = call.tensors[slot], call.outputs[0]
+    length = operand.untyped_storage().nbytes() // operand.element_size()
+    memory = torch.full((length,), -1, dtype=torch.int64, device=operand.device)
+    numbers = torch.arange(operand.numel(), device=operand.device)
+    place = operand.shape, operand.stride(), operand.storage_offset()
+    memory.as_strided(*place).copy_(numbers.reshape(operand.shape))
+    place = output.shape, output.stride(), output.storage_offset()
+    chosen = memory.as_strided(*place).clone()
+    if bool(chosen.lt(0).any()):
+        return [Frozen(call.name, False)]
+    map = Vectorised(
+        shapes=call.shapes((slot,)), function=lambda x: x.reshape(-1)[chosen]
+    )
+    return [Piece(map=map, slots=(slot,))]
+
+
+def same(call: Call) -> list[Verdict]:
+    """Leave the mark of a tensor that comes back as it is, memory and all."""
+    return [None]
+
+
+def joint(call: Call) -> list[Verdict]:
+    """Part a call into what is linear in tracked operands, and a constant."""
+    blank = {slot: torch.zeros_like(call.tensors[slot]) for slot in call.floats()}
+    numbers = {(n, None): 0.0 for n in ("value", "other") if _is_number(call.get(n))}
+    function = call.function(call.live, fixed={**blank, **numbers})
+    constant = None
+    if blank or numbers:
+        off = [torch.zeros_like(call.tensors[slot]) for slot in call.live]
+        constant = call.function(call.live)(*off)
+    map = Vectorised(shapes=call.shapes(call.live), function=function)
+    return [Piece(map=map, slots=call.live, constant=constant)]
+
+
+def add(call: Call) -> list[Verdict]:
+    """Add tracked operands, numbers and constants."""
+    sign = -1.0 if call.name in ("sub", "rsub") else 1.0
+    factor = sign * float(call.get("alpha", 1))
+    weights = {"self": 1.0, "other": factor}
+    if call.name == "rsub":
+        weights = {"self": factor, "other": 1.0}
+    slots = tuple(
+        slot for slot in (("self", None), ("other", None)) if slot in call.live
+    )
+    (output,) = call.outputs
+    constant = None
+    for name, weight in weights.items():
+        if (name, None) not in slots:
+            value = call.get(name)
+            constant = torch.as_tensor(value, dtype=output.dtype) * weight
+            constant = constant.to(output.device)
+    map = Summed(
+        shapes=call.shapes(slots),
+        weights=tuple(weights[name] for name, _ in slots),
+        shape=output.shape,
+    )
+    return [Piece(map=map, slots=slots, constant=constant)]
+
+
+def copy(call: Call) -> list[Verdict]:
+    """Take over the values of a tracked tensor, broadcast."""
+    if not call.is_live("src"):
+        return [None]
+    slot: Slot = ("src", None)
+    shape = call.outputs[0].shape
+    return [
+        Piece(
+            map=Summed(shapes=call.shapes((slot,)), weights=(1.0,), shape=shape),
+            slots=(slot,),
+        )
+    ]
+
+
+def product(call: Call) -> list[Verdict]:
+    """Multiply by a constant; of two tracked factors, freeze the gate."""
+    left, right, addend = PRODUCTS[call.name]
+    factors = tuple(s for s in ((left, None), (right, None)) if s in call.live)
+    if len(factors) == 2:
+        factors = _freeze_one(call, factors)
+        if isinstance(factors, Frozen):
+            return [factors]
+    if not factors:
+        return [Frozen(call.name, False)]
+    if call.name == "mul":
+        return [_scaled(call, factors[0])]
+    return [_bilinear(call, factors, addend)]
+
+
+def divide(call: Call) -> list[Verdict]:
+    """Divide by a constant."""
+    if call.is_live("other") or call.get("rounding_mode") is not None:
+        return [Frozen("div", not call.is_live("self") or call.linearise)]
+    other = call.get("other")
+    slot: Slot = ("self", None)
+    inverse = 1.0 / other if _is_number(other) else other.reciprocal()
+    if _keeps_shape(inverse, call.tensors[slot].shape, call.outputs[0].shape):
+        map = Scaled(shapes=call.shapes((slot,)), factor=inverse)
+    else:
+        map = Vectorised(
+            shapes=call.shapes((slot,)), function=lambda x: torch.mul(x, inverse)
+        )
+    return [Piece(map=map, slots=(slot,))]
+
+
+def convolve(call: Call) -> list[Verdict]:
+    """Convolve with constant filters."""
+    if call.live != (("input", None),):
+        return [Frozen("a convolution with filters that depend on the input", False)]
+    names = "stride padding dilation transposed output_padding groups".split()
+    bias, input_ = call.get("bias"), call.tensors["input", None]
+    if bias is not None:
+        bias = bias.reshape(1, -1, *(1,) * (input_.ndim - 2))
+    map = Convolved(
+        shapes=(input_.shape,),
+        weight=call.get("weight"),
+        settings=tuple(call.get(name) for name in names),
+    )
+    return [Piece(map=map, slots=call.live, constant=bias)]
+
+
+def _scaled(call: Call, slot: Slot) -> Piece:
+    (other,) = {"self", "other"} - {slot[0]}
+    factor = call.get(other)
+    shapes = call.shapes((slot,))
+    gated = any(s != slot for s in call.gated)
+    if _keeps_shape(factor, shapes[0], call.outputs[0].shape):
+        map = Scaled(shapes=shapes, factor=factor)
+    else:
+        map = Vectorised(shapes=shapes, function=lambda x: torch.mul(x, factor))
+    return Piece(map=map, slots=(slot,), gated=gated)
+
+
+def _bilinear(call: Call, factors: tuple[Slot, ...], addend: str | None) -> Piece:
+    """Multiply matrices, one of them constant, and add what is to be added."""
+    slots, constant = factors, None
+    fixed: dict[Slot, Tensor | None] = {}
+    if addend is not None and isinstance(call.get(addend), Tensor):
+        if call.is_live(addend):
+            slots = (*factors, (addend, None))
+        else:
+            constant = call.get(addend) * call.get("beta", 1)
+            blank = torch.zeros_like(call.get(addend))
+            fixed = {(addend, None): None if call.name == "linear" else blank}
+    map = Vectorised(
+        shapes=call.shapes(slots), function=call.function(slots, fixed=fixed)
+    )
+    return Piece(map=map, slots=slots, constant=constant)
+
+
+def _freeze_one(call: Call, factors: tuple[Slot, ...]) -> tuple[Slot, ...] | Frozen:
+    """Choose which of two tracked factors is held constant, if that is allowed."""
+    left, right = (call.tensors[slot] for slot in factors)
+    if call.name == "mul" and left is right:
+        return Frozen("a square", True)
+    if not call.linearise:
+        return Frozen("a product of two activations", False)
+    gates = [slot for slot in factors if slot in call.gated]
+    small = 0 if left.numel() < right.numel() else 1
+    frozen = gates[0] if len(gates) == 1 else factors[small]
+    return tuple(slot for slot in factors if slot != frozen)
+
+
+def _keeps_shape(
+    factor: Tensor | float, shape: torch.Size, product: torch.Size
+) -> bool:
+    if _is_number(factor):
+        return True
+    assert isinstance(factor, Tensor)
+    return product == shape and factor.ndim <= len(shape)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+Rule = Callable[[Call], list[Verdict]]
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(PLAIN, plain),
+    **dict.fromkeys(JOINT, joint),
+    **dict.fromkeys(PRODUCTS, product),
+    **dict.fromkeys(("add", "sub", "rsub"), add),
+    **dict.fromkeys(("alias", "detach", "lift_fresh"), same),
+    "as_strided": restride,
+    "copy": copy,
+    "div": divide,
+    "convolution": convolve,
+}

@@ -1,0 +1,269 @@
+"""Run a model once, and write down what every call did as an affine step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from theodolite.core import MeasurementError
+from theodolite.paths.aliases import Aliases
+from theodolite.paths.maps import Summed
+from theodolite.paths.rules import gates, linear, norms, smooth
+from theodolite.paths.rules.call import (
+    Call,
+    Frozen,
+    Piece,
+    Slot,
+    Verdict,
+    bind,
+    slots_in,
+)
+from theodolite.paths.tape import SILENT, Step, Tape
+
+_RULES = {**smooth.RULES, **norms.RULES, **gates.RULES, **linear.RULES}
+# Where a frozen factor of a smaller shape is the statistic of a norm.
+_RESCALING = frozenset(("mul", "div"))
+_MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
+
+
+class Tracer(TorchDispatchMode):
+    """Follow what depends on the inputs through one pass of a model.
+
+    Calls are numbered from 0 in the order in which the mode sees them, but for those
+    that only return what they get.
+
+    Args:
+        linearise: Freeze smooth gates and attention weights too, instead of refusing.
+    """
+
+    def __init__(self, *, linearise: bool = False) -> None:
+        super().__init__()
+        self._linearise = linearise
+        self._marks: Aliases[int | Frozen] = Aliases()
+        self._steps: list[Step] = []
+        self._sources: dict[int, Tensor] = {}
+        self._inputs: list[int] = []
+        self._gated: set[int] = set()
+        self._linearised: dict[str, None] = {}
+        self._eps = 0.0
+        self._count = self._calls = 0
+
+    def follow(self, inputs: Any) -> None:
+        """Take the tensors of real numbers in a model's inputs as sources."""
+        for leaf in tree_leaves(inputs):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                self._inputs.append(self._source(leaf))
+
+    def tape(self, output: Tensor) -> Tape:
+        """Return what was written down, up to an output."""
+        mark = self._marks.get(output)
+        if isinstance(mark, Frozen):
+            self._refuse(mark)
+        if mark is None:
+            raise MeasurementError(
+                "the output depends on no input or embedding by paths that can be "
+                "followed: pass outputs=…, which picks a tensor that does"
+            )
+        return Tape(
+            steps=tuple(self._steps),
+            sources=self._sources,
+            inputs=tuple(self._inputs),
+            output=mark,
+            value=output,
+            calls=self._calls,
+            linearised=tuple(self._linearised),
+            eps=self._eps,
+        ).needed()
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run a call, and write down what it did to what is followed."""
+        name = func._schema.name.partition("::")[2]
+        index, self._calls = self._calls, self._calls + (name not in SILENT)
+        arguments = bind(func, tuple(args), kwargs or {})
+        written = [a.name for a in func._schema.arguments if _is_written(a)]
+        tensors = dict(slots_in(arguments))
+        marks = {slot: self._marks.get(t) for slot, t in tensors.items()}
+        followed = any(mark is not None for mark in marks.values())
+        squares = _squares(func, tensors, marks) if followed else ()
+        if followed:
+            for slot in ((target, None) for target in written):
+                if slot in tensors:
+                    tensors[slot] = tensors[slot].clone()
+        found = func(*args, **(kwargs or {}))
+        if followed:
+            call = self._call(func, name, arguments, tensors, marks, found)
+            verdicts = self._judge(call, marks)
+            self._write(index, call, marks, verdicts, bool(written), squares)
+        elif name in ("embedding", "_embedding_bag"):
+            self._source(tree_leaves(found)[0])
+        return found
+
+    def _call(
+        self,
+        func: Any,
+        name: str,
+        arguments: dict[str, Any],
+        tensors: dict[Slot, Tensor],
+        marks: dict[Slot, int | Frozen | None],
+        found: Any,
+    ) -> Call:
+        live = tuple(slot for slot, mark in marks.items() if isinstance(mark, int))
+        several = isinstance(found, list | tuple)
+        return Call(
+            func=_functional(func),
+            name=name.removesuffix("_") if _writes(func) else name,
+            arguments={
+                **arguments,
+                **{n: t for (n, i), t in tensors.items() if i is None},
+            },
+            tensors=tensors,
+            live=live,
+            gated=tuple(slot for slot in live if marks[slot] in self._gated),
+            outputs=list(found) if several else [found],
+            several=several,
+            linearise=self._linearise,
+        )
+
+    def _judge(
+        self, call: Call, marks: dict[Slot, int | Frozen | None]
+    ) -> list[Verdict]:
+        """Say what becomes of each output."""
+        frozen = {s: mark for s, mark in marks.items() if isinstance(mark, Frozen)}
+        if not call.live:
+            first = next(iter(frozen.values()))
+            plain = call.name not in smooth.RULES or call.name in smooth.STATISTICS
+            kept = all(mark.statistic for mark in frozen.values()) and plain
+            return [Frozen(first.op, kept) for _ in call.outputs]
+        for slot, mark in frozen.items():
+            self._admit(call, slot, mark)
+        rule: Callable[[Call], list[Verdict]] | None = _RULES.get(call.name)
+        if rule is None:
+            return [Frozen(call.name, False) for _ in call.outputs]
+        return rule(call)
+
+    def _admit(self, call: Call, slot: Slot, mark: Frozen) -> None:
+        """Let a frozen tensor act as a constant, if it is a statistic or as asked."""
+        largest = max(call.tensors[s].numel() for s in call.live)
+        small = call.tensors[slot].numel() < largest
+        if mark.statistic and small and call.name in _RESCALING:
+            return
+        if not self._linearise:
+            self._refuse(mark)
+        self._linearised[mark.op] = None
+
+    def _write(
+        self,
+        index: int,
+        call: Call,
+        marks: dict[Slot, int | Frozen | None],
+        verdicts: list[Verdict],
+        written: bool,
+        squares: tuple[float, ...],
+    ) -> None:
+        for output, verdict in zip(call.outputs, verdicts, strict=False):
+            if not isinstance(output, Tensor) or not output.is_floating_point():
+                continue
+            self._eps = max(self._eps, torch.finfo(output.dtype).eps)
+            if verdict is None:
+                continue
+            if isinstance(verdict, Frozen):
+                self._marks.put(output, verdict, written=written)
+                continue
+            self._step(index, call, marks, verdict, output, written, squares)
+
+    def _step(
+        self,
+        index: int,
+        call: Call,
+        marks: dict[Slot, int | Frozen | None],
+        piece: Piece,
+        output: Tensor,
+        written: bool,
+        squares: tuple[float, ...],
+    ) -> None:
+        number, self._count = self._count, self._count + 1
+        frozen = any(isinstance(mark, Frozen) for mark in marks.values())
+        inputs = tuple(m for s in piece.slots if isinstance(m := marks[s], int))
+        if piece.gated and call.name in smooth.RULES:
+            self._linearised[call.name] = None
+        if len(piece.slots) < len(call.live) and call.name in linear.PRODUCTS:
+            self._linearised["a product of two activations"] = None
+        passes = call.name not in _MIXING and any(n in self._gated for n in inputs)
+        if piece.gated or passes:
+            self._gated.add(number)
+        self._steps.append(
+            Step(
+                call=index,
+                op=call.name,
+                inputs=inputs,
+                positions=tuple(_position(call.func, slot) for slot in piece.slots),
+                output=number,
+                map=piece.map,
+                constant=piece.constant,
+                shape=output.shape,
+                squares=squares if isinstance(piece.map, Summed) else (),
+                weighted=call.name in _MIXING and not frozen,
+            )
+        )
+        self._marks.put(output, number, written=written)
+
+    def _source(self, tensor: Tensor) -> int:
+        number, self._count = self._count, self._count + 1
+        self._sources[number] = tensor.detach().clone()
+        self._marks.put(tensor, number, written=True)
+        return number
+
+    def _refuse(self, mark: Frozen) -> NoReturn:
+        raise MeasurementError(
+            f"{mark.op} is not piecewise linear, so the network has no exact paths: "
+            "pass linearise=True, which freezes such gates and attention weights at "
+            "their values in the true pass, and says so in the reading"
+        )
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def _writes(func: Any) -> bool:
+    return func._schema.name.endswith("_") and func._schema.is_mutable
+
+
+def _functional(func: Any) -> Any:
+    """Return the operator that makes a new tensor instead of writing to one."""
+    if not _writes(func):
+        return func
+    name = func._schema.name.partition("::")[2].removesuffix("_")
+    packet = getattr(torch.ops.aten, name, None)
+    overload = func._overloadname
+    return getattr(packet, overload, func) if packet is not None else func
+
+
+def _squares(
+    func: Any, tensors: dict[Slot, Tensor], marks: dict[Slot, int | Frozen | None]
+) -> tuple[float, ...]:
+    """Return squared norms of the followed operands of a sum of two of them."""
+    name = func._schema.name.partition("::")[2].removesuffix("_")
+    live = [slot for slot, mark in marks.items() if isinstance(mark, int)]
+    if name not in ("add", "sub") or len(live) != 2:
+        return ()
+    return tuple(
+        float(tensors[s].double().square().sum()) for s in sorted(live, key=_first)
+    )
+
+
+def _position(func: Any, slot: Slot) -> int:
+    return [a.name for a in func._schema.arguments].index(slot[0])
+
+
+def _first(slot: Slot) -> bool:
+    return slot[0] != "self"

@@ -1,0 +1,65 @@
+"""Figure 1(d), and the sizes of the layers before training."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw the scales against the layer, a line a stage of training."""
+    figure, panels = figures.new_figure(8.6, 3.6, panels=(1, 2))
+    steps = [str(step) for step in table.levels("step")]
+    for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
+        for step in steps:
+            rows = table.where(norm=norm, step=int(step))
+            figures.band(
+                panel,
+                rows.column("layer"),
+                rows.values(),
+                rows.values("error"),
+                style=figures.series_style(step, steps),
+                label=f"step {step}",
+            )
+        panel.set_title(title)
+        panel.set_xlabel("layer $l$")
+        panel.set_ylabel(r"$|\lambda_l|$")
+    figures.legend(panels[-1], outside=True)
+    return figure
+
+
+def draw_sizes(table: Rows) -> "Figure":
+    """Draw mean squares at the start against the layer, and both recursions."""
+    figure, (panel,) = figures.new_figure(5.4, 3.6)
+    names = ["square", "printed"]
+    style = figures.series_style("square", names)
+    rows, limit = table.where(quantity="square"), table.where(quantity="square_limit")
+    figures.band(
+        panel,
+        rows.column("layer"),
+        rows.values(),
+        rows.values("spread"),
+        style=style,
+        label="networks",
+        line=False,
+    )
+    figures.curve(
+        panel, limit.column("layer"), limit.values(), style=style, label="wide limit"
+    )
+    figures.curve(
+        panel,
+        limit.column("layer"),
+        limit.column("layer"),
+        style=figures.series_style("printed", names),
+        label="as printed, $+1$ a layer",
+    )
+    figures.log_axis(panel, "y")
+    panel.set_xlabel("layer $l$")
+    panel.set_ylabel("$E[N_l(x)_j^2]$ at the start")
+    figures.legend(panel)
+    return figure

@@ -1,0 +1,174 @@
+"""Path ensembles of a network as it stands, and as it would with other scales."""
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from theodolite import networks, paths
+
+if TYPE_CHECKING:
+    import torch
+
+Numbers = dict[str, tuple[float, float]]
+
+
+def held(network: Any, inputs: "torch.Tensor") -> Any:
+    """Return a copy in float64 whose norms keep the statistics of one batch."""
+    import torch
+    from torch import nn
+
+    twin = copy.deepcopy(network).double()
+    for norm in twin.modules():
+        if isinstance(norm, networks.ScalarNorm | nn.BatchNorm1d | nn.BatchNorm2d):
+            norm.momentum = 1.0
+    twin.train()
+    with torch.no_grad():
+        twin(inputs.double())
+    return twin.eval()
+
+
+def ensemble(
+    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
+) -> Numbers:
+    """Return shares of branches taken and fitted scales, each with its error.
+
+    Args:
+        network: In any mode; left as found.
+        inputs: A batch as in training, whose statistics the norms keep.
+        labels: Its classes.
+        probes: Samples of it whose paths are followed.
+
+    Errors are those of these very samples. Which samples they are differs from network
+    to network, so that the spread over networks covers their choice.
+    """
+    import torch
+    from torch import nn
+
+    twin = held(network, inputs)
+    part = (inputs[:probes].double(), labels[:probes])
+    # Every length of a stack is a shape of its own, for which none is worth a search.
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False):
+        found = paths.path_ensemble(
+            twin, part, norm_mode="eval", loss=nn.CrossEntropyLoss(), biases=False
+        )
+    units = found.energy.shape[1] - 1
+    numbers: Numbers = {}
+    for name in ("output", "gradient"):
+        one = found.of(name)
+        residual = one["residual"]
+        numbers |= {
+            f"{name}_depth": (one["effective_depth"] / units, residual),
+            f"{name}_spread": (one["spread"], residual * units),
+            f"{name}_beta": (one["beta"], residual * units * one["beta"]),
+            f"{name}_distance": (one["distance"], residual),
+            f"{name}_below_half": (_below_half(one["share"]), residual),
+        }
+    gains = float(found.predicted_beta)
+    return numbers | {"gain_beta": (gains, 1e-9 * gains)}
+
+
+def _below_half(share: Any) -> float:
+    """Return the energy of lengths below half the depth.
+
+    A length counts the first layer, which no skip passes, and so does the depth.
+    """
+    depth = len(share)
+    return float(sum(share[r] for r in range(depth) if 2 * (r + 1) < depth))
+
+
+def depth_alone(
+    network: Any, inputs: "torch.Tensor", labels: "torch.Tensor", probes: int
+) -> Numbers:
+    """Return the two effective depths alone."""
+    found = ensemble(network, inputs, labels, probes)
+    return {name: found[name] for name in ("output_depth", "gradient_depth")}
+
+
+def scaled(network: Any, factor: float) -> Any:
+    """Return a copy with all scales of its branches times a factor.
+
+    The scales are those of the norms where there are any, else the weights of the
+    branches' layers.
+    """
+    import torch
+
+    twin = copy.deepcopy(network)
+    with torch.no_grad():
+        for unit in twin.units:
+            for weight in _scales(unit):
+                weight.mul_(factor)
+    return twin
+
+
+def reset(network: Any) -> Any:
+    """Return a copy whose branches have the scales that they began with.
+
+    Scales of norms return to one, shifts to zero; without norms every weight of a
+    branch is brought back to the norm that it was built with, and keeps its direction.
+    """
+    import torch
+    from torch import nn
+
+    twin = copy.deepcopy(network)
+    sizes = iter(getattr(twin, "start_sizes", ()))
+    with torch.no_grad():
+        for unit in twin.units:
+            for norm in unit.modules():
+                if isinstance(norm, networks.ScalarNorm):
+                    norm.scale.fill_(1.0)
+                elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+                    norm.weight.fill_(1.0)
+                    norm.bias.zero_()
+            if _norms(unit):
+                continue
+            for weight in _weights(unit):
+                weight.mul_(next(sizes) / weight.norm())
+    return twin
+
+
+def remember_sizes(network: Any) -> Any:
+    """Note the norms of all weights of branches on the network, and return it."""
+    network.start_sizes = [
+        float(weight.detach().norm())
+        for unit in network.units
+        for weight in _weights(unit)
+    ]
+    return network
+
+
+def scale_of(network: Any) -> float:
+    """Return the mean magnitude of the branches' scales, or their weights' size."""
+    import torch
+
+    norms = [norm for unit in network.units for norm in _norms(unit)]
+    if norms:
+        found = [norm.detach().abs().double().mean() for norm in norms]
+        return float(torch.stack(found).mean())
+    weights = [weight for unit in network.units for weight in _weights(unit)]
+    total = sum(float(weight.detach().double().square().sum()) for weight in weights)
+    return (total / sum(weight.numel() for weight in weights)) ** 0.5
+
+
+def _norms(unit: Any) -> list[Any]:
+    from torch import nn
+
+    found = []
+    for norm in unit.modules():
+        if isinstance(norm, networks.ScalarNorm):
+            found.append(norm.scale)
+        elif isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+            found.append(norm.weight)
+    return found
+
+
+def _weights(unit: Any) -> list[Any]:
+    from torch import nn
+
+    return [
+        layer.weight
+        for layer in unit.modules()
+        if isinstance(layer, nn.Linear | nn.Conv2d)
+    ]
+
+
+def _scales(unit: Any) -> list[Any]:
+    return _norms(unit) or _weights(unit)

@@ -1,0 +1,69 @@
+"""Eq 16 against real networks: the path ensembles of random residual networks.
+
+Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eq 16, theorem 2, the end
+of section 3 and item 1 of section 4. The claim in our words: at the start, energy lies
+with paths of less than half the depth, in the narrow band of a squared binomial.
+
+Departures: see ``STUDY.departures``. Cost: ten seconds at QUICK.
+"""
+
+from theodolite.studies.littwin2016loss.measured_ensemble.claims import CLAIMS
+from theodolite.studies.littwin2016loss.measured_ensemble.config import PRESETS, cells
+from theodolite.studies.littwin2016loss.measured_ensemble.figure import (
+    draw,
+    draw_paths,
+)
+from theodolite.studies.littwin2016loss.measured_ensemble.measure import measure
+from theodolite.studies.littwin2016loss.measured_ensemble.meet import meet
+from theodolite.studies.littwin2016loss.measured_ensemble.predict import predict
+from theodolite.studies.littwin2016loss.measured_ensemble.tables import (
+    compare,
+    single_paths,
+    table,
+)
+from theodolite.studies.littwin2016loss.measured_ensemble.tables_exhibit import exhibit
+from theodolite.studies.study import Drawing, Exhibit, Study
+
+STUDY = Study(
+    title="Eq 16 against real networks: the ensemble of their paths",
+    summary=(
+        "With its gates as a forward pass sets them, a residual network is a sum over "
+        "paths. Random networks of several widths and depths are run once, and the "
+        "exact contribution of all paths of each length is carried through them. Eq 16 "
+        "foretells how their energies are spread over lengths: as the square of a "
+        "binomial with $\\beta = \\rho n C/\\sqrt{\\Lambda}$. Branches are deleted "
+        "too, from the real network and from its frozen paths."
+    ),
+    presets=PRESETS,
+    cells=cells,
+    predict=predict,
+    measure=measure,
+    meet=meet,
+    compare=compare,
+    claims=CLAIMS,
+    exhibits=(Exhibit("path_ensembles", exhibit),),
+    drawings=(
+        Drawing(
+            "ensemble",
+            "Share of energy by path length in the deepest networks: means and "
+            "standard deviations over networks. Dashed: Eq 16 at the foretold "
+            "$\\beta$.",
+            table,
+            draw,
+        ),
+        Drawing(
+            "unravelled",
+            "Every path through a random network of five layers, as wide as its share "
+            "of energy. The first layer has no skip, and is on all of them.",
+            single_paths,
+            draw_paths,
+        ),
+    ),
+    departures=(
+        "The paper measures no ensemble: widths, depths and the number of inputs are "
+        "ours. Weights are normal, scaled so that their root mean square is $C$ "
+        "exactly, all different; Eq 16 is taken at $\\Lambda = n$ and $\\rho = 1/2$.",
+        "Gates are those of the forward pass, neither coins nor independent.",
+        "The gradient is that of the sum of outputs by the input of the first skip.",
+    ),
+)

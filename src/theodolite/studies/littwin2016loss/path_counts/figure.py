@@ -1,0 +1,38 @@
+"""How many paths there are of each length."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw paths by length: listed ones as points, the formula dashed."""
+    figure, (panel,) = figures.new_figure(6.6, 3.2)
+    names = ["paths"]
+    style = figures.series_style("paths", names)
+    listed, formula = table.where(road="listed"), table.where(road="formula")
+    figures.band(
+        panel,
+        listed.column("length"),
+        listed.values(),
+        style=style,
+        label="listed one by one",
+        line=False,
+    )
+    figures.curve(
+        panel,
+        formula.column("length"),
+        formula.values(),
+        style=style,
+        label=r"$\psi_r = d\,\binom{p-1}{r-1}\,n^r$",
+    )
+    figures.log_axis(panel, "y")
+    panel.set_xticks(listed.levels("length"))
+    panel.set_xlabel("path length $r$")
+    panel.set_ylabel("paths")
+    figures.legend(panel)
+    return figure

@@ -1,0 +1,35 @@
+"""Figure 1(a–c) from rows of weights."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw a bar a length for each scale, and the closed form over it."""
+    betas = table.levels("beta")
+    figure, panels = figures.new_figure(
+        7.0, 2.6, panels=(1, len(betas)), share_x=True, share_y=True
+    )
+    names = [f"{beta:g}" for beta in betas]
+    for letter, beta, name, panel in zip("abc", betas, names, panels, strict=True):
+        style = figures.series_style(name, names)
+        bars = table.where(road="exact", beta=beta)
+        line = table.where(road="closed form", beta=beta)
+        panel.fill_between(
+            bars.column("length"),
+            bars.values(),
+            step="mid",
+            color=style.colour,
+            alpha=0.45,
+            linewidth=0,
+        )
+        figures.curve(panel, line.column("length"), line.values(), style=style)
+        panel.set_title(f"({letter})  $\\beta = {name}$")
+        panel.set_xlabel("path length $r$")
+    panels[0].set_ylabel(r"weight $\epsilon_r$")
+    return figure

@@ -1,0 +1,125 @@
+"""All paths of a fully connected residual network, one by one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Paths:
+    """All paths from the inputs to the output, an entry each.
+
+    Attributes:
+        start: The input it begins at.
+        end: The unit it ends in.
+        length: Layers whose matrix it takes.
+        product: Product of the weights on it.
+        open: Whether all gates on it are.
+        word: The different weights on it in order, as digits of a number.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    length: np.ndarray
+    product: np.ndarray
+    open: np.ndarray
+    word: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def terms(self, x: np.ndarray, *, gated: bool = True) -> np.ndarray:
+        """Return what each path contributes to the output at an input."""
+        found = x[self.start] * self.product
+        return found * self.open if gated else found
+
+    def of_length(self, length: int) -> "Paths":
+        """Return the paths of one length."""
+        kept = self.length == length
+        return Paths(**{name: values[kept] for name, values in vars(self).items()})
+
+    def repeats(self, inputs: int, unique: int) -> np.ndarray:
+        """Count the paths of each word and input; all have the same length.
+
+        Returns:
+            Shape (words, inputs), words that do not occur included.
+        """
+        words = unique ** int(self.length[0])
+        found = np.zeros((words, inputs), dtype=np.int64)
+        np.add.at(found, (self.word, self.start), 1)
+        return found
+
+
+def enumerate_paths(
+    matrices: Sequence[np.ndarray],
+    *,
+    gates: Sequence[np.ndarray] | None = None,
+    indices: Sequence[np.ndarray] | None = None,
+    unique: int = 1,
+    skip: bool = True,
+) -> Paths:
+    """List every path, layer by layer.
+
+    Args:
+        matrices: Weights of the layers, units in columns.
+        gates: Which units are open, an array a layer; all by default.
+        indices: Which different weight is on each edge, a matrix a layer.
+        unique: Number of different weights.
+        skip: Whether layers from the second on have a skip.
+    """
+    widths = [matrix.shape[1] for matrix in matrices]
+    gates = gates or [np.ones(width, dtype=bool) for width in widths]
+    indices = indices or [np.zeros(m.shape, dtype=np.int64) for m in matrices]
+    start, end = (a.ravel() for a in np.indices(matrices[0].shape))
+    paths = Paths(
+        start=start,
+        end=end,
+        length=np.ones(len(start), dtype=np.int64),
+        product=matrices[0].ravel(),
+        open=gates[0][end],
+        word=indices[0].ravel(),
+    )
+    for matrix, gate, index in zip(matrices[1:], gates[1:], indices[1:], strict=True):
+        taken = _extended(paths, matrix, gate, index, unique)
+        paths = _joined(paths, taken) if skip else taken
+    return paths
+
+
+def _extended(
+    paths: Paths, matrix: np.ndarray, gate: np.ndarray, index: np.ndarray, unique: int
+) -> Paths:
+    """Return each path continued into each unit of a layer."""
+    width = matrix.shape[1]
+    old = np.repeat(np.arange(len(paths)), width)
+    end = np.tile(np.arange(width), len(paths))
+    came = paths.end[old]
+    return replace(
+        paths,
+        start=paths.start[old],
+        end=end,
+        length=paths.length[old] + 1,
+        product=paths.product[old] * matrix[came, end],
+        open=paths.open[old] & gate[end],
+        word=paths.word[old] * unique + index[came, end],
+    )
+
+
+def _joined(first: Paths, second: Paths) -> Paths:
+    pairs = {k: (v, vars(second)[k]) for k, v in vars(first).items()}
+    return Paths(**{name: np.concatenate(pair) for name, pair in pairs.items()})
+
+
+def propagated(
+    matrices: Sequence[np.ndarray], gates: Sequence[np.ndarray], x: np.ndarray
+) -> np.ndarray:
+    """Return the output by path length, without listing the paths.
+
+    A vector a length is carried through the layers: each is passed by its skip, or
+    taken, which makes it one longer.
+    """
+    terms = np.zeros((len(matrices), matrices[0].shape[1]))
+    terms[0] = (x @ matrices[0]) * gates[0]
+    for matrix, gate in zip(matrices[1:], gates[1:], strict=True):
+        terms[1:] += (terms[:-1] @ matrix) * gate
+    return terms.sum(axis=1)

@@ -1,0 +1,17 @@
+"""Autodiff and gradient descent of linear classifiers; no theory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from theodolite.core import Rows
+from theodolite.studies.poggio2020square.linear_flows.config import Config
+from theodolite.studies.poggio2020square.linear_flows.measure_ends import ends
+from theodolite.studies.poggio2020square.linear_flows.measure_points import points
+from theodolite.studies.poggio2020square.linear_flows.measure_speeds import deep, speeds
+
+PARTS = {"speeds": speeds, "ends": ends, "points": points, "deep": deep}
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure one group of numbers."""
+    return Rows(PARTS[cell["part"]](config))

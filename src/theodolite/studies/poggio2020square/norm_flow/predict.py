@@ -1,0 +1,160 @@
+"""Flows of norms and normalised layers, integrated or in closed form."""
+
+import numpy as np
+
+from theodolite.core import Row, Rows
+from theodolite.studies.poggio2020square.norm_flow.config import (
+    ANGLE,
+    DECAY,
+    EQUILIBRIA,
+    LABELS,
+    LAYERED,
+    OUTPUTS,
+    SCALES,
+    SIDES,
+    START,
+    TIMES,
+    TORCH_DECAY,
+    UNITS,
+    Config,
+    unit_data,
+    unit_weights,
+)
+from theodolite.studies.poggio2020square.shared.drawn_networks import Drawn, draw
+from theodolite.studies.poggio2020square.shared.rows import named
+from theodolite.theory import (
+    NormalisedFlow,
+    aligned_norm,
+    frozen_norm,
+    layered_norm,
+    norm_equilibrium,
+    norm_multiplier,
+    transient_time,
+)
+
+EPS = 1e-13
+FLOW = 1e-8  # of flows at a tolerance of 1e-11 a step, seen at 1e-9 as well
+
+
+def predict(config: Config) -> Rows:
+    """Return what each group of numbers should be."""
+    rows = [*_held(), *_layered(config), *_units(config)]
+    for trial in config.seeds:
+        rows += _identities(config, trial)
+        rows += _network(config, trial)
+    return Rows(rows)
+
+
+def _identities(config: Config, trial: int) -> list[Row]:
+    drawn = draw(config.seed, trial, config.deep_widths, config.samples)
+    scale = 1.5 + trial % 3
+    flow = _flow(drawn, config.decay)
+    f, y = flow.outputs(drawn.weights), drawn.labels
+    rho, moved = flow.speed(scale, drawn.weights)
+    loss, layers, n = scale * f - y, len(drawn.weights), len(y)
+    pull = float(loss @ f)
+    found = {
+        "norm_speed": rho,
+        "multiplier": norm_multiplier(scale, f, y),
+        # Of unnormalised layers of equal norm, on the mean and on the sum of squares.
+        "square_rate": -4 / n * scale * pull,
+        "printed_square_rate": 4 / n * float(scale**2 * f @ f + scale * f.sum()),
+        "layer_norm_speed": -2 * scale ** (1 - 1 / layers) * pull,
+        "printed_layer_norm_speed": -2 * layers * scale ** (1 - 1 / layers) * pull,
+    }
+    rows = named(found, EPS, trial=trial)
+    for k, (v, probe) in enumerate(zip(moved, drawn.probes, strict=True)):
+        rows += named({"velocity": np.sum(v * probe)}, EPS, trial=trial, layer=k)
+    for rho in SCALES:
+        for side in SIDES:
+            value = -4 * norm_multiplier(rho, np.sqrt(side) * f, y)
+            # A difference of 0.1 in the square multiplies what rounding leaves.
+            error = EPS * (1 + rho**2)
+            rows += named(
+                {"sphere_rate": value}, error, trial=trial, rho=rho, side=side
+            )
+    return rows
+
+
+def _held() -> list[Row]:
+    rows: list[Row] = []
+    for time, value in zip(
+        TIMES, frozen_norm(START, OUTPUTS, LABELS, TIMES, DECAY), strict=True
+    ):
+        rows += named({"held_norm": value}, EPS, time=time)
+    for case, (products, decay) in EQUILIBRIA.items():
+        value = norm_equilibrium(products, np.ones(len(products)), decay)
+        rows += named({"equilibrium": value}, EPS, case=case)
+    torch = norm_equilibrium(OUTPUTS, LABELS, len(OUTPUTS) * TORCH_DECAY / 2)
+    rows += named({"equilibrium": torch}, EPS, case="torch")
+    at_rest = norm_equilibrium(OUTPUTS, LABELS, DECAY)
+    return rows + named({"equilibrium": at_rest}, EPS, case="held")
+
+
+def _layered(config: Config) -> list[Row]:
+    rows: list[Row] = []
+    for layers, time in LAYERED:
+        value = layered_norm(START, layers, OUTPUTS, LABELS, [time])[0]
+        rows += named({"layered_norm": value}, 1e-9, layers=layers, time=time)
+    limit = norm_equilibrium(OUTPUTS, LABELS)
+    pull = float(np.dot(OUTPUTS, LABELS))
+    for layers in config.layers:
+        times = np.linspace(0.02, 4.0, 100)
+        for t, rho in zip(
+            times, layered_norm(START, layers, OUTPUTS, LABELS, times), strict=True
+        ):
+            rows += named({"growth": rho}, 1e-9, layers=layers, time=float(t))
+        # A logistic curve through the same start and end at the same first speed.
+        rate = 2 * layers * START ** (1 - 2 / layers) * pull
+        grown = limit / (1 + (limit / START - 1) * np.exp(-rate * times))
+        true = layered_norm(START, layers, OUTPUTS, LABELS, times)
+        gap = float(np.max(np.abs(grown - true))) / limit
+        rows += named({"logistic_gap": gap}, 1e-8, layers=layers)
+        for start in config.starts:
+            value = transient_time(start, layers, OUTPUTS, LABELS)
+            rows += named({"transient": value}, 1e-9, layers=layers, start=start)
+    return rows
+
+
+def _units(config: Config) -> list[Row]:
+    rows: list[Row] = []
+    times = np.arange(1, round(config.horizon / 0.01) + 1) * 0.01
+    for case in UNITS:
+        inputs, labels, decay = unit_data(case)
+        flow = NormalisedFlow(inputs=inputs, labels=labels, decay=decay)
+        path = flow.integrate(START, unit_weights(), times, tolerance=1e-11)
+        found = {"peak": path.scales.max(), "end": path.scales[-1]}
+        # The peak is read on a grid, on which it is flat to second order.
+        rows += named(found, 1e-5, case=case)
+        for k in range(0, min(len(times), 1200), 10):
+            rest = norm_equilibrium(path.outputs[k], labels, decay)
+            at = {"unit_norm": path.scales[k], "unit_rest": rest}
+            rows += named(at, FLOW, case=case, time=float(times[k]))
+    rows += named({"aligned": aligned_norm(START, ANGLE)}, EPS)
+    return rows + named({"invariant": START**2 + 2 * np.log(np.sin(ANGLE))}, EPS)
+
+
+def _network(config: Config, trial: int) -> list[Row]:
+    drawn = draw(config.seed, trial, config.widths, config.samples)
+    flow = _flow(drawn, config.decay)
+    path = flow.integrate(
+        START, drawn.weights, [config.network_horizon], tolerance=1e-11
+    )
+    rows: list[Row] = []
+    if path.kink is None:
+        found = {"flow_norm": path.scales[-1]}
+        rows += named(found, FLOW, trial=trial)
+        for k, (w, probe) in enumerate(zip(path.weights, drawn.probes, strict=True)):
+            value = np.sum(w * probe)
+            rows += named({"flow_weights": value}, FLOW, trial=trial, layer=k)
+    long = flow.integrate(START, drawn.weights, [config.end], tolerance=1e-9)
+    kink = {
+        "slides": float(long.kink is not None),
+        "slides_from": long.end[0],
+        "switches": float(long.switches),
+    }
+    return rows + named(kink, FLOW, trial=trial)
+
+
+def _flow(drawn: Drawn, decay: float) -> NormalisedFlow:
+    return NormalisedFlow(inputs=drawn.inputs, labels=drawn.labels, decay=decay)

@@ -1,0 +1,52 @@
+"""Normalised ReLU networks with unit inputs and signs as labels, drawn in NumPy."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.core import stream
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A network of unit layers, its inputs of norm one and their labels.
+
+    Attributes:
+        weights: Layers of norm one, from the first to the last.
+        inputs: A sample a row.
+        labels: Signs.
+        probes: Matrices of the layers' shapes, to compare velocities by.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    inputs: np.ndarray
+    labels: np.ndarray
+    probes: tuple[np.ndarray, ...]
+
+
+def draw(seed: int, trial: int, widths: tuple[int, ...], samples: int) -> Drawn:
+    """Draw a network and data on which it is separable on average at the start.
+
+    Args:
+        seed: First seed of the study.
+        trial: Which network.
+        widths: Inputs, hidden units and one output.
+        samples: Number of inputs.
+    """
+    rng = stream(seed, "norms", trial, *widths)
+    inputs = rng.normal(size=(samples, widths[0]))
+    inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
+    labels = np.where(np.arange(samples) % 2, 1.0, -1.0)
+    shapes = list(zip(widths[1:], widths[:-1], strict=True))
+    weights = [_unit(rng.normal(size=shape)) for shape in shapes]
+    h = inputs.T
+    for w in weights[:-1]:
+        h = np.maximum(w @ h, 0)
+    side = np.sign(labels @ (weights[-1] @ h)[0]) or 1.0
+    weights[-1] = side * weights[-1]
+    probes = tuple(rng.normal(size=shape) for shape in shapes)
+    return Drawn(tuple(weights), inputs, labels, probes)
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    return matrix / np.linalg.norm(matrix)

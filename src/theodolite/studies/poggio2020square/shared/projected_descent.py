@@ -1,0 +1,59 @@
+"""Gradient descent on the norm and the normalised layers of many networks at once."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+Layers = list["torch.Tensor"]
+
+
+def forward(weights: Layers, inputs: "torch.Tensor") -> "torch.Tensor":
+    """Return the outputs of ReLU networks, one a row, for a batch of inputs each."""
+    h = inputs
+    for w in weights[:-1]:
+        h = (h @ w.mT).relu()
+    return (h @ weights[-1].mT)[..., 0]
+
+
+def descend(
+    scale: "torch.Tensor",
+    weights: Layers,
+    data: tuple["torch.Tensor", "torch.Tensor", "torch.Tensor"],
+    rate: float,
+    steps: int,
+    watch: Callable[[int, "torch.Tensor", Layers, "torch.Tensor"], None],
+) -> tuple["torch.Tensor", Layers]:
+    """Descend by autodiff along the sphere, and retract after every step.
+
+    The objective of each network is the sum of squares with decay on its norm.
+
+    Args:
+        scale: The norm of each network.
+        weights: Layers, the networks along the first axis.
+        data: Inputs, labels and decay of each network.
+        rate: Length of the step.
+        steps: Number of steps.
+        watch: Told the step, norms, layers and outputs before each, and at the end.
+    """
+    import torch
+
+    inputs, labels, decay = data
+    scale = scale.clone().requires_grad_()
+    weights = [w.clone().requires_grad_() for w in weights]
+    for step in range(steps + 1):
+        outputs = forward(weights, inputs)
+        watch(step, scale.detach(), [w.detach() for w in weights], outputs.detach())
+        if step == steps:
+            break
+        error = scale[:, None] * outputs - labels
+        loss = (error**2).sum() + (decay * scale**2).sum()
+        gradients = torch.autograd.grad(loss, [scale, *weights])
+        with torch.no_grad():
+            scale -= rate * gradients[0]
+            for w, g in zip(weights, gradients[1:], strict=True):
+                along = (w * g).sum((1, 2), keepdim=True)
+                w -= rate * (g - along * w)
+                w /= w.pow(2).sum((1, 2), keepdim=True).sqrt()
+    return scale.detach(), [w.detach() for w in weights]

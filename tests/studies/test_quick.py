@@ -57,9 +57,23 @@ REFUTED = {
     "normalised_layers/mean-neglected",
     "normalised_layers/projector-needs-the-batch",
     "normalised_layers/root-of-the-rows",
+    "margins_and_bounds/ramp-is-above",
+    "stationary_layers/collapse-at-rest",
+    "stationary_layers/diagonal-is-preserved",
+    "stationary_layers/diagonal-weights",
+    "stationary_layers/equal-projections",
+    "stationary_layers/every-sample",
+    "stationary_layers/features-are-the-last-layer",
+    "stationary_layers/means-are-opposite",
+    "stationary_layers/orthogonal-matrices",
+    "stationary_layers/output-at-rest",
+    "stationary_layers/random-is-orthogonal",
+    "stationary_layers/sum-over-samples",
 }
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
+    "stationary_layers/recurrent-is-forward",
+    "stationary_layers/training-orthogonalises",
     "measured_ensemble/beta-is-rho",
     "batch_norm_scales/scales-grow",
     "batch_norm_scales/later-stages-higher",

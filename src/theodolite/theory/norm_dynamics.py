@@ -39,7 +39,7 @@ def norm_multiplier(scale: float, outputs: Numbers, labels: Numbers) -> float:
         Poggio & Liao (2020), section 2.3.
 
     Example:
-        >>> norm_multiplier(2.1875, [0.5, 0.3, -0.4, 0.2], [1, 1, -1, 1])
+        >>> round(norm_multiplier(2.1875, [0.5, 0.3, -0.4, 0.2], [1, 1, -1, 1]), 9)
         0.478515625
     """
     pull, square = _moments(outputs, labels)

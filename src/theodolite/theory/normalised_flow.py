@@ -79,7 +79,7 @@ class NormalisedFlow:
     Example:
         >>> flow = NormalisedFlow(inputs=[[1.0, 0.0]], labels=[1.0], decay=0.01)
         >>> start = [np.array([[np.cos(1.4), np.sin(1.4)]]), np.ones((1, 1))]
-        >>> path = flow.integrate(0.01, start, [100.0])
+        >>> path = flow.integrate(0.01, start, [1000.0])
         >>> round(float(path.scales[-1]), 6)
         0.990099
     """

@@ -22,7 +22,7 @@ def limit(values: Sequence[float]) -> tuple[float, float]:
     Romberg's scheme for an error that begins with the first power of the step.
 
     Example:
-        >>> limit([1.4, 1.2, 1.1])
+        >>> limit([1.5, 1.25, 1.125])
         (1.0, 0.0)
     """
     table = np.asarray(values, dtype=np.float64)

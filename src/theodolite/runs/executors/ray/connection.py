@@ -132,14 +132,15 @@ def _ask(address: str) -> None:
 
 def _start(ray: Any, address: str, **options: Any) -> None:
     _speak(False)
+    options |= {"log_to_driver": False, "logging_level": logging.CRITICAL}
     try:
         with _without_warnings():
-            ray.init(
-                address=address,
-                log_to_driver=False,
-                logging_level=logging.CRITICAL,
-                **options,
-            )
+            try:
+                ray.init(address=address, **options)
+            except ConnectionAbortedError:
+                # The server gives each client's process 30 s to start, which a busy
+                # machine may miss; it is there the second time.
+                ray.init(address=address, **options)
     except Exception as error:
         _speak(True)
         where = "here" if address == "local" else f"at {address!r}"

@@ -9,7 +9,13 @@ from torch import nn
 
 from tests.instruments.test_preservation import portrait
 from tests.paths.nets import STYLES, make
-from theodolite.core import ConfigError, DataError, MeasurementError, TheodoliteError
+from theodolite.core import (
+    ConfigError,
+    DataError,
+    MeasurementError,
+    TheodoliteError,
+    UnknownNameError,
+)
 from theodolite.instruments import HalfSquareLoss
 from theodolite.paths import Lesion, PathEnsemble, lesion, path_ensemble, unravel
 from theodolite.paths.energies import energies_of
@@ -281,3 +287,24 @@ def test_many_branches_are_not_unravelled():
     net = nn.Sequential(*(make("parallel")[0][1] for _ in range(6)))
     with pytest.raises(MeasurementError, match=r"12 branches.*use path_ensemble"):
         unravel(net, torch.ones(2, 5).double(), norm_mode="eval")
+
+
+@pytest.mark.parametrize("instrument", [path_ensemble, lesion, unravel])
+def test_data_that_hold_no_numbers_are_refused(instrument):
+    net, x = make("parallel")
+    for inputs, words in (
+        (torch.full_like(x, np.nan), "outputs hold NaN or infinity"),
+        (x[:0], "outputs are empty"),
+        (torch.ones(3, x.shape[1] + 1).double(), r"take inputs of shape \(3, \d+\)"),
+    ):
+        with pytest.raises(MeasurementError, match=words) as error:
+            instrument(net, inputs, norm_mode="eval")
+        assert "\n" not in str(error.value)
+
+
+def test_a_mistyped_norm_mode_is_a_sentence():
+    net, x = make("parallel")
+    with pytest.raises(
+        UnknownNameError, match="unknown norm mode 'bath': did you mean 'batch'"
+    ):
+        path_ensemble(net, x, norm_mode="bath")

@@ -275,10 +275,10 @@ def shared_output(x):
     return theory.layer_factors([np.eye(3)[:1], np.eye(1)], x)
 
 
-OUTPUTS = (("outputs", 0),)
+OUTPUTS = (("outputs", (4,)),)
 CASES |= {
     "LinearFlow": Case(flow_of_a_line, (), (("inputs", slice(0, 4)), ("direction", 0))),
-    "NormalisedFlow": Case(flow_of_a_network, (), (("inputs", slice(0, 4)),)),
+    "NormalisedFlow": Case(flow_of_a_network, (("inputs", (4, 4)),)),
     "batch_norm_jacobian": Case(
         lambda batch: theory.batch_norm_jacobian(batch, 0.1), (("batch", (6,)),)
     ),
@@ -289,11 +289,11 @@ CASES |= {
         lambda inputs: theory.frobenius_complexity(inputs, 3), (("inputs", (5, 3)),)
     ),
     "frozen_norm": Case(
-        lambda outputs: theory.frozen_norm(0.1, outputs, SIGNS, [0.5, 1.0]), (), OUTPUTS
+        lambda outputs: theory.frozen_norm(0.1, outputs, SIGNS, [0.5, 1.0]), OUTPUTS
     ),
     "layer_factors": Case(shared_output, (("x", (3,)),)),
     "layered_norm": Case(
-        lambda outputs: theory.layered_norm(0.1, 2, outputs, SIGNS, [0.5]), (), OUTPUTS
+        lambda outputs: theory.layered_norm(0.1, 2, outputs, SIGNS, [0.5]), OUTPUTS
     ),
     "least_first_layer_gap": Case(
         theory.least_first_layer_gap, (), (("inputs", slice(0, 3)),)
@@ -304,10 +304,10 @@ CASES |= {
         (("inputs", slice(0, 3)),),
     ),
     "norm_equilibrium": Case(
-        lambda outputs: theory.norm_equilibrium(outputs, SIGNS, 0.5), (), OUTPUTS
+        lambda outputs: theory.norm_equilibrium(outputs, SIGNS, 0.5), OUTPUTS
     ),
     "norm_multiplier": Case(
-        lambda outputs: theory.norm_multiplier(0.5, outputs, SIGNS), (), OUTPUTS
+        lambda outputs: theory.norm_multiplier(0.5, outputs, SIGNS), OUTPUTS
     ),
     "ramp_loss": Case(
         lambda margins: theory.ramp_loss(margins, 0.5), (("margins", (5,)),)

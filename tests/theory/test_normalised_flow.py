@@ -88,6 +88,10 @@ def test_closed_forms_are_those_of_the_reference():
         frozen_norm(0.01, F, Y, [1, 5], 0.1), [1.582073778, 2.183881959], atol=1e-9
     )
     assert layered_norm(0.01, 4, F, Y, [2.0]) == pytest.approx(2.566980657, abs=1e-9)
+    large = [1e9 * f for f in F]  # at rest at once, and stiff from there on
+    assert layered_norm(0.1, 2, large, Y, [0.5, 1.0]) == pytest.approx(
+        norm_equilibrium(large, Y), rel=1e-10
+    )
     ordered = layered_norm(0.01, 3, F, Y, [2.0, 1.0])
     assert ordered[0] > ordered[1]
 

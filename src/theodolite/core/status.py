@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from theodolite.core.errors import unknown_name
+
 
 class Status(StrEnum):
     """Outcome of a measurement; never a silent NaN."""
@@ -51,3 +53,7 @@ class NormMode(StrEnum):
     FULL = "full"
     FROZEN = "frozen"
     EVAL = "eval"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "NormMode":
+        raise unknown_name("norm mode", str(value), [one.value for one in cls])

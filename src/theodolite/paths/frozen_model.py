@@ -124,6 +124,12 @@ class Subject:
         tracer.follow(inputs)
         with as_written(self.model), tracer:
             output = self.run(batch)
+        if not output.numel() or not torch.isfinite(output).all():
+            came = "hold NaN or infinity" if output.numel() else "are empty"
+            raise MeasurementError(
+                f"the outputs {came}: check the data and the weights, and pass at "
+                "least one sample"
+            )
         return tracer.tape(output.detach())
 
     def _unrun(self, error: RuntimeError) -> Exception:

@@ -13,6 +13,7 @@ from scipy.optimize import root_scalar
 from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
 
 _RTOL, _ATOL = 1e-12, 1e-14
+_AT_REST = 1e-11  # of the equilibrium
 
 
 def norm_equilibrium(outputs: Numbers, labels: Numbers, decay: float = 0.0) -> float:
@@ -92,16 +93,27 @@ def layered_norm(
         rho = np.exp(log)
         return 2 * depth * rho ** (1 - 2 / depth) * (pull - rho * square)
 
+    rest = pull / square
+
+    def moving(_: float, log: Numbers) -> float:
+        return abs(float(np.exp(log)[0]) - rest) - _AT_REST * abs(rest)
+
+    moving.terminal = True  # type: ignore[attr-defined]
     path = solve_ivp(
         speed,
         (0.0, float(np.max(t))),
         [np.log(start)],
         method="DOP853",
         t_eval=np.sort(t),
+        events=moving,
         rtol=_RTOL,
         atol=_ATOL,
     )
-    return np.exp(path.y[0])[np.argsort(np.argsort(t))]
+    # Where it has come to rest, an explicit pair would make ever smaller steps.
+    found = np.full(len(t), rest)
+    if len(path.t):
+        found[: len(path.t)] = np.exp(path.y[0])
+    return found[np.argsort(np.argsort(t))]
 
 
 def transient_time(

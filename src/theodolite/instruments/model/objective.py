@@ -1,5 +1,6 @@
 """The scalar that is differentiated: model, batch and loss in one."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -76,11 +77,17 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
     """Call a model on its inputs; a mapping is keyword arguments.
 
     Raises:
-        MeasurementError: The model does not take inputs of their kind.
+        MeasurementError: The model does not take inputs of their kind or shape.
     """
     try:
         return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
     except (RuntimeError, TypeError) as error:
+        if isinstance(error, RuntimeError) and _OF_SHAPES.search(str(error)):
+            raise MeasurementError(
+                f"the model does not take inputs of shape {_shapes(inputs)} "
+                f"({str(error).splitlines()[0]}): pass samples along the first "
+                "dimension, each of the shape that it was made for"
+            ) from error
         if kind := _foreign(model, inputs):
             raise MeasurementError(
                 f"the model does not take inputs that are {kind} "
@@ -88,6 +95,18 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
                 "made for, such as torch.as_tensor(inputs).to(next(model.parameters()))"
             ) from error
         raise
+
+
+# What torch says of sizes that do not fit.
+_OF_SHAPES = re.compile(
+    r"shapes cannot be multiplied|size mismatch|must match the size|channels, but got"
+    r"|normalized_shape|should be the same size|is invalid for input of size"
+)
+
+
+def _shapes(inputs: Any) -> str:
+    parts = inputs.values() if isinstance(inputs, Mapping) else [inputs]
+    return ", ".join(str(tuple(p.shape)) for p in parts if isinstance(p, Tensor))
 
 
 def _foreign(model: nn.Module, inputs: Any) -> str:

@@ -15,6 +15,7 @@ from theodolite.core import (
     PercentileCondition,
     Reading,
     Status,
+    UnknownNameError,
     TheodoliteError,
 )
 
@@ -273,7 +274,7 @@ def test_status_says_whether_to_trust_and_what_to_try():
     assert len({status.advice for status in Status}) == len(Status)
     assert "max_matvecs" in Status.MAX_MATVECS.advice
     assert str(NormMode("frozen")) == "frozen"
-    with pytest.raises(ValueError, match="training"):
+    with pytest.raises(UnknownNameError, match="training"):
         NormMode("training")
 
 

@@ -15,8 +15,8 @@ from theodolite.core import (
     PercentileCondition,
     Reading,
     Status,
-    UnknownNameError,
     TheodoliteError,
+    UnknownNameError,
 )
 
 COST = Cost(wall_s=2.0, cpu_s=1.5, passes=7)

@@ -19,20 +19,16 @@ from theodolite.core import (
 )
 from theodolite.studies.poggio2020square.shared.rows import lowest
 from theodolite.studies.poggio2020square.trained_norms.claims_tests import (
-    LARGE,
     NO_DECAY,
     SHOWN,
-    SMALL,
+    each_start,
+    factor,
     forgets,
-    in_families,
-    less,
-    of,
-    remembers,
-    runs_inside,
+    larger_from_larger,
+    less_from_largest,
+    narrows,
 )
-from theodolite.studies.poggio2020square.trained_norms.config import CONDITIONS
 
-DECAYED = tuple(("bn_wd", start) for start in CONDITIONS["bn_wd"].starts)
 TENTH = "a tenth is what one would see in a figure whose axis spans decades"
 SAME = 1.1
 READINGS = Choice(
@@ -44,10 +40,15 @@ RHO = Choice(
     why="section 2.1 defines it so, and figure 2 is headed Rho from All Layers; with "
     "batch normalisation the output feels the last layer's alone",
 )
+FOLDED = Choice(
+    what="$\\rho$ is the product of the norms with batch normalisation folded in",
+    why="only then are the layers of $f$ of norm 1, and its outputs bounded by 1",
+)
 ENDS = Choice(
     what="the end: the mean over the last five epochs, of runs that neither diverged "
     "nor lost all their outputs",
-    why="mini-batches leave noise; runs that did not train are counted by themselves",
+    why="mini-batches leave noise; runs that did not train are counted by themselves, "
+    "and the largest start is the largest from which at least two runs trained",
 )
 NULL = Region(
     low=-1e-12, high=1e-12, low_open=False, high_open=False, source="rounding"
@@ -61,14 +62,8 @@ CLAIMS = (
             "From small starts average separability, $\\sum_n y_n f_n > 0$, is reached "
             "during the first iterations."
         ),
-        test=in_families(
-            "first_margin",
-            [
-                lambda family, run=run: inside(
-                    lowest(of("first_margin", run, family)), above(0)
-                )
-                for run in SMALL[:2]
-            ],
+        test=each_start(
+            SHOWN[:2], "first_margin", above(0), read=lowest, smallest_only=True
         ),
         rival="outputs that point away from the labels on average",
         choices=(
@@ -86,14 +81,15 @@ CLAIMS = (
             "If $\\rho$ is small at initialisation it grows monotonically until a "
             "critical point is reached."
         ),
-        test=runs_inside(
+        test=each_start(
+            SHOWN,
             "rho_fall",
-            SMALL,
             below(
                 0.05,
                 source="ours",
                 why="falls from the highest reading by less are mini-batch noise",
             ),
+            smallest_only=True,
         ),
         rival="a norm that overshoots and falls back",
         choices=(READINGS, RHO),
@@ -102,7 +98,7 @@ CLAIMS = (
         name="large-norms-shrink",
         place="Section 3, figures 2, 7 and 11, last rows",
         statement="If $\\rho$ is large it decreases until a minimum is found.",
-        test=less(("rho_end", LARGE), ("rho_start", LARGE), log=True),
+        test=less_from_largest("rho_end", "rho_start", log=True),
         rival="norms that grow from large starts as well",
         choices=(
             READINGS,
@@ -129,8 +125,11 @@ CLAIMS = (
             "Without weight decay, and without both, training strongly depends on the "
             "initial conditions."
         ),
-        test=remembers(
-            ("bn", "plain"), 2.0, "a factor of two between ends is a strong dependence"
+        test=larger_from_larger(
+            "rho_end",
+            NO_DECAY,
+            factor(2, "a factor of two between ends is a strong dependence"),
+            log=True,
         ),
         rival="norms that end alike",
         choices=(READINGS, RHO, ENDS),
@@ -143,12 +142,12 @@ CLAIMS = (
             "$1 + \\lambda/\\sum_n f_n^2$."
         ),
         test=against(
-            runs_inside(
-                "ratio_gap", DECAYED, alike(0.02, "a fiftieth is mini-batch noise")
+            each_start(
+                ("bn_wd",), "ratio_gap", alike(0.02, "a fiftieth is mini-batch noise")
             ),
-            runs_inside(
+            each_start(
+                ("bn_wd",),
                 "ratio",
-                DECAYED,
                 above(1.02, source="ours", why="further from 1 than that noise"),
             ),
         ),
@@ -171,14 +170,14 @@ CLAIMS = (
             "$1/\\rho$."
         ),
         test=every(
-            runs_inside(
-                "output_margin",
+            each_start(
                 NO_DECAY,
+                "output_margin",
                 alike(0.05, "a twentieth from the label", centre=1.0),
             ),
-            runs_inside(
-                "late_spread",
+            each_start(
                 NO_DECAY,
+                "late_spread",
                 below(0.1, source="ours", why="nearly a horizontal line when sorted"),
             ),
         ),
@@ -193,7 +192,7 @@ CLAIMS = (
             "The spread of the margins over their mean is less at the end than after "
             "ten epochs, under every condition."
         ),
-        test=less(("late_spread", SHOWN), ("early_spread", SHOWN), log=True),
+        test=narrows("late_spread", "early_spread"),
         rival="margins that widen as they grow",
         choices=(READINGS, ENDS),
     ),
@@ -204,9 +203,9 @@ CLAIMS = (
             "Without decay the square loss approaches zero: all training data are "
             "interpolated."
         ),
-        test=runs_inside(
-            "train_loss",
+        test=each_start(
             NO_DECAY,
+            "train_loss",
             below(0.01, source="ours", why="outputs within a tenth of their labels"),
         ),
         rival="a loss that stays",
@@ -225,21 +224,14 @@ CLAIMS = (
             "figure 6's caption has no scaling factors (affine=False) and "
             "$\\rho_k = 0.1$ or $5$: $\\rho(0) = \\rho_k^4$, that is $10^{-4}$ or $625$"
         ),
-        test=in_families(
-            "rho_start",
-            [
-                lambda family, start=start: inside(
-                    smallest(of("rho_start", ("bn", start), family)), NULL
-                )
-                for start in CONDITIONS["bn"].starts
-            ],
-        ),
+        test=each_start(("bn",), "rho_start", NULL, read=smallest),
         corrected_test=inside(
             apart(
                 predicted("rho_start"), measured("rho_start"), ("condition", "start")
             ),
             below(1e-4, source="rounding", why="weights in single precision"),
         ),
+        rival="a start at zero, from which nothing moves",
     ),
     Claim(
         name="figure-1-has-decay",
@@ -252,25 +244,18 @@ CLAIMS = (
         corrected="Weight decay of 0.01, as the same caption says before",
         test=forgets("bn_fast", SAME, TENTH),
         corrected_test=forgets("bn_wd", SAME, TENTH),
+        rival="both settings forget, or neither",
         choices=(READINGS, RHO, ENDS),
     ),
     Claim(
         name="one-run-is-typical",
         place="Figure 6, caption",
         statement="A single run is typical for its settings.",
-        test=in_families(
+        test=each_start(
+            ("bn",),
             "rho_end",
-            [
-                lambda family, start=start: inside(
-                    span(of("rho_end", ("bn", start), family)),
-                    below(
-                        0.2,
-                        source="ours",
-                        why="all runs would look alike in the figure",
-                    ),
-                )
-                for start in CONDITIONS["bn"].starts
-            ],
+            below(0.2, source="ours", why="all runs would look alike in the figure"),
+            read=span,
         ),
         rival="runs of one setting that end far apart",
         choices=(READINGS, RHO, ENDS),
@@ -282,7 +267,7 @@ CLAIMS = (
             "Without decay, and without both, results are good provided that the "
             "initialisation is small."
         ),
-        test=less(("test_error", SMALL[1:]), ("test_error", LARGE[1:]), log=False),
+        test=larger_from_larger("test_error", NO_DECAY, above(0), log=False),
         rival="a test error that does not hang on the start",
         choices=(
             READINGS,
@@ -301,13 +286,15 @@ CLAIMS = (
             "least norm of a solution is far above 1."
         ),
         test=every(
-            runs_inside(
-                "largest_f", SHOWN, below(0.1, source="ours", why="far below 1")
+            each_start(
+                SHOWN, "largest_f", below(0.1, source="ours", why="far below 1")
             ),
-            runs_inside("rho_end", SHOWN, above(10, source="ours", why="far above 1")),
+            each_start(
+                SHOWN, "folded_rho", above(10, source="ours", why="far above 1")
+            ),
         ),
         rival="outputs near the bound of 1",
-        choices=(READINGS, RHO, ENDS),
+        choices=(READINGS, FOLDED, ENDS),
     ),
     Claim(
         name="every-run-trains",
@@ -316,15 +303,9 @@ CLAIMS = (
         statement=(
             "No run of the captions' settings diverges or loses all its outputs."
         ),
-        test=in_families(
-            "alive",
-            [
-                lambda family, run=run: inside(
-                    smallest(of("alive", run, family)),
-                    above(0.5, source="ours", why="1 for a run that trained, else 0"),
-                )
-                for run in SHOWN
-            ],
+        test=inside(
+            smallest(measured("alive", lambda row: row["condition"] in SHOWN)),
+            above(0.5, source="ours", why="1 for a run that trained, else 0"),
         ),
         rival="large starts without normalisation that blow up",
         choices=(READINGS,),

@@ -91,32 +91,37 @@ def draw_norms(table: Rows) -> "Figure":
 
 def draw_zooms(table: Rows) -> "Figure":
     r"""Draw figures 2 and 3: $\rho$ and mean $|f_n|$ over all and the first epochs."""
-    families, starts = table.levels("family"), table.levels("start")
-    last = max(table.column("epoch"))
-    cuts = (last, max(10, last // 20), 10)
+    starts = table.levels("start")
+    kinds = [
+        (quantity, name, cut)
+        for quantity, name in (("rho_at", r"$\rho$"), ("mean_abs_f_at", "mean $|f_n|$"))
+        for cut in (max(table.column("epoch")), 10)
+    ]
     figure, panels = figures.new_figure(
-        8.8, 2.1 * len(starts) * len(families) + 0.4,
-        panels=(len(starts) * len(families), 2 * len(cuts) // 1),
-    )  # fmt: skip
-    places = iter(panels)
-    for family in families:
-        for start in starts:
-            for quantity, name in (("rho_at", r"$\rho$"), ("mean_abs_f_at", r"$|f|$")):
-                rows = table.where(family=family, start=start, quantity=quantity)
-                for cut in cuts:
-                    panel = next(places)
-                    _zoom(panel, rows, cut, (family, start, name))
+        10.4, 2.2 * len(starts), panels=(len(starts), len(kinds))
+    )
+    keys = [(start, *kind) for start in starts for kind in kinds]
+    for (start, quantity, name, cut), panel in zip(keys, panels, strict=True):
+        rows = table.where(start=start, quantity=quantity)
+        _zoom(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
+        panel.set_title(f"from {start:g}: {name}", fontsize=8)
+        panel.set_xlim(0, cut)
+    figures.legend(panels[0])
     return figure
 
 
-def _zoom(panel: Any, rows: Rows, cut: int, told: tuple[str, float, str]) -> None:
-    family, start, name = told
-    near = rows.where(lambda row: row["epoch"] <= cut)
-    style = figures.series_style(f"{start:g}", list(STARTS))
-    panel.plot(near.column("epoch"), near.values(), color=style.colour, linewidth=1.2)
-    panel.set_title(f"{SHORT[family]}, {start:g}: {name}", fontsize=7)
-    panel.tick_params(labelsize=6)
-    panel.set_xlim(0, cut)
+def _zoom(panel: Any, table: Rows) -> None:
+    for family in table.levels("family"):
+        rows = table.where(family=family)
+        style = figures.series_style(family, list(SHORT))
+        panel.plot(
+            rows.column("epoch"),
+            rows.values(),
+            color=style.colour,
+            linestyle=style.line,
+            linewidth=1.3,
+            label=SHORT[family],
+        )
 
 
 def draw_ratios(table: Rows) -> "Figure":

@@ -122,6 +122,12 @@ def rows_of(
     rows = [_row(name, value, **labels) for name, value in found.items()]
     if whole:
         rows += _course(run, labels)
+    if whole and alive:
+        margins = np.quantile(run.last.margins, SHARES)
+        rows += [
+            _row("margin_level", v, share=s, **labels)
+            for s, v in zip(SHARES, margins, strict=True)
+        ]
     return rows
 
 
@@ -147,7 +153,8 @@ def _summary(run: "TrainedClassifier", decay: float) -> dict[str, float]:
         "rho_end": float(np.exp(ending(lambda r: np.log(r.rho)))),
         "rho_fall": float((1 - rho / np.maximum.accumulate(rho)).max()),
         "mean_abs_f": ending(lambda r: np.abs(r.f).mean()),
-        "largest_f": ending(lambda r: np.abs(r.f).max()),
+        "largest_f": ending(lambda r: np.abs(r.outputs).max() / r.folded_rho),
+        "folded_rho": float(np.exp(ending(lambda r: np.log(r.folded_rho)))),
         "ratio": ratio,
         "ratio_limit": limit,
         "ratio_gap": ratio / limit - 1,
@@ -200,9 +207,4 @@ def _course(run: "TrainedClassifier", labels: Mapping[str, Any]) -> list[Row]:
                 _row("abs_f_level", v, share=s, **here)
                 for s, v in zip((0.05, 0.25, 0.5, 0.75, 0.95), levels, strict=True)
             ]
-    margins = np.quantile(run.last.margins, SHARES)
-    rows += [
-        _row("margin_level", v, share=s, **labels)
-        for s, v in zip(SHARES, margins, strict=True)
-    ]
     return rows

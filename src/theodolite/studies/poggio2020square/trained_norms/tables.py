@@ -62,7 +62,7 @@ def compare(roads: Roads) -> list[Row]:
         found = points(roads.measured.where(quantity="rho_start", **key), tuple(key))
         rows += [
             {
-                "label": f"ρ at the start, {row['condition']}, {row['start']:g} a layer",
+                "label": f"ρ at the start, {row['condition']}, {row['start']:g}",
                 "predicted": row["value"],
                 "measured": mean["value"],
                 "error": 1e-5 * mean["value"],

@@ -67,7 +67,7 @@ INNER = {
         "spheres",
         "classifiers",
     ),
-    "training": ("probes", "loop", "engines", "grid", "images"),
+    "training": ("probes", "loop", "engines", "grid", "images", "classifiers"),
     "runs": ("folder", "telling", "executors"),
 }
 

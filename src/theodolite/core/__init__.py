@@ -8,6 +8,11 @@ from theodolite.core.arrays import (
     hold_numbers,
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
+from theodolite.core.blueprints.classifier import (
+    ClassifierBlueprint,
+    ClassifierFamily,
+    ClassifierNorm,
+)
 from theodolite.core.blueprints.description import Blueprint, require_kind
 from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
 from theodolite.core.blueprints.path import PathBlueprint, Sharing
@@ -150,6 +155,9 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
+    "ClassifierBlueprint",
+    "ClassifierFamily",
+    "ClassifierNorm",
     "Compared",
     "ConfigError",
     "Cost",

@@ -1,5 +1,7 @@
 from .activations import torch_activation as torch_activation
 from .building import build as build
+from .classifier import ClassifierNetwork as ClassifierNetwork
+from .classifier import draw_classifier as draw_classifier
 from .initialisation import draw_weights as draw_weights
 from .layerwise import LayerwiseLayer as LayerwiseLayer
 from .layerwise import LayerwiseNetwork as LayerwiseNetwork

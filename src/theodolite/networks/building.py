@@ -8,6 +8,7 @@ from torch import nn
 
 from theodolite.core import (
     Blueprint,
+    ClassifierBlueprint,
     ConfigError,
     LayerwiseBlueprint,
     PathBlueprint,
@@ -15,6 +16,7 @@ from theodolite.core import (
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
+from theodolite.networks.classifier import ClassifierNetwork, build_classifier
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
@@ -28,6 +30,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PathBlueprint: build_path_network,
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
+    ClassifierBlueprint: build_classifier,
 }
 
 
@@ -73,6 +76,14 @@ def build(
 ) -> SpinGlass: ...
 @overload
 def build(
+    blueprint: ClassifierBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> ClassifierNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -92,7 +103,7 @@ def build(
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
         dtype: Of the parameters; by default float32 for pre-activation networks and
-            float64 for the others, which meet closed forms.
+            classifiers, and float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -5,7 +5,7 @@ every kernel of a step, forward, backward and update, and costs one launch.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,18 @@ from torch.nn import functional
 # Sums over lists of tensors in few kernels; torch keeps them under a private name.
 _torch: Any = torch
 _WARM_UP = 3  # steps before a capture, as torch.cuda.graph wants
+
+
+class Replayable(Protocol):
+    """What can be replayed as a graph: a step whose tensors never move."""
+
+    def compute(self) -> None:
+        """Make one step, in place."""
+        ...
+
+    def state(self) -> list[Tensor]:
+        """Return every tensor that a step changes."""
+        ...
 
 
 class Step:
@@ -105,7 +117,7 @@ class Step:
         return [*moved, self.loss, self.wrong]
 
 
-def capture(step: Step, stream: torch.cuda.Stream) -> Callable[[], None]:
+def capture(step: Replayable, stream: torch.cuda.Stream) -> Callable[[], None]:
     """Return a function that replays the step as a graph; nothing is trained yet.
 
     The warm-up that a capture needs moves the weights: they are put back, also where

@@ -1,4 +1,6 @@
 from .activations import torch_activation as torch_activation
+from .average_skip import AverageSkip as AverageSkip
+from .average_skip import HaarSkip as HaarSkip
 from .building import build as build
 from .initialisation import draw_weights as draw_weights
 from .layerwise import LayerwiseLayer as LayerwiseLayer

@@ -17,7 +17,7 @@ Epoch = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How every network of a call is trained.
+    """How a network is trained.
 
     Attributes:
         epochs: Passes over the images; what does not fill a last batch is left out of
@@ -32,6 +32,8 @@ class Recipe:
             epochs.
         factor: See ``milestones``.
         precision: ``float32``, ``tf32`` or ``bf16`` (autocast; the last two on CUDA).
+        test_every: Epochs from one test to the next; the start and the last epoch are
+            always tested.
     """
 
     epochs: int
@@ -43,9 +45,10 @@ class Recipe:
     milestones: tuple[float, ...] = (80 / 200, 121 / 200)
     factor: float = 0.1
     precision: Precision = "float32"
+    test_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "test_every"):
             value = getattr(self, name)
             if not (_is(Integral, value) and value >= 1):
                 raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
@@ -72,6 +75,16 @@ class Recipe:
             0.05
         """
         return self.rate * self.factor ** sum(progress >= m for m in self.milestones)
+
+    def tests_at(self, epoch: float) -> bool:
+        """Say whether a reading at this point includes a test.
+
+        Example:
+            >>> [e for e in range(8) if Recipe(epochs=7, test_every=3).tests_at(e)]
+            [0, 3, 6, 7]
+        """
+        always = self.test_every == 1 or epoch == self.epochs
+        return always or epoch % self.test_every == 0
 
 
 def _is(kind: type, value: Any) -> bool:
@@ -128,8 +141,8 @@ class Trained:
         history: A reading an epoch, from epoch 0, the start, and one at every step
             that was asked for: ``epoch``, ``step`` (updates made), ``train_loss`` and
             ``train_error`` (means over the epoch so far, while weights move; none at
-            0), ``test_loss``, ``test_error``, ``seconds`` since the run began, and
-            what the probe found.
+            0), ``test_loss`` and ``test_error`` where a test was due, ``seconds``
+            since the run began, and what the probe found.
         graphed: Whether its steps were replayed as a CUDA graph.
         error: Why it failed, or why its graph could not be captured; else empty.
         retired: Why ``probe`` or ``report`` was called no more, for those that raised.

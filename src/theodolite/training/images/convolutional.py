@@ -103,7 +103,7 @@ def _check(recipes: list[Recipe], wanted: int, images: Images) -> Precision:
             f"{len(images.labels)} images do not fill a batch of {largest}: pass a "
             "smaller batch_size"
         )
-    found = {how.precision for how in recipes} or {"float32"}
+    found: set[Precision] = {how.precision for how in recipes} or {"float32"}
     if len(found) > 1:
         raise ConfigError(
             f"recipes of precisions {', '.join(sorted(found))} were given: train those "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,9 +127,52 @@ class Images:
                     f"numbers of {name} are NaN or infinite: clean the data first"
                 )
 
+    @classmethod
+    def of_pixels(
+        cls,
+        inputs: np.ndarray,
+        labels: np.ndarray,
+        test_inputs: np.ndarray,
+        test_labels: np.ndarray,
+    ) -> "Images":
+        """Take images (N, H, W) or (N, H, W, C), of 8 bits or within 0 and 1.
+
+        They become 8-bit (N, C, H, W); centre and scale are those of the channels of
+        the training images.
+
+        Example:
+            >>> x, y = np.array([[[0, 4]], [[0, 4]]], np.uint8), np.array([0, 1])
+            >>> images = Images.of_pixels(x, y, x, y)
+            >>> images.inputs.shape, images.centre, images.scale
+            (torch.Size([2, 1, 1, 2]), tensor([2.]), tensor([2.]))
+        """
+        train, test = _channels_first(inputs), _channels_first(test_inputs)
+        # Counting values is exact and needs no float copy of the images.
+        counts = [
+            np.bincount(part.ravel(), minlength=256) for part in train.swapaxes(0, 1)
+        ]
+        levels = np.arange(256.0)
+        centre = [c @ levels / c.sum() for c in counts]
+        scale = [
+            math.sqrt(c @ (levels - mean) ** 2 / c.sum())
+            for c, mean in zip(counts, centre, strict=True)
+        ]
+        answers = (np.asarray(given, np.int64) for given in (labels, test_labels))
+        own, other = map(torch.tensor, answers)
+        shades = torch.tensor(centre).float(), torch.tensor(scale).float()
+        return cls(torch.tensor(train), own, torch.tensor(test), other, *shades)
+
     def to(self, device: torch.device | str) -> "Images":
         """Return the images on a device."""
         return Images(*(t.to(device) for t in vars(self).values()))
+
+
+def _channels_first(pixels: np.ndarray) -> np.ndarray:
+    if pixels.dtype != np.uint8:
+        pixels = np.round(255 * pixels).astype(np.uint8)
+    if pixels.ndim == 3:
+        return pixels[:, None]
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

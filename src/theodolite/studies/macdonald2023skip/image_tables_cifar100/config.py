@@ -16,7 +16,7 @@ class Config(ImageConfig):
 _STAND_IN = {**SMALL, "classes": 10, "rates": (0.1,), "n_seeds": 1, "epochs": 3}
 
 PRESETS = {
-    "smoke": Config(samples=64, **_STAND_IN),
+    "smoke": Config(samples=32, **_STAND_IN),
     "quick": Config(samples=96, **_STAND_IN),
     "paper": Config(n_seeds=10, device="cuda", precision="bf16"),
 }

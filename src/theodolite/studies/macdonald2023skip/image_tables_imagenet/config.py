@@ -36,7 +36,7 @@ _STAND_IN = {
 }
 
 PRESETS = {
-    "smoke": Config(samples=64, **_STAND_IN),
+    "smoke": Config(samples=32, **_STAND_IN),
     "quick": Config(samples=96, **_STAND_IN),
     "paper": Config(n_seeds=3, device="cuda", precision="bf16"),
 }

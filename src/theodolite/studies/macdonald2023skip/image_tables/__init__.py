@@ -54,7 +54,7 @@ STUDY = Study(
         ),
         Drawing(
             "cells",
-            "Training loss of the last epoch and test accuracy, as table 1 prints them "
+            "Training loss of the last epoch and test error, as table 1 prints them "
             "(hollow) and ours (filled), with standard deviations over networks. At "
             "rate 0.2 the printed means leave six diverged trials out, ours none.",
             cell_table,

@@ -18,7 +18,7 @@ class Config(ImageConfig):
 PRESETS = {
     "smoke": Config(n_seeds=2, samples=32, rates=(0.1, 0.05), epochs=3, **SMALL),
     "quick": Config(
-        n_seeds=2, samples=320, rates=(0.1, 0.05), epochs=6, committed=True, **SMALL
+        n_seeds=2, samples=240, rates=(0.1, 0.05), epochs=6, committed=True, **SMALL
     ),
     "paper": Config(n_seeds=10, device="cuda", precision="bf16"),
 }

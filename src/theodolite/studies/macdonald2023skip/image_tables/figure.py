@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def draw_cells(table: Rows) -> "Figure":
-    """Draw final loss and accuracy by rate, printed and ours side by side."""
-    figure, panels = figures.new_figure(8.4, 3.4, panels=(1, 2))
+    """Draw final loss and test error by rate, printed and ours side by side."""
+    figure, panels = figures.new_figure(7.0, 3.2, panels=(1, 2))
     for panel, cell in zip(panels, ("loss", "accuracy"), strict=True):
         _panel(panel, table.where(cell=cell))
     figures.log_axis(panels[0], "y")
+    figures.log_axis(panels[1], "y", ticks=(5, 10, 20, 50))
     panels[0].set_ylabel("training loss of the last epoch")
-    panels[1].set_ylabel("test accuracy (%)")
-    figures.legend(panels[1], outside=True)
+    panels[1].set_ylabel("test error (%)")
+    figures.legend(panels[0])
     return figure
 
 
@@ -37,7 +38,7 @@ def _panel(panel: "Axes", rows: Rows) -> None:
             mine.values(),
             mine.values("spread"),
             style=figures.series_style(NAMES[scale], list(NAMES.values())),
-            label=f"{NAMES[scale]}, {word}",
+            label=NAMES[scale] if word == "ours" else None,
             bound=[word == "printed"] * len(mine),
             kind="bars",
             line=False,

@@ -68,7 +68,7 @@ def train_cells(
     ]
 
 
-def recipe_of(config: ImageConfig, rate: float) -> training.Recipe:
+def recipe_of(config: ImageConfig, rate: float) -> "training.Recipe":
     """Return the training at one rate, which falls after each third."""
     return training.Recipe(
         epochs=config.epochs,
@@ -85,7 +85,7 @@ def recipe_of(config: ImageConfig, rate: float) -> training.Recipe:
 
 
 def batch_errors(
-    config: ImageConfig, images: training.Images, model: Any
+    config: ImageConfig, images: "training.Images", model: Any
 ) -> dict[str, float]:
     """Test with the statistics of each batch of test images, as published."""
     import torch
@@ -160,7 +160,7 @@ def _augmentation(config: ImageConfig) -> Any:
     return augment
 
 
-def _check_classes(config: ImageConfig, images: training.Images) -> None:
+def _check_classes(config: ImageConfig, images: "training.Images") -> None:
     found = 1 + int(max(images.labels.max(), images.test_labels.max()))
     if found > config.classes or images.inputs.shape[1] != config.channels:
         raise DataError(
@@ -171,7 +171,7 @@ def _check_classes(config: ImageConfig, images: training.Images) -> None:
 
 
 @cache
-def images_of(name: str, samples: int, device: str) -> training.Images:
+def images_of(name: str, samples: int, device: str) -> "training.Images":
     """Return a dataset's images on a device, with the statistics of its channels."""
     train, test = data.load(name), data.load(name, "test")
     kept = samples or len(train)

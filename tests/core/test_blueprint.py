@@ -18,6 +18,7 @@ from theodolite.core import (
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
     TheodoliteError,
@@ -121,6 +122,7 @@ KINDS = {
     ClassifierBlueprint: ClassifierBlueprint(
         inputs=(3, 8, 8), width=4, family="convolutional"
     ),
+    ResnetBlueprint: ResnetBlueprint(width=4, blocks=(1, 2), added_identity=0.5),
 }
 
 

@@ -13,6 +13,7 @@ from theodolite.core import (
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
@@ -20,6 +21,7 @@ from theodolite.networks.classifier import ClassifierNetwork, build_classifier
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
+from theodolite.networks.resnet import ResnetNetwork, build_resnet
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 
@@ -31,6 +33,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
     ClassifierBlueprint: build_classifier,
+    ResnetBlueprint: build_resnet,
 }
 
 
@@ -77,11 +80,13 @@ def build(
 @overload
 def build(
     blueprint: ClassifierBlueprint,
+    blueprint: ResnetBlueprint,
     *,
     seed: int,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> ClassifierNetwork: ...
+) -> ResnetNetwork: ...
 @overload
 def build(
     blueprint: Blueprint,
@@ -104,6 +109,8 @@ def build(
         seed: Of the weights, drawn by NumPy, alike on every device.
         dtype: Of the parameters; by default float32 for pre-activation networks and
             classifiers, and float64 for the others, which meet closed forms.
+        dtype: Of the parameters; by default float32 for networks of images and float64
+            for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

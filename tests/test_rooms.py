@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "instruments": {"core"},
     "anatomy": {"core", "instruments"},
     "paths": {"core", "instruments", "anatomy"},
-    "surgery": {"core"},
+    "surgery": {"core", "instruments", "anatomy", "networks"},
     "training": {"core", "networks", "instruments", "runs"},
     "runs": {"core"},
     "figures": {"core"},

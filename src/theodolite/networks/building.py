@@ -80,12 +80,18 @@ def build(
 @overload
 def build(
     blueprint: ClassifierBlueprint,
-    blueprint: ResnetBlueprint,
     *,
     seed: int,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> ClassifierNetwork: ...
+@overload
+def build(
+    blueprint: ResnetBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
 ) -> ResnetNetwork: ...
 @overload
 def build(
@@ -107,10 +113,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float32 for pre-activation networks and
+        dtype: Of the parameters; by default float32 for networks of images and
             classifiers, and float64 for the others, which meet closed forms.
-        dtype: Of the parameters; by default float32 for networks of images and float64
-            for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -17,6 +17,7 @@ from theodolite.core import (
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
     TheodoliteError,
@@ -117,6 +118,7 @@ KINDS = {
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
     LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
+    ResnetBlueprint: ResnetBlueprint(width=4, blocks=(1, 2), added_identity=0.5),
 }
 
 

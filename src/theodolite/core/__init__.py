@@ -15,6 +15,11 @@ from theodolite.core.blueprints.preactivation import (
     ImageNormalisation,
     PreactivationBlueprint,
 )
+from theodolite.core.blueprints.resnet import (
+    ResnetBlock,
+    ResnetBlueprint,
+    ResnetStem,
+)
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
     Position,
@@ -183,6 +188,9 @@ __all__ = [
     "Read",
     "Reading",
     "Region",
+    "ResnetBlock",
+    "ResnetBlueprint",
+    "ResnetStem",
     "Roads",
     "Row",
     "Rows",

@@ -11,6 +11,8 @@ from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions
+from .resnet import ResnetNetwork as ResnetNetwork
+from .resnet import ResnetUnit as ResnetUnit
 from .shortcut import ShortcutNetwork as ShortcutNetwork
 from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights

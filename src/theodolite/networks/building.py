@@ -12,12 +12,14 @@ from theodolite.core import (
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
+from theodolite.networks.resnet import ResnetNetwork, build_resnet
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 
@@ -28,6 +30,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PathBlueprint: build_path_network,
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
+    ResnetBlueprint: build_resnet,
 }
 
 
@@ -73,6 +76,14 @@ def build(
 ) -> SpinGlass: ...
 @overload
 def build(
+    blueprint: ResnetBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> ResnetNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -91,8 +102,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float32 for pre-activation networks and
-            float64 for the others, which meet closed forms.
+        dtype: Of the parameters; by default float32 for networks of images and float64
+            for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

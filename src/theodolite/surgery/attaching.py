@@ -39,6 +39,8 @@ def attach(
     """
     module = model.get_submodule(path)
     plan = _plan(module, path)
+    if isinstance(edit, SumEdit) and not plan.sums:
+        _watch(module, plan)  # before a norm moves in, which edits run by themselves
     for name, extra in extras.items():
         if isinstance(extra, nn.Parameter):
             module.register_parameter(name, extra)
@@ -50,8 +52,6 @@ def attach(
         else:
             module.add_module(name, extra)
     if isinstance(edit, SumEdit):
-        if not plan.sums:
-            _watch(module, plan)
         plan.sums.append(edit)
     else:
         plan.visits.append(edit)

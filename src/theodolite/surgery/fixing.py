@@ -169,7 +169,11 @@ def _shift(operation: Operation, names: list[str]) -> None:
 def _zero_head(operation: Operation) -> None:
     """Set the last linear layer behind all sums to zero."""
     last = operation.anatomy.additions[-1].call
-    names = last_weights(operation.transcript.recording, behind=last)
+    try:
+        names = last_weights(operation.transcript.recording, behind=last)
+    except SurgeryError as error:
+        operation.leave("", "head", "", error)
+        return
     if not names:
         operation.leave("", "head", "", "no linear layer follows the last sum")
     for name in names:

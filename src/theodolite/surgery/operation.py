@@ -1,6 +1,7 @@
 """The frame of every operation: copy, read, alter, check."""
 
 import copy
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ class Operation:
 
     def label(self) -> str:
         """Return a name for an edit that no other has."""
-        return f"{self.name}-{len(self._steps)}-{id(self)}"
+        return f"{self.name}-{uuid.uuid4().hex}"
 
     def finish(self, *, unchanged: bool = False, none: str = "") -> Result:
         """Run the altered copy, and return it.

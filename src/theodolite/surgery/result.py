@@ -86,7 +86,8 @@ class Check:
 
     Attributes:
         change: Largest change of an output, relative to the largest output.
-        gradient: Norm of the gradient of half the mean square of the outputs.
+        gradient: Norm of the gradient of a weighted mean of the outputs; NaN if the
+            original cannot be differentiated and the copy neither.
         unreached: Names of parameters that require a gradient and got none, and did
             before.
         parameters: Number of parameters, before and after.

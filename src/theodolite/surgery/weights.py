@@ -53,7 +53,8 @@ def endings(recording: Recording, span: Span) -> Iterator[list[str]]:
         if own and call.name in _SHIFTS:
             shifts |= own
         elif own:
-            _refuse_shared(recording, own | shifts, {c.index for c in calls}, span)
+            told = f"ends the branch in {where(recording, span)}"
+            _refuse_shared(recording, own | shifts, {c.index for c in calls}, told)
             yield list(own | shifts)
 
 
@@ -77,12 +78,16 @@ def linear_weights(recording: Recording, span: Span) -> list[str]:
 
 
 def last_weights(recording: Recording, *, behind: int) -> list[str]:
-    """Return the parameters of the last linear layer behind a call, if there is one."""
+    """Return the parameters of the last linear layer behind a call, if there is one.
+
+    Raises:
+        SurgeryError: They act elsewhere too, as where tokens share them.
+    """
     for call in reversed(recording.calls[behind + 1 :]):
-        if call.name in _LINEAR:
-            found = parameters_of(recording, call.inputs)
-            if found:
-                return list(found)
+        found = parameters_of(recording, call.inputs) if call.name in _LINEAR else {}
+        if found:
+            _refuse_shared(recording, found, {call.index}, "is in the head")
+            return list(found)
     return []
 
 
@@ -96,7 +101,7 @@ def _outside(recording: Recording, call: Call, span: Span) -> dict[str, int]:
 
 
 def _refuse_shared(
-    recording: Recording, names: dict[str, int], own: set[int], span: Span
+    recording: Recording, names: dict[str, int], own: set[int], told: str
 ) -> None:
     """Refuse parameters that act elsewhere too."""
     for call in recording.calls:
@@ -105,9 +110,9 @@ def _refuse_shared(
         shared = set(names) & set(parameters_of(recording, call.inputs))
         if shared:
             raise SurgeryError(
-                f"parameter {sorted(shared)[0]!r} ends the branch in "
-                f"{where(recording, span)} and acts elsewhere too, wanted is one that "
-                "does not: pass how='scale'"
+                f"parameter {sorted(shared)[0]!r} {told} and acts elsewhere too, "
+                "wanted is one that does not: give each place its own, or pass "
+                "how='scale' or head=False"
             )
 
 

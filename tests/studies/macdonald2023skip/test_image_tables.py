@@ -13,13 +13,14 @@ from tests.studies.macdonald2023skip.image_worlds import (
     verdict,
     world,
 )
-from tests.studies.worlds import check_errors, check_verdicts, rows_of
-from theodolite.core import ConfigError, Rows
+from tests.studies.worlds import check_errors, check_verdicts, claim_of, rows_of
+from theodolite.core import ConfigError, Roads, Rows
 from theodolite.studies.macdonald2023skip.image_tables import STUDY
 from theodolite.studies.macdonald2023skip.image_tables.config import Config
 from theodolite.studies.macdonald2023skip.image_tables.tables import compare
 from theodolite.studies.macdonald2023skip.shared.image_rows import by_run
 from theodolite.studies.macdonald2023skip.shared.image_training import train_cells
+from theodolite.studies.macdonald2023skip.shared.printed_tables import printed_rows
 
 NAME = "image_tables"
 
@@ -118,6 +119,23 @@ def test_other_images_say_nothing_of_cifar():
         assert verdict(STUDY, name, rows) == (wanted, None), name
 
 
+def test_rates_that_are_missing_leave_all_rates_open():
+    rows = world(rates=(0.2, 0.1, 0.05))
+    for name in ("consistently-faster", "same-accuracy", "best-rate",
+                 "losses-as-printed", "accuracies-as-printed"):  # fmt: skip
+        assert verdict(STUDY, name, rows) == ("UNDECIDED", None), name
+
+
+def test_our_table_stands_beside_the_printed_one():
+    roads = Roads(printed_rows(1, 2, 3), world(trials=2) + world(rates=(0.1,)))
+    losses = claim_of(STUDY, "losses-as-printed").rule(roads).asides
+    name = "modified at 0.1, printed 0.0022 ± 0.0002"
+    assert losses[name].value == pytest.approx(0.0022, rel=0.02)
+    assert len(losses) == 8
+    assert losses[name].error > 0
+    assert len(claim_of(STUDY, "accuracies-as-printed").rule(roads).asides) == 16
+
+
 def quantities(rows):
     return {row["quantity"]: row["value"] for row in by_run(Rows(rows))}
 
@@ -170,10 +188,8 @@ def test_verdicts_at_smoke(smoke_root):
         "trials-left-out": ("FAILS", None),
     }
     study, roads = rows_of(smoke_root, NAME)
-    general = ("faster-at-first", "consistently-faster")
-    for name in general:  # whatever three epochs of tiny networks say
-        claim = next(c for c in study.claims if c.name == name)
-        wanted[name] = str(claim.rule(roads).outcome)
+    claim = claim_of(study, "faster-at-first")  # of three epochs of tiny networks
+    wanted[claim.name] = str(claim.rule(roads).outcome)
     check_verdicts(smoke_root, NAME, wanted)
 
 

@@ -20,6 +20,7 @@ from theodolite.studies.macdonald2023skip.shared.image_config import MODIFIED, O
 from theodolite.studies.macdonald2023skip.shared.image_rows import (
     ACCURACY,
     BATCH_ACCURACY,
+    FINAL,
 )
 from theodolite.studies.macdonald2023skip.shared.printed_reads import (
     model,
@@ -56,11 +57,27 @@ def _from_print(rows: Select, quantity: str, rate: float, scale: float) -> Read:
     return read
 
 
-def both_accuracies(roads: Roads) -> dict[str, Number]:
-    """Return accuracies in percent by running and by batch statistics."""
+def loss_cells(roads: Roads) -> dict[str, Number]:
+    """Return our final losses, each under the name of its cell and what is printed."""
+    return _cells(roads, FINAL, "printed_loss", "")
+
+
+def accuracy_cells(roads: Roads) -> dict[str, Number]:
+    """Return our accuracies likewise, by batch and by running statistics."""
+    batch = _cells(roads, BATCH_ACCURACY, "printed_accuracy", "")
+    running = _cells(roads, ACCURACY, "printed_accuracy", "by running statistics, ")
+    return batch | running
+
+
+def _cells(roads: Roads, rows: Select, quantity: str, how: str) -> dict[str, Number]:
+    ours = points(rows.at(dataset="cifar10")(roads), ("rate", "added_identity"))
     found: dict[str, Number] = {}
-    for rows, word in ((ACCURACY, "running"), (BATCH_ACCURACY, "batch")):
-        for row in points(rows(roads), ("rate", "added_identity")):
-            name = f"{model(row['added_identity'])} at {row['rate']:g}, {word}"
-            found[name] = Number(row["value"], row["error"] if row["n"] > 1 else None)
+    for row in ours:
+        labels = {k: row[k] for k in ("rate", "added_identity")}
+        cell = roads.predicted.only(quantity=quantity, table=1, **labels)
+        printed = f"printed {cell['value']:g} ± {cell['spread']:g}"
+        name = f"{model(row['added_identity'])} at {row['rate']:g}, {how}{printed}"
+        several = row["n"] > 1
+        name = name if several else f"{name}; of one network"
+        found[name] = Number(row["value"], row["error"] if several else None)
     return found

@@ -20,8 +20,9 @@ from theodolite.core import (
 )
 from theodolite.core import difference as gap
 from theodolite.studies.macdonald2023skip.image_tables.beside_print import (
+    accuracy_cells,
     as_printed,
-    both_accuracies,
+    loss_cells,
 )
 from theodolite.studies.macdonald2023skip.image_tables.claims_printed import (
     CLAIMS as PRINTED,
@@ -162,7 +163,7 @@ CLAIMS = (
         name="same-accuracy",
         place="Section 6.3, table 1",
         statement="Test accuracies of the two networks do not differ on CIFAR-10.",
-        test=each("rate", CIFAR_ACCURACY, _same_accuracy, where=_stable),
+        test=each("rate", CIFAR_ACCURACY, _same_accuracy, where=_stable, least=3),
         rival="a difference of half a point or more",
         choices=(
             LOST_COUNT,
@@ -181,6 +182,7 @@ CLAIMS = (
             CIFAR_FINAL.at(added_identity=ORIGINAL),
             _above_best(above(0)),
             where=lambda rate: rate != BEST,
+            least=3,
         ),
         rival="another rate that ends as low",
         choices=(LOST_COUNT,),
@@ -210,9 +212,11 @@ CLAIMS = (
             CIFAR_FINAL,
             as_printed(CIFAR_FINAL, "printed_loss", SAME_LOSS),
             where=_stable,
+            least=3,
         ),
         rival="a loss that another rate of the table has",
         choices=(LOST_COUNT,),
+        asides=loss_cells,
     ),
     Claim(
         name="accuracies-as-printed",
@@ -223,6 +227,7 @@ CLAIMS = (
             CIFAR_ACCURACY,
             as_printed(CIFAR_ACCURACY, "printed_accuracy", SAME_POINTS),
             where=_stable,
+            least=3,
         ),
         rival="accuracies a point or more away",
         choices=(
@@ -232,7 +237,7 @@ CLAIMS = (
                 why="so does the published script, which never leaves training mode",
             ),
         ),
-        asides=both_accuracies,
+        asides=accuracy_cells,
     ),
     Claim(
         name="rates-matter",

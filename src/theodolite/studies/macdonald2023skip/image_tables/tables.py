@@ -1,7 +1,7 @@
 """Our cells of table 1 beside the printed ones."""
 
 from theodolite.core import Roads, Row, Rows, points
-from theodolite.studies.macdonald2023skip.shared.image_tables import (
+from theodolite.studies.macdonald2023skip.shared.image_comparison import (
     CELLS,
     compare_table,
     curve_table,

@@ -10,13 +10,13 @@ of an H200 when four share it.
 
 from theodolite.studies.macdonald2023skip.image_tables_cifar100.claims import CLAIMS
 from theodolite.studies.macdonald2023skip.image_tables_cifar100.config import PRESETS
-from theodolite.studies.macdonald2023skip.shared.image_config import image_cells
-from theodolite.studies.macdonald2023skip.shared.image_figure import draw_curves
-from theodolite.studies.macdonald2023skip.shared.image_predict import predict_table
-from theodolite.studies.macdonald2023skip.shared.image_tables import (
+from theodolite.studies.macdonald2023skip.shared.image_comparison import (
     compare_table,
     curve_table,
 )
+from theodolite.studies.macdonald2023skip.shared.image_config import image_cells
+from theodolite.studies.macdonald2023skip.shared.image_figure import draw_curves
+from theodolite.studies.macdonald2023skip.shared.image_predict import predict_table
 from theodolite.studies.macdonald2023skip.shared.image_training import measure_cell
 from theodolite.studies.study import Drawing, Study
 

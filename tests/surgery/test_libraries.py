@@ -148,5 +148,6 @@ def test_torchvision_and_timm():
 
 
 @pytest.mark.gpu
-def test_torchvision_and_timm_on_a_gpu():
+def test_torchvision_and_timm_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     torchvision_and_timm("cuda")

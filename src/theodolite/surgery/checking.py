@@ -1,7 +1,8 @@
 """Run a network forwards and backwards on a batch, and compare."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ class Pass:
 
 def run_both_ways(model: nn.Module, batch: Batch) -> Pass:
     """Run a model forwards and backwards on a batch; it is left as found."""
-    with preserve(model), torch.enable_grad():
+    with preserve(model), torch.enable_grad(), _in_full_precision():
         model.zero_grad(set_to_none=True)
         outputs = _numbers(run_model(model, batch))
         loss = sum((_weighed(output) for output in outputs), torch.zeros(()))
@@ -51,6 +52,20 @@ def run_both_ways(model: nn.Module, batch: Batch) -> Pass:
             unreached=frozenset(wanted - set(grads)),
             parameters=sum(p.numel() for p in named.values()),
         )
+
+
+@contextmanager
+def _in_full_precision() -> Iterator[None]:
+    """Compute in all 24 bits on cards that would round convolutions to 11."""
+    switches = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    found = [switch.allow_tf32 for switch in switches]
+    try:
+        for switch in switches:
+            switch.allow_tf32 = False
+        yield
+    finally:
+        for switch, before in zip(switches, found, strict=True):
+            switch.allow_tf32 = before
 
 
 def _weighed(output: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -49,6 +50,13 @@ def test_p_values_are_welch_s():
     assert significance(ACCURACY, 1, 0.02, cells=8)(ROADS).value == pytest.approx(
         8 * found.value
     )
+
+
+def test_the_deviation_of_two_equal_trials_and_one_at_chance():
+    """49.24 ± 34.75 to the digit."""
+    trials = np.array([73.81, 73.81, 0.1])
+    assert trials.mean() == pytest.approx(49.24, abs=0.005)
+    assert trials.std() == pytest.approx(34.75, abs=0.005)
 
 
 def test_homogeneity_is_fisher_s():
@@ -103,7 +111,20 @@ WORLDS = [
         changed(ACCURACY, const(40.0), table=1, rate=0.2),
         ("HOLDS", None),
     ),
-    (IMAGENET, "better-in-print", PRINTED, ("UNDECIDED", None)),
+    (IMAGENET, "one-row-two-counts", PRINTED, ("FAILS", "HOLDS")),
+    (
+        IMAGENET,
+        "one-row-two-counts",
+        changed(LOSS, const(7.5), table=3, rate=0.2),
+        ("HOLDS", "HOLDS"),
+    ),
+    (
+        IMAGENET,
+        "one-row-two-counts",
+        changed(ACCURACY, const(60.0), table=3, rate=0.2),
+        ("FAILS", "FAILS"),
+    ),
+    (IMAGENET, "better-in-print", PRINTED, ("FAILS", None)),
     (
         IMAGENET,
         "better-in-print",

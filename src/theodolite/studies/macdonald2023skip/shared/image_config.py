@@ -65,7 +65,7 @@ class ImageConfig(StudyConfig):
     padding: int = 4
     flip: bool = True
     precision: str = "float32"
-    test_every: int = 30
+    test_every: int = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -67,7 +67,7 @@ INNER = {
         "spheres",
         "classifiers",
     ),
-    "training": ("probes", "loop", "engines", "grid", "images"),
+    "training": ("probes", "loop", "optimisers", "engines", "grid", "images"),
     "runs": ("folder", "telling", "executors"),
 }
 

@@ -13,5 +13,6 @@ PAPER = Paper(
         "normalised_layers",
         "margins_and_bounds",
         "stationary_layers",
+        "scheduled_norm",
     ),
 )

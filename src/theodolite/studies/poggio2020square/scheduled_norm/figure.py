@@ -17,7 +17,7 @@ LABELS = {
 PANELS = {
     "held_error": "held-out error",
     "disagreement": "starts decide differently",
-    "mean_margin": "mean normalised margin",
+    "mean_margin": "mean margin",
 }
 APART = 0.16
 

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "instruments": {"core"},
     "anatomy": {"core", "instruments"},
     "paths": {"core", "instruments", "anatomy"},
-    "surgery": {"core"},
+    "surgery": {"core", "instruments", "anatomy", "networks"},
     "training": {"core", "networks", "instruments", "runs"},
     "runs": {"core"},
     "figures": {"core"},
@@ -67,7 +67,15 @@ INNER = {
         "spheres",
         "classifiers",
     ),
-    "training": ("probes", "loop", "optimisers", "engines", "grid", "images"),
+    "training": (
+        "probes",
+        "loop",
+        "optimisers",
+        "engines",
+        "grid",
+        "images",
+        "classifiers",
+    ),
     "runs": ("folder", "telling", "executors"),
 }
 

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from theodolite.core import (
     ACTIVATIONS,
     Blueprint,
+    ClassifierBlueprint,
     ConfigError,
     Initialisation,
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
     TheodoliteError,
@@ -117,6 +119,10 @@ KINDS = {
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
     LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
+    ClassifierBlueprint: ClassifierBlueprint(
+        inputs=(3, 8, 8), width=4, family="convolutional"
+    ),
+    ResnetBlueprint: ResnetBlueprint(width=4, blocks=(1, 2), added_identity=0.5),
 }
 
 

@@ -16,6 +16,7 @@ from theodolite.core import (
     Reading,
     Status,
     TheodoliteError,
+    UnknownNameError,
 )
 
 COST = Cost(wall_s=2.0, cpu_s=1.5, passes=7)
@@ -273,7 +274,7 @@ def test_status_says_whether_to_trust_and_what_to_try():
     assert len({status.advice for status in Status}) == len(Status)
     assert "max_matvecs" in Status.MAX_MATVECS.advice
     assert str(NormMode("frozen")) == "frozen"
-    with pytest.raises(ValueError, match="training"):
+    with pytest.raises(UnknownNameError, match="training"):
         NormMode("training")
 
 

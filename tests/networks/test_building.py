@@ -10,11 +10,13 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
 )
 from theodolite.networks import (
     PreactivationNetwork,
+    ResnetNetwork,
     ShortcutNetwork,
     SpinGlass,
     build,
@@ -23,6 +25,7 @@ from theodolite.networks import (
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
 PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
+RESNET = ResnetBlueprint(width=4, blocks=(1, 2), block="bottleneck", classes=5)
 GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
 
 
@@ -31,9 +34,10 @@ GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
     [
         (SHORTCUT, ShortcutNetwork, torch.float64),
         (PREACTIVATION, PreactivationNetwork, torch.float32),
+        (RESNET, ResnetNetwork, torch.float32),
         (GLASS, SpinGlass, torch.float64),
     ],
-    ids=["shortcut", "preactivation", "spin glass"],
+    ids=["shortcut", "preactivation", "resnet", "spin glass"],
 )
 def test_each_kind_becomes_its_network(plan, network, dtype):
     built = build(plan, seed=3)
@@ -49,7 +53,7 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
 
 
 @pytest.mark.parametrize(
-    "plan", [SHORTCUT, PREACTIVATION, GLASS], ids=lambda plan: plan.kind
+    "plan", [SHORTCUT, PREACTIVATION, RESNET, GLASS], ids=lambda plan: plan.kind
 )
 def test_the_seed_decides(plan):
     first, same, other = (

@@ -69,6 +69,11 @@ REFUTED = {
     "stationary_layers/output-at-rest",
     "stationary_layers/random-is-orthogonal",
     "stationary_layers/sum-over-samples",
+    "trained_norms/start-is-not-zero",
+    "trained_norms/figure-1-has-decay",
+    "image_tables/one-rate-in-table-2",
+    "image_tables/accuracies-differ-in-print",
+    "image_tables/trials-left-out",
 }
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
@@ -100,6 +105,7 @@ FAILURES = {
     "along_training/better-at-another-depth",
     "final_losses_linear/two-shortcut-loss-invariant",
     "phase_diagram/errors-are-late-divergence",
+    "image_tables/ends-lower-in-print",
 }
 UNDECIDED = {
     "scheduled_norm/grown-errs-no-more",
@@ -122,6 +128,23 @@ UNDECIDED = {
     "shortcut_depth_cifar/two-shortcut-best-when-deep",
     "phase_diagram/most-foretold",
     "phase_diagram/two-shortcut-trains-widest",
+    "image_tables/faster-at-the-best-rate",
+    "image_tables/consistently-faster",
+    "image_tables/order-of-final-losses",
+    "image_tables/same-accuracy",
+    "image_tables/best-rate",
+    "image_tables/original-diverges",
+    "image_tables/modified-never-diverges",
+    "image_tables/losses-as-printed",
+    "image_tables/accuracies-as-printed",
+    "image_tables/rates-matter",
+    "image_tables/batch-statistics-alike",
+    "image_tables_cifar100/faster-on-cifar100",
+    "image_tables_cifar100/same-accuracy-on-cifar100",
+    "image_tables_imagenet/faster-on-imagenet",
+    "image_tables_imagenet/better-on-imagenet",
+    "image_tables_imagenet/modified-fails-at-0.2",
+    "image_tables_imagenet/better-in-print",
 }
 
 

@@ -8,12 +8,22 @@ from theodolite.core.arrays import (
     hold_numbers,
 )
 from theodolite.core.blueprints.activations import ACTIVATIONS, parse_activation
+from theodolite.core.blueprints.classifier import (
+    ClassifierBlueprint,
+    ClassifierFamily,
+    ClassifierNorm,
+)
 from theodolite.core.blueprints.description import Blueprint, require_kind
 from theodolite.core.blueprints.layerwise import LayerwiseBlueprint, Normalisation
 from theodolite.core.blueprints.path import PathBlueprint, Sharing
 from theodolite.core.blueprints.preactivation import (
     ImageNormalisation,
     PreactivationBlueprint,
+)
+from theodolite.core.blueprints.resnet import (
+    ResnetBlock,
+    ResnetBlueprint,
+    ResnetStem,
 )
 from theodolite.core.blueprints.shortcut import (
     Initialisation,
@@ -32,6 +42,7 @@ from theodolite.core.errors import (
     DataError,
     MeasurementError,
     RunError,
+    SurgeryError,
     TheodoliteError,
     UnknownNameError,
     unknown_name,
@@ -150,6 +161,9 @@ __all__ = [
     "ByNetwork",
     "Choice",
     "Claim",
+    "ClassifierBlueprint",
+    "ClassifierFamily",
+    "ClassifierNorm",
     "Compared",
     "ConfigError",
     "Cost",
@@ -182,6 +196,9 @@ __all__ = [
     "Read",
     "Reading",
     "Region",
+    "ResnetBlock",
+    "ResnetBlueprint",
+    "ResnetStem",
     "Roads",
     "Row",
     "Rows",
@@ -211,6 +228,7 @@ __all__ = [
     "Stopwatch",
     "Summary",
     "SummaryError",
+    "SurgeryError",
     "Tally",
     "Test",
     "TheodoliteError",

@@ -1,3 +1,9 @@
+from .classifiers.many import train_classifiers as train_classifiers
+from .classifiers.recipe import ClassifierRecipe as ClassifierRecipe
+from .classifiers.recipe import log_epochs as log_epochs
+from .classifiers.records import ClassifierRecord as ClassifierRecord
+from .classifiers.records import TrainedClassifier as TrainedClassifier
+from .classifiers.samples import LabelledSamples as LabelledSamples
 from .engines.contract import Advance as Advance
 from .engines.contract import Engine as Engine
 from .engines.fused import FusedEngine as FusedEngine

@@ -14,5 +14,6 @@ PAPER = Paper(
         "margins_and_bounds",
         "stationary_layers",
         "scheduled_norm",
+        "trained_norms",
     ),
 )

@@ -1,0 +1,278 @@
+"""Modules that run their own forward, with some of its sums changed.
+
+An altered module keeps its parameters, their names and its forward. Its class is
+derived from its own, as torch's parametrisations do, so that code that asks for its
+type still gets its answer. While its forward runs, a mode that sees every function of
+torch counts the sums that the forward itself makes, and puts edits on the operands or
+the result of those that are marked; sums inside submodules do not count, since hooks
+tell when one is entered and left. All of it is plain Python that ``torch.compile``
+traces, and ``deepcopy`` and ``pickle`` carry along.
+"""
+
+import copyreg
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from theodolite.surgery.edits import Edit
+from theodolite.surgery.torch_sums import TorchSum, read_sum
+
+Key = int | str
+RESULT = -1  # the place of an edit that acts on the sum itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tap:
+    """Where a forward holds a tensor that an edit needs.
+
+    Attributes:
+        kind: ``"input"`` of the module, what a ``"function"`` gave, or what a submodule
+            was ``"given"`` or ``"gave"``.
+        name: Of the function, or path of the submodule.
+        ordinal: Which call of it.
+        key: Place or keyword among the arguments, place among the results.
+    """
+
+    kind: str
+    name: str = ""
+    ordinal: int = 0
+    key: Key = 0
+
+    @property
+    def label(self) -> str:
+        """A name that no other tap has."""
+        return f"{self.kind}:{self.name}:{self.ordinal}:{self.key}"
+
+
+@dataclass(kw_only=True, eq=False)
+class SumEdit:
+    """An edit on an operand or the result of a sum.
+
+    Attributes:
+        label: Unique name, by which it is taken out again.
+        ordinal: Which sum of the forward.
+        place: Which operand, or ``RESULT``.
+        edit: What is done to it.
+        tap: The tensor that it reads besides.
+    """
+
+    label: str
+    ordinal: int
+    place: int
+    edit: Edit
+    tap: Tap | None = None
+
+
+@dataclass(kw_only=True, eq=False)
+class VisitEdit:
+    """An edit on what a module is given, or on what it gives.
+
+    Attributes:
+        label: Unique name, by which it is taken out again.
+        before: Whether it acts on arguments, else on the result.
+        keys: Which arguments it acts on or reads.
+        edit: What is done.
+    """
+
+    label: str
+    before: bool
+    keys: tuple[Key, ...]
+    edit: Edit
+
+
+class Clock:
+    """How many submodules deep a run is, and the tensors that taps hold."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.held: dict[str, Tensor] = {}
+
+
+@dataclass(kw_only=True, eq=False)
+class Plan:
+    """All that is changed in one module."""
+
+    sums: list[SumEdit] = field(default_factory=list)
+    visits: list[VisitEdit] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
+
+    def taps(self, kind: str) -> list[Tap]:
+        """List the tensors of one kind that edits read."""
+        found = [each.tap for each in self.sums if each.tap is not None]
+        return [tap for tap in found if tap.kind == kind]
+
+
+class Altered(nn.Module):
+    """Mixed into the class of a module; runs its forward under a plan."""
+
+    surgery_plan: Plan
+    surgery_base: type[nn.Module]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the module's own forward with its edits."""
+        plan = self.surgery_plan
+        given, named = _given(self, plan, args, kwargs)
+        if plan.sums:
+            clock = plan.clock
+            depth, held = clock.depth, clock.held
+            clock.depth, clock.held = 0, _inputs(plan, given, named)
+            try:
+                with _Counting(self):
+                    result = super().forward(*given, **named)
+            finally:
+                clock.depth, clock.held = depth, held
+        else:
+            result = super().forward(*given, **named)
+        for each in plan.visits:
+            if not each.before:
+                key = each.keys[0]
+                read = args[key] if isinstance(key, int) else kwargs[key]
+                result = each.edit(self, result, read)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        made = super().__reduce_ex__(protocol)
+        assert isinstance(made, tuple)
+        return (_blank, (self.surgery_base,), *made[2:])
+
+
+def _given(
+    module: nn.Module, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments, edited."""
+    given, named = list(args), dict(kwargs)
+    for each in plan.visits:
+        if each.before:
+            first = each.keys[0]
+            came = given[first] if isinstance(first, int) else named[first]
+            changed = each.edit(module, came, None)
+            for key in each.keys:
+                if isinstance(key, int):
+                    given[key] = changed
+                else:
+                    named[key] = changed
+    return tuple(given), named
+
+
+def _inputs(
+    plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Tensor]:
+    held: dict[str, Tensor] = {}
+    for tap in plan.taps("input"):
+        held[tap.label] = args[tap.key] if isinstance(tap.key, int) else kwargs[tap.key]
+    return held
+
+
+class _Counting(TorchFunctionMode):
+    """Counts the sums of a forward, and puts edits on them."""
+
+    def __init__(self, module: Altered) -> None:
+        super().__init__()
+        self._module = module
+        self._sums = 0
+        self._others: dict[str, int] = {}
+        self._tapped = module.surgery_plan.taps("function")
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self._module.surgery_plan.clock.depth > 0:
+            return func(*args, **kwargs)
+        found = read_sum(func, args, kwargs)
+        if found is not None:
+            ordinal = self._sums
+            self._sums = ordinal + 1
+            result = self._add(ordinal, func, found, args, kwargs)
+            return self._held("sum", ordinal, result)
+        name = getattr(func, "__name__", "")
+        result = func(*args, **kwargs)
+        if any(tap.name == name for tap in self._tapped):
+            ordinal = self._others.get(name, 0)
+            self._others[name] = ordinal + 1
+            self._held(name, ordinal, result)
+        return result
+
+    def _add(
+        self, ordinal: int, func: Any, found: TorchSum, args: Any, kwargs: Any
+    ) -> Any:
+        edits = [e for e in self._module.surgery_plan.sums if e.ordinal == ordinal]
+        if not edits:
+            return func(*args, **kwargs)
+        operands = list(found.operands)
+        if found.in_place:
+            # What is written to must not be what an edit has kept for its derivative.
+            operands[0] = operands[0].clone()
+        for each in edits:
+            if each.place != RESULT:
+                operands[each.place] = self._edited(each, operands[each.place])
+        result = found.anew(tuple(operands))
+        for each in edits:
+            if each.place == RESULT:
+                result = self._edited(each, result)
+        return found.operands[0].copy_(result) if found.in_place else result
+
+    def _edited(self, each: SumEdit, value: Tensor) -> Tensor:
+        held = self._module.surgery_plan.clock.held
+        beside = None if each.tap is None else held[each.tap.label]
+        return each.edit(self._module, value, beside)
+
+    def _held(self, name: str, ordinal: int, result: Any) -> Any:
+        for tap in self._tapped:
+            if tap.name == name and tap.ordinal == ordinal:
+                self._module.surgery_plan.clock.held[tap.label] = result
+        return result
+
+
+class Mark:
+    """Hook that does nothing: with hooks, torch's fused layers run their submodules."""
+
+    def __call__(self, module: nn.Module, args: Any) -> None:
+        """Do nothing."""
+
+
+class Enter:
+    """Hook that tells a clock of a submodule's start."""
+
+    def __init__(self, plan: Plan, path: str) -> None:
+        self.plan, self.clock, self.path = plan, plan.clock, path
+
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Go one deeper."""
+        if self.clock.depth == 0:
+            for tap in self.plan.taps("given"):
+                if tap.name == self.path:
+                    given = args if isinstance(tap.key, int) else kwargs
+                    self.clock.held[tap.label] = given[tap.key]
+        self.clock.depth += 1
+
+
+class Leave:
+    """Hook that tells a clock of a submodule's end."""
+
+    def __init__(self, plan: Plan, path: str) -> None:
+        self.plan, self.clock, self.path = plan, plan.clock, path
+
+    def __call__(self, module: nn.Module, args: Any, result: Any) -> None:
+        """Come one up."""
+        self.clock.depth -= 1
+        if self.clock.depth == 0:
+            for tap in self.plan.taps("gave"):
+                if tap.name == self.path:
+                    self.clock.held[tap.label] = result
+
+
+@cache
+def altered_kind(base: type[nn.Module]) -> type[Altered]:
+    """Return the altered class of a class of modules; always the same."""
+    name = f"Altered{base.__name__}"
+    members = {"surgery_base": base, "__module__": base.__module__}
+    return type(name, (Altered, base), members)
+
+
+def _blank(base: type[nn.Module]) -> nn.Module:
+    """Make an altered module without contents, for those who copy and unpickle."""
+    return copyreg.__newobj__(altered_kind(base))  # pyright: ignore

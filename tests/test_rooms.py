@@ -67,7 +67,15 @@ INNER = {
         "spheres",
         "classifiers",
     ),
-    "training": ("probes", "loop", "engines", "grid", "images", "classifiers"),
+    "training": (
+        "probes",
+        "loop",
+        "optimisers",
+        "engines",
+        "grid",
+        "images",
+        "classifiers",
+    ),
     "runs": ("folder", "telling", "executors"),
 }
 

@@ -110,6 +110,11 @@ FAILURES = {
     "image_tables_imagenet/better-in-print",
 }
 UNDECIDED = {
+    "scheduled_norm/grown-errs-no-more",
+    "scheduled_norm/grown-forgets-its-start",
+    "scheduled_norm/bare-errs-no-more",
+    "scheduled_norm/bare-forgets-its-start",
+    "scheduled_norm/growth-beats-holding",
     "critical_points/counts-within-a-tenth",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/gradients-deeper-without-norm",

@@ -31,6 +31,8 @@ from theodolite.instruments.classifiers.team import Team
 
 # Relative error that makes another pass, and passes at most, by choice.
 _WANTED, _PASSES = 2e-7, 4
+# Samples that are looked at beforehand.
+_FORESEEN = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,16 +101,21 @@ def deviations(
     means, error = class_means(pieces, count, width, team)
     between = Between.of(means, count, centre)
     eps = torch.finfo(dtype).eps
-    lost = team.largest(_foreseen(pieces, between, error, eps))
+    lost, loose = map(team.largest, _foreseen(pieces, between, error, eps))
     shift, before = means.to(dtype) if lost > _WANTED else None, float("inf")
     for turn in range(_PASSES):
-        sums = Pass(between, head, shift, dtype, rows, error).sums(pieces).over(team)
+        # Means that are known well enough need not be told anew, which takes longer
+        # than all else about a shift.
+        again = turn > 0 or loose > _WANTED / 4
+        run = Pass(between, head, shift, dtype, rows, error, again)
+        sums = run.sums(pieces).over(team)
         found = _about_means(between, sums, shift, error, eps)
         # Another pass helps where it is needed, and while the last one did.
         done = found.loss <= _WANTED or found.loss > before / 2
         if done or turn == _PASSES - 1:
             return found
-        if shift is not None:
+        if len(sums.apart):
+            assert shift is not None
             before, means = found.loss, shift.double() + sums.apart / count[:, None]
         shift, between = means.to(dtype), Between.of(means, count, centre)
     raise AssertionError("a pass is made")
@@ -162,27 +169,41 @@ def class_means(
 
 def _foreseen(
     pieces: Sequence[Piece], between: Between, error: float, eps: float
-) -> float:
-    """Return what sums about the origin would lose, as the first samples show."""
+) -> tuple[float, float]:
+    """Return what sums would lose, as the first samples show, about two places.
+
+    About the origin, and about the means, rounded, as they are known.
+    """
     few = float(between.count.min()) ** 0.5  # over so many, rounding averages out
     for piece in chunks(pieces, CHUNK):
-        h = piece.features.double()
-        within = float((h - between.means[piece.labels]).square().sum())
-        total, count = float(h.square().sum()), len(piece)
+        h = piece.features[:_FORESEEN].double()
+        apart = h - between.means[piece.labels[:_FORESEEN]]
+        within, total = float(apart.square().sum()), float(h.square().sum())
         tilt = error / h.shape[1] ** 0.5
-        lost = eps * total / few + 2 * tilt * (total * count) ** 0.5
+        lost = eps * total / few + 2 * tilt * (total * len(h)) ** 0.5
         own = 2 * tilt / between.narrowest
-        return own + (lost / within if within else float("inf"))
-    return 0.0
+        if not within:
+            return float("inf"), float("inf")
+        size = float(between.means.norm(dim=1).max())
+        return own + lost / within, own + len(h) * _unknown(error, eps * size) / within
+    return 0.0, 0.0
+
+
+def _unknown(error: float, off: float) -> float:
+    """Return what a mean, off its shift by so much or more, adds to a square."""
+    return error * (error + 2 * off)
 
 
 def _about_means(
     between: Between, sums: Sums, shift: Tensor | None, error: float, eps: float
 ) -> Deviations:
     """Correct what was summed about a shift, and say how far rounding moves it."""
-    count = between.count
+    count, open_ = between.count, 0.0
     along, off = sums.along, between.means
-    if shift is not None:
+    if shift is not None and not len(sums.apart):
+        off = between.means - shift.double()
+        open_ = float(count.sum()) * _unknown(error, float(off.norm(dim=1).max()))
+    elif shift is not None:
         off = sums.apart / count[:, None]
         moved = shift.double() + off - between.means
         error = float(moved.norm(dim=1).max())
@@ -195,7 +216,7 @@ def _about_means(
     ratio = float((along / between.eigenvalues).sum())
     # Coordinates are rounded on their own: few errors point along a given direction.
     tilt = error / between.means.shape[1] ** 0.5
-    lost = eps * total / float(count.min()) ** 0.5
+    lost = eps * total / float(count.min()) ** 0.5 + open_
     if shift is None:
         norm = float(between.means.norm(dim=1).max())
         lost += 2 * tilt * norm * float(count.sum())

@@ -13,6 +13,7 @@ PAPER = Paper(
         "normalised_layers",
         "margins_and_bounds",
         "stationary_layers",
+        "scheduled_norm",
         "trained_norms",
     ),
 )

@@ -16,6 +16,7 @@ STORY = (
         (
             Finding("norm_flow/structural-lemma"),
             Finding("norm_flow/outputs-at-most-one"),
+            Finding("norm_flow/flow-of-plain-weights"),
             Finding("norm_flow/flow-of-the-norm"),
             Finding("norm_flow/flow-of-the-weights"),
             Finding("norm_flow/decay-for-a-multiplier"),
@@ -36,7 +37,9 @@ STORY = (
             Finding("norm_flow/norm-grows-monotonically"),
             Finding("norm_flow/smallest-norm-first"),
             Finding("norm_flow/norm-at-least-one"),
+            Finding("norm_flow/norm-tells-outputs-of-zero-and-one"),
             Finding("norm_flow/rest-without-pull"),
+            Finding("norm_flow/own-gradients-leave-the-norm"),
             Finding("norm_flow/noise-lowers-the-norm"),
             Finding("norm_flow/rest-at-kinks"),
         ),
@@ -59,6 +62,7 @@ STORY = (
             Finding("linear_flows/descent-meets-linear-flows"),
             Finding("linear_flows/contributions-are-positive"),
             Finding("linear_flows/sum-is-not-each"),
+            Finding("linear_flows/rest-of-single-samples"),
             Finding("linear_flows/flow-of-the-exponential-loss"),
             Finding("linear_flows/margins-become-equal"),
         ),
@@ -186,6 +190,23 @@ STORY = (
             Finding("trained_norms/outputs-far-below-one"),
             Finding("trained_norms/small-starts-generalise"),
             Finding("trained_norms/every-run-trains"),
+        ),
+    ),
+    Chapter(
+        "Norms on a schedule",
+        "Section 6.1 asks whether $\\rho(t)$, controlled apart from the directions, "
+        "could lead to good solutions more reliably and from any start. We built an "
+        "optimiser that does it, let norms grow as equation 28 has them grow, with "
+        "batch norm and without, and set it beside batch norm with weight decay.",
+        (
+            Finding("scheduled_norm/grown-errs-no-more"),
+            Finding("scheduled_norm/grown-has-wider-margins"),
+            Finding("scheduled_norm/grown-forgets-its-start"),
+            Finding("scheduled_norm/bare-errs-no-more"),
+            Finding("scheduled_norm/bare-has-wider-margins"),
+            Finding("scheduled_norm/bare-forgets-its-start"),
+            Finding("scheduled_norm/growth-beats-holding"),
+            Finding("scheduled_norm/decay-keeps-the-start"),
         ),
     ),
 )

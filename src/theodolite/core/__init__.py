@@ -27,6 +27,7 @@ from theodolite.core.blueprints.spin_glass import (
     as_mixture,
 )
 from theodolite.core.blueprints.system import SystemBlueprint, normalised_residual
+from theodolite.core.blueprints.system_blocks import ResidualLayer
 from theodolite.core.blueprints.system_layers import (
     NONLINEARITIES,
     AffineLayer,
@@ -36,7 +37,6 @@ from theodolite.core.blueprints.system_layers import (
     FlattenLayer,
     NonlinearLayer,
     Parameterisation,
-    ResidualLayer,
     SystemLayer,
 )
 from theodolite.core.cost import Cost, Stopwatch

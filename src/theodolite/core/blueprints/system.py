@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import Any, ClassVar, final
 
 from theodolite.core.blueprints.description import Blueprint
+from theodolite.core.blueprints.system_blocks import ResidualLayer, as_layers
 from theodolite.core.blueprints.system_layers import (
     AffineLayer,
     NonlinearLayer,
     Parameterisation,
-    ResidualLayer,
     Shape,
     SystemLayer,
-    as_layers,
 )
 from theodolite.core.errors import ConfigError
 

@@ -114,6 +114,13 @@ from theodolite.theory.spectrum_at_zero import (
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
+from theodolite.theory.system_jacobians import (
+    input_jacobian,
+    layer_value,
+    parameter_jacobian,
+    system_jacobian,
+)
+from theodolite.theory.system_regularity import Regularity, system_regularity
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -150,6 +157,7 @@ __all__ = [
     "ParameterisationBounds",
     "Parts",
     "PathModel",
+    "Regularity",
     "ScaleRange",
     "SpherePath",
     "SystemBounds",
@@ -178,9 +186,11 @@ __all__ = [
     "frozen_norm",
     "gradient_spectrum",
     "hessian_at_zero",
+    "input_jacobian",
     "interpolating_network",
     "layer_bounds",
     "layer_factors",
+    "layer_value",
     "layered_norm",
     "least_first_layer_gap",
     "least_norm_classifier",
@@ -204,6 +214,7 @@ __all__ = [
     "nonlinearity_derivatives",
     "norm_equilibrium",
     "norm_multiplier",
+    "parameter_jacobian",
     "parameterisation_bounds",
     "path_counts",
     "path_length_moments",
@@ -226,6 +237,8 @@ __all__ = [
     "sphere_path",
     "step_unit",
     "system_bounds",
+    "system_jacobian",
+    "system_regularity",
     "transient_time",
     "two_layer_complexity",
     "unit_blocks",

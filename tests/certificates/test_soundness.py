@@ -28,7 +28,7 @@ from theodolite.theory import (
 )
 
 QUICK = settings(
-    max_examples=80, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 MANY = settings(QUICK, max_examples=2000)
 SEEDS = st.integers(0, 2**31)

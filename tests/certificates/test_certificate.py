@@ -12,12 +12,13 @@ from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 from theodolite.certificates import Certificate, certificate, recognise
 from theodolite.core import (
     AffineLayer,
+    BatchNormLayer,
     NonlinearLayer,
     SystemBlueprint,
     TheodoliteError,
     normalised_residual,
 )
-from theodolite.instruments import HalfSquareLoss
+from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build
 from theodolite.theory import smoothness_bound, system_jacobian
 
@@ -318,7 +319,47 @@ def test_one_layer_is_where_the_corrected_theorem_holds():
     assert not all(row["holds"] for row in deep.hypotheses)
 
 
+def test_weights_before_a_batch_norm_may_be_unbounded():
+    """The data does not move, so that only what follows the norm must be bounded."""
+    plan = SystemBlueprint(
+        inputs=5,
+        layers=(
+            AffineLayer(into=5, out=3),
+            BatchNormLayer(features=3, eps=0.5),
+            NonlinearLayer(activation="tanh"),
+            AffineLayer(into=3, out=3, parameterisation="weight_norm"),
+        ),
+    )
+    network, x = build(plan, seed=0), inputs(4, 5)
+    found = certificate(network, (x, CLASSES), "cross_entropy")
+    assert math.isfinite(found.smoothness)
+    assert not found.reasons
+    for scale in (0.01, 0.3, 1.0, 3.0):
+        with torch.no_grad():
+            network.layers[0].weight.mul_(scale)
+        matrix = hessian(
+            network, (x, CLASSES), loss=nn.CrossEntropyLoss(), norm_mode="batch"
+        ).matrix
+        assert np.linalg.norm(matrix, 2) <= found.smoothness
+
+
+def test_parameters_without_a_gradient_count_too():
+    network, x = residual(1), inputs(4, 5)
+    found = certificate(network, (x, CLASSES), "cross_entropy")
+    network.requires_grad_(False)
+    again = certificate(network, (x, CLASSES), "cross_entropy")
+    assert again.kernel_smallest == found.kernel_smallest
+    assert not any(p.requires_grad for p in network.parameters())
+
+
 BAD = [
+    (
+        lambda m, x: certificate(
+            CHAINS["batch norm"](), (x[:1], CLASSES[:1]), "cross_entropy"
+        ),
+        "more than 1 value per channel",
+    ),
+    (lambda m, x: certificate(m, (x.long(), CLASSES), "square"), "no tensor of real"),
     (lambda m, x: certificate(m, x, "cross_entropy"), "pass a pair"),
     (lambda m, x: certificate(m, (x.numpy(), CLASSES), "square"), "no tensor"),
     (lambda m, x: certificate(m, (x, CLASSES), "hinge"), "unknown cost 'hinge'"),

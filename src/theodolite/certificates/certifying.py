@@ -157,7 +157,10 @@ def _certified(
 
 def _reasons(bounds: SystemBounds, costs: CostBounds, beta: float) -> tuple[str, ...]:
     own = (f"cost: {costs.why}",) if costs.why else ()
-    if beta == math.inf and not bounds.reasons and not own:
+    # What is unbounded inside, such as weights before a norm, may do no harm.
+    if math.isfinite(beta) and math.isfinite(bounds.derivative):
+        return own
+    if not bounds.reasons and not own:
         return ("the product of the layers' bounds passes the largest float",)
     return (*bounds.reasons, *own)
 
@@ -188,10 +191,11 @@ def _pair(data: Any) -> tuple[Tensor, Any]:
             f"data is a {type(data).__name__}: pass a pair (inputs, targets)"
         )
     inputs = data[0]
-    if not isinstance(inputs, Tensor) or inputs.ndim < 2 or not len(inputs):
+    real = isinstance(inputs, Tensor) and inputs.is_floating_point()
+    if not real or inputs.ndim < 2 or not len(inputs):
         raise MeasurementError(
-            "inputs are no tensor of samples along the first axis and features along "
-            "the others: pass for instance torch.as_tensor(inputs)"
+            "inputs are no tensor of real numbers with samples along the first axis "
+            "and features along the others: pass for instance torch.as_tensor(inputs)"
         )
     return inputs, data[1]
 
@@ -214,7 +218,13 @@ def _check_outputs(
     """Refuse a model whose forward pass is not the chain of its layers."""
     with preserve(model), torch.no_grad():
         apply_norm_mode(model, mode, lambda: None)
-        came = run_model(model, inputs)
+        try:
+            came = run_model(model, inputs)
+        except ValueError as error:  # as a batch norm's, of one number a feature
+            raise MeasurementError(
+                f"the model does not run on the inputs ({str(error).splitlines()[0]}): "
+                "pass more samples, or another norm mode"
+            ) from error
     own = came.detach().double().cpu().numpy() if isinstance(came, Tensor) else None
     limit = _ROUNDINGS * torch.finfo(inputs.dtype).eps
     scale = max(float(np.abs(outputs).max()), 1.0)

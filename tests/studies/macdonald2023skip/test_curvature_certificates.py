@@ -78,6 +78,8 @@ WORLDS = [
     ("continuous-costs", "p", "cycle", {}, first(scale(2.0))),
     ("covariance-bounded-below", "m", "norm_exponent", {}, const(0.0)),
     ("covariance-bounded-below", "m", "norm_jacobian_root", {}, first(const(1.1))),
+    ("first-norm-needs-no-covariance", "m", "behind_norm_ratio", {},
+     first(const(1.1))),
     ("constants-are-worst-case", "m", "looseness", {},
      lambda row: 2.0 + 0.1 * row["trial"]),
     ("looseness-grows-with-depth", "m", "looseness", {},

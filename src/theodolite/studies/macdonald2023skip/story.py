@@ -52,6 +52,7 @@ STORY = (
             Finding("curvature_certificates/continuous-slopes"),
             Finding("curvature_certificates/continuous-costs"),
             Finding("curvature_certificates/covariance-bounded-below"),
+            Finding("curvature_certificates/first-norm-needs-no-covariance"),
             Finding("curvature_certificates/constants-are-worst-case"),
             Finding("curvature_certificates/looseness-grows-with-depth"),
         ),

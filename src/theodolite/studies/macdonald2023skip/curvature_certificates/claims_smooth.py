@@ -172,6 +172,18 @@ CLAIMS = (
         rival="a bound that all nondegenerate data share",
     ),
     Claim(
+        name="first-norm-needs-no-covariance",
+        place="Beside theorem 4.5",
+        kind=Kind.BEYOND,
+        statement=(
+            "For a first layer, whose data does not move, no covariance is asked for: "
+            "plain weights of any size in front of a batch norm with $\\epsilon > 0$ "
+            "leave the loss globally smooth, also at $N \\leq d_0$."
+        ),
+        test=never_above(measured("behind_norm_ratio")),
+        rival="Hessians that grow with those weights",
+    ),
+    Claim(
         name="constants-are-worst-case",
         place="Section 5, the end",
         statement=(

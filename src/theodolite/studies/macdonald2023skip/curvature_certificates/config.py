@@ -64,12 +64,14 @@ class Instance:
         inputs: No more samples than inputs.
         classes: A class a sample.
         scale: Factor on the weights as they are built.
+        eps: Of all normalisations.
     """
 
     plan: SystemBlueprint
     inputs: np.ndarray
     classes: np.ndarray
     scale: float
+    eps: float
 
 
 def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instance:
@@ -78,10 +80,11 @@ def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instan
     inputs = int(rng.integers(3, 6))
     count = int(rng.integers(1, 4)) if blocks is None else blocks
     widths = np.sort(rng.integers(2, 5, size=count + 1))[::-1]
+    eps = float(10 ** rng.uniform(-0.5, 0.5))
     plan = normalised_residual(
         inputs=inputs,
         widths=tuple(int(width) for width in widths),
-        eps=float(10 ** rng.uniform(-0.5, 0.5)),
+        eps=eps,
         branch_norm=float(rng.uniform(0.3, 0.95)),
         activation=str(rng.choice(GATES)),
         parameterisation=str(rng.choice(["weight_norm", "entry_norm"])),  # type: ignore[arg-type]
@@ -89,7 +92,7 @@ def instance(config: Config, trial: int, *, blocks: int | None = None) -> Instan
     samples = int(rng.integers(2, inputs + 1))
     x = rng.normal(size=(samples, inputs))
     classes = rng.integers(0, int(widths[-1]), size=samples)
-    return Instance(plan, x, classes, float(10 ** rng.uniform(-1, 1)))
+    return Instance(plan, x, classes, float(10 ** rng.uniform(-1, 1)), eps)
 
 
 def quadratic(config: Config, trial: int) -> tuple[np.ndarray, float, np.ndarray]:

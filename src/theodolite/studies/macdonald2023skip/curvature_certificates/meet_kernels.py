@@ -65,11 +65,12 @@ def _bounds(drawn: Instance, trial: int) -> list[Row]:
             trial=trial,
             cost=cost,
         )
-        rows += ratio
-    size = found.kernel_bound / least
-    rows += named({"kernel_ratio": size}, (share + TINY) * size, trial=trial)
-    met = {"conditions_met": float(found.applies("4.7") and found.applies("4.5"))}
-    return [*rows, *named(met, 0.0, trial=trial)]
+        met = found.applies("4.7") and found.applies("4.5")
+        rows += [*ratio, *named({"conditions_met": met}, 0.0, trial=trial, cost=cost)]
+        size = found.kernel_bound / least
+        error = (share + TINY) * size
+        rows += named({"kernel_ratio": size}, error, trial=trial, cost=cost)
+    return rows
 
 
 def _grown(drawn: Instance, trial: int) -> list[Row]:
@@ -81,7 +82,7 @@ def _grown(drawn: Instance, trial: int) -> list[Row]:
         labels = {"trial": trial, "scale": scale}
         first, own = float(found.terms[0]), float(found.own[0])
         # Singular values are right to rounding of the largest.
-        top = np.linalg.norm(drawn.inputs, 2) / np.sqrt(drawn.plan.layers[0].eps)
+        top = np.linalg.norm(drawn.inputs, 2) / np.sqrt(drawn.eps)
         error = first * (TINY + 1e-14 * top / np.sqrt(own))
         rows += named({"first_term": first}, error, **labels)
         least = found.kernel_smallest

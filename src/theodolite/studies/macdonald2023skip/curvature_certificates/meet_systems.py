@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import Row, SystemBlueprint, stream
+from theodolite.core import (
+    AffineLayer,
+    BatchNormLayer,
+    NonlinearLayer,
+    Row,
+    SystemBlueprint,
+    stream,
+)
 from theodolite.studies.macdonald2023skip.curvature_certificates.config import (
     Config,
     Instance,
@@ -32,7 +39,29 @@ def systems(config: Config) -> list[Row]:
     rows: list[Row] = []
     for trial in config.seeds:
         rows += _system(config, trial)
+        rows += _behind_norm(config, trial)
     return rows
+
+
+def _behind_norm(config: Config, trial: int) -> list[Row]:
+    """Plain weights of any size in front of a batch norm, on few fixed samples."""
+    rng = stream(config.seed, "behind", trial)
+    eps = float(10 ** rng.uniform(-0.5, 0.5))
+    plan = SystemBlueprint(
+        inputs=5,
+        layers=(
+            AffineLayer(into=5, out=3),
+            BatchNormLayer(features=3, eps=eps),
+            NonlinearLayer(activation="tanh"),
+            AffineLayer(into=3, out=3, parameterisation="weight_norm", eps=eps),
+        ),
+    )
+    scale = float(10 ** rng.uniform(-1, 2))
+    classes = rng.integers(0, 3, size=4)
+    drawn = Instance(plan, rng.normal(size=(4, 5)), classes, scale, eps)
+    beta = smoothness_bound(plan, drawn.inputs, "cross_entropy")
+    norm = _hessian_norm(drawn, network_of(drawn, trial))
+    return named({"behind_norm_ratio": norm / beta}, TINY, trial=trial)
 
 
 def looseness(config: Config) -> list[Row]:

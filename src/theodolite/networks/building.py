@@ -16,6 +16,7 @@ from theodolite.core import (
     ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    SystemBlueprint,
 )
 from theodolite.networks.classifier import ClassifierNetwork, build_classifier
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
@@ -24,6 +25,7 @@ from theodolite.networks.preactivation import PreactivationNetwork, build_preact
 from theodolite.networks.resnet import ResnetNetwork, build_resnet
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
+from theodolite.networks.system import SystemNetwork, build_system
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
@@ -34,6 +36,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     SpinGlassBlueprint: build_spin_glass,
     ClassifierBlueprint: build_classifier,
     ResnetBlueprint: build_resnet,
+    SystemBlueprint: build_system,
 }
 
 
@@ -93,6 +96,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> ResnetNetwork: ...
+@overload
+def build(
+    blueprint: SystemBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SystemNetwork: ...
 @overload
 def build(
     blueprint: Blueprint,

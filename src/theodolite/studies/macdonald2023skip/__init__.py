@@ -8,6 +8,7 @@ PAPER = Paper(
     authors="MacDonald, Valmadre, Saratchandran & Lucey",
     year=2023,
     studies=(
+        "curvature_certificates",
         "image_tables",
         "image_tables_cifar100",
         "image_tables_imagenet",

@@ -8,6 +8,7 @@ from theodolite.theory.critical_exponent import (
     exponent_of_ratio,
     exponent_slope,
 )
+from theodolite.theory.entry_descent import CubeMinimum, EntryDescent
 from theodolite.theory.hessian_at_zero import (
     data_matrix,
     hessian_at_zero,
@@ -96,6 +97,10 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stalled_network import (
+    StalledNetwork,
+    least_cross_entropy,
+)
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -103,12 +108,22 @@ from theodolite.theory.two_degree_loss import (
     least_norm_force,
 )
 from theodolite.theory.unit_points import minimum_distance, separated_labels
+from theodolite.theory.vanishing_regularity import (
+    descent_gain,
+    growth_law,
+    kernel_exponent,
+    kernel_floor,
+    surviving_factor,
+    worst_growth,
+)
 
 __all__ = [
     "TWO_CLASS_GAP",
     "Activation",
     "Assumption",
     "Conditioning",
+    "CubeMinimum",
+    "EntryDescent",
     "FlowPath",
     "GradientSpectrum",
     "HessianParts",
@@ -126,6 +141,7 @@ __all__ = [
     "PathModel",
     "ScaleRange",
     "SpherePath",
+    "StalledNetwork",
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
     "activation",
@@ -137,6 +153,7 @@ __all__ = [
     "configuration_repeats",
     "critical_exponent",
     "data_matrix",
+    "descent_gain",
     "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
@@ -146,10 +163,14 @@ __all__ = [
     "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
+    "growth_law",
     "hessian_at_zero",
     "interpolating_network",
+    "kernel_exponent",
+    "kernel_floor",
     "layer_factors",
     "layered_norm",
+    "least_cross_entropy",
     "least_first_layer_gap",
     "least_norm_classifier",
     "least_norm_force",
@@ -189,9 +210,11 @@ __all__ = [
     "separated_labels",
     "sphere_path",
     "step_unit",
+    "surviving_factor",
     "transient_time",
     "two_layer_complexity",
     "unit_blocks",
     "weight_norm_bound",
     "weight_norm_speeds",
+    "worst_growth",
 ]

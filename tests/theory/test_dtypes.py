@@ -362,7 +362,6 @@ COUNTS |= {
     "StalledNetwork": lambda n: theory.StalledNetwork(layers=n).infimum,
     "descent_gain": lambda n: theory.descent_gain(n, 0.01),
     "kernel_exponent": theory.kernel_exponent,
-    "least_cross_entropy": lambda n: theory.least_cross_entropy(n, n),
     "surviving_factor": lambda n: theory.surviving_factor(1.5, 0.5, n),
     "worst_growth": lambda n: theory.worst_growth(n, n, n, n),
 }

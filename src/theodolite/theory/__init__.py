@@ -97,10 +97,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
-from theodolite.theory.stalled_network import (
-    StalledNetwork,
-    least_cross_entropy,
-)
+from theodolite.theory.stalled_network import StalledNetwork
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -170,7 +167,6 @@ __all__ = [
     "kernel_floor",
     "layer_factors",
     "layered_norm",
-    "least_cross_entropy",
     "least_first_layer_gap",
     "least_norm_classifier",
     "least_norm_force",

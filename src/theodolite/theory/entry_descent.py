@@ -28,6 +28,7 @@ With $u$ at distance of order $T^{-1/2}$ from a minimiser this is $O(T^{-1/2})$ 
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -38,7 +39,7 @@ from theodolite.core import ConfigError, Numbers, as_numbers
 
 # sup of |en''| times epsilon: 3x/(1 + x^2)^{5/2} at x = 1/2.
 CURVATURE = 1.5 * 0.8**2.5
-_NEARNESS = np.geomspace(1e-9, 1.0, 400)
+_NEARNESS = np.geomspace(1e-9, 1.0, 80)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,10 @@ class EntryDescent:
 
         By convexity $G(A) - G^* \le \sum_{ij}(g_{ij}A_{ij} + |g_{ij}|)$.
         """
+        return self._least
+
+    @cached_property
+    def _least(self) -> CubeMinimum:
         shape = self._y.shape[1], self._x.shape[1]
         found = minimize(
             lambda flat: self.loss(flat.reshape(shape)),

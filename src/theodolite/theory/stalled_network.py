@@ -22,8 +22,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from theodolite.core import ConfigError, as_whole, unknown_name
 
 Gate = Literal["tanh", "ramp", "bump"]
@@ -128,19 +126,3 @@ class StalledNetwork:
         if self.cost == "square":
             return (output - self.target) ** 2
         return math.log1p(math.exp(-output))
-
-
-def least_cross_entropy(bound: float, classes: int) -> float:
-    r"""Return $\log(1 + (K-1)e^{-2M})$, the least cross-entropy of bounded outputs.
-
-    Assumes: every output lies in $[-M, M]$; the least is attained at $M$ for the right
-    class and $-M$ for all others.
-
-    Example:
-        >>> round(least_cross_entropy(1.0, 2), 6)
-        0.126928
-    """
-    count = as_whole("classes", classes, 2)
-    if not bound >= 0:
-        raise ConfigError(f"bound is {bound}: pass one from 0 up")
-    return float(np.log1p((count - 1) * np.exp(-2 * float(bound))))

@@ -1,0 +1,89 @@
+"""Two layers under cross-entropy from many starts, and where each settles."""
+
+import numpy as np
+
+from theodolite.core import Row
+from theodolite.studies.macdonald2023skip.global_convergence.config import (
+    BRANCH_NORM,
+    FAR_STARTS,
+    Config,
+    copies_of,
+    inputs,
+    two_layer_start,
+)
+from theodolite.studies.macdonald2023skip.global_convergence.predict import layer_of
+from theodolite.studies.macdonald2023skip.global_convergence.predict_steps import (
+    smoothness,
+)
+from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
+    NormalisedStack,
+    cross_entropy,
+)
+from theodolite.studies.macdonald2023skip.shared.plain_descent import descend, follow
+from theodolite.studies.macdonald2023skip.shared.settled_ends import settle
+from theodolite.studies.macdonald2023skip.shared.signed_rows import named
+
+EPS = 1e-12
+
+
+def generic(config: Config) -> list[Row]:
+    """Descend from all starts at all multiples at once, and let the ends settle."""
+    import torch
+
+    runs = [
+        (trial, start, multiple, copy)
+        for trial in config.seeds
+        for start in FAR_STARTS
+        for multiple in config.multiples
+        for copy in range(copies_of(config, start))
+    ]
+    betas = {
+        t: smoothness(config, inputs(config, t), (config.samples,) * 2, "cross_entropy")
+        for t in config.seeds
+    }
+    drawn = [two_layer_start(config, t, s, c) for t, s, _, c in runs]
+    weights = [torch.tensor(np.stack(parts)) for parts in zip(*drawn, strict=True)]
+    rates = torch.tensor([m / betas[t] for t, _, m, _ in runs], dtype=torch.float64)
+    data = torch.tensor(np.stack([inputs(config, t).T for t, *_ in runs]))
+    stack = NormalisedStack(
+        inputs=data, branch_norm=BRANCH_NORM, epsilon=config.epsilon
+    )
+    classes = torch.arange(config.samples)
+
+    def cost(outputs: "torch.Tensor") -> "torch.Tensor":
+        return cross_entropy(outputs, classes)
+
+    done = descend(lambda w: cost(stack.outputs(w)), weights, rates, config.near_marks)
+    carried, _, _ = follow(
+        lambda w: cost(stack.outputs(w)), done.weights, rates, config.carried
+    )
+    limits, left = settle(stack, cost, carried, config.settled)
+    table = {"limit": limits, "left": left, "rise": done.rise}
+    table |= {"last": done.losses[-1]}
+    return _rows(config, runs, {k: v.numpy() for k, v in table.items()}, done.losses)
+
+
+def _rows(config: Config, runs: list, table: dict, losses: list) -> list[Row]:
+    rows: list[Row] = []
+    best = {
+        trial: min(v for (t, *_), v in zip(runs, table["limit"], strict=True) if t == trial)
+        for trial in config.seeds
+    }  # fmt: skip
+    for place, (trial, start, multiple, copy) in enumerate(runs):
+        of = {
+            "trial": trial, "start": start, "multiple": multiple, "copy": copy,
+            "layers": 2,
+        }  # fmt: skip
+        found = {"rise": table["rise"][place], "last": table["last"][place]}
+        rows += named(found, 0.0, **of)
+        above = table["limit"][place] - best[trial]
+        rows += named({"limit_above": above}, 1e-6, **of)
+        if copy == 0:
+            for mark, values in zip(config.near_marks, losses, strict=True):
+                excess = {"excess": float(values[place]) - best[trial]}
+                rows += named(excess, 1e-6, step=mark, **of)
+    for trial, value in best.items():
+        rows += named({"best": value}, 1e-6, trial=trial, layers=2)
+        one = layer_of(config, trial).infimum()
+        rows += named({"below_one_layer": one.value - value}, 1e-6, trial=trial)
+    return rows

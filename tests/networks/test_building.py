@@ -12,17 +12,20 @@ from theodolite.core import (
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    normalised_residual,
 )
 from theodolite.networks import (
     PreactivationNetwork,
     ShortcutNetwork,
     SpinGlass,
+    SystemNetwork,
     build,
     draw_weights,
 )
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
 PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
+SYSTEM = normalised_residual(inputs=4, widths=(3, 3, 2))
 GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
 
 
@@ -32,8 +35,9 @@ GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
         (SHORTCUT, ShortcutNetwork, torch.float64),
         (PREACTIVATION, PreactivationNetwork, torch.float32),
         (GLASS, SpinGlass, torch.float64),
+        (SYSTEM, SystemNetwork, torch.float64),
     ],
-    ids=["shortcut", "preactivation", "spin glass"],
+    ids=["shortcut", "preactivation", "spin glass", "system"],
 )
 def test_each_kind_becomes_its_network(plan, network, dtype):
     built = build(plan, seed=3)
@@ -49,7 +53,7 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
 
 
 @pytest.mark.parametrize(
-    "plan", [SHORTCUT, PREACTIVATION, GLASS], ids=lambda plan: plan.kind
+    "plan", [SHORTCUT, PREACTIVATION, GLASS, SYSTEM], ids=lambda plan: plan.kind
 )
 def test_the_seed_decides(plan):
     first, same, other = (

@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
 from theodolite.core import (
+    NONLINEARITIES,
     ConfigError,
     PathBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    normalised_residual,
 )
 from theodolite.data import load
 
@@ -24,6 +26,7 @@ LINEAR = ShortcutBlueprint(width=3, depth=4)
 RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
 SHARED = PathBlueprint(inputs=3, width=4, depth=3, unique=2)
 GLASS = SpinGlassBlueprint(width=5, mixture={2: 0.5, 3: 0.5})
+SYSTEM = normalised_residual(inputs=3, widths=(3, 2))
 X, Y = ("x", (5, 3)), ("y", (5, 3))
 WEIGHTS = ("weights", (4, 3, 3))
 WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
@@ -364,6 +367,80 @@ COUNTS |= {
     "kernel_exponent": theory.kernel_exponent,
     "surviving_factor": lambda n: theory.surviving_factor(1.5, 0.5, n),
     "worst_growth": lambda n: theory.worst_growth(n, n, n, n),
+
+
+def extents(data):
+    found = theory.extent_of(data)
+    return [found, theory.system_bounds(SYSTEM, found), found.tightened()]
+
+
+def sized(n):
+    return theory.Extent(samples=n, shape=(3,), frobenius=n, entries=n)
+
+
+def bounded(n):
+    bounds = theory.SystemBounds(
+        groups=("0",),
+        slopes=np.ones(1),
+        curvatures=np.ones((1, 1)),
+        layers=(),
+        outputs=sized(n),
+        reasons=(),
+    )
+    return [bounds.smoothness(float(n), float(n)), bounds.derivative]
+
+
+CASES |= {
+    "centred_norm_derivatives": Case(
+        lambda rows: theory.centred_norm_derivatives(rows, 0.5), (("rows", (2, 3)),)
+    ),
+    "entry_norm_derivatives": Case(
+        lambda weights: theory.entry_norm_derivatives(weights, 0.5),
+        (("weights", (2, 3)),),
+    ),
+    "extent_of": Case(extents, (("data", (5, 3)),)),
+    "nonlinearity_derivatives": Case(
+        lambda z: [theory.nonlinearity_derivatives(one, z) for one in NONLINEARITIES],
+        (("z", (2, 3)),),
+    ),
+    "smoothness_bound": Case(
+        lambda data: [
+            theory.smoothness_bound(SYSTEM, data, cost)
+            for cost in theory.CostName.__args__
+        ],
+        (("data", (4, 3)),),
+    ),
+    "weight_norm_derivatives": Case(
+        lambda weights: theory.weight_norm_derivatives(weights, 0.5),
+        (("weights", (2, 3)),),
+    ),
+}
+COUNTS |= {
+    "CostBounds": lambda n: theory.CostBounds(
+        gradient=n, curvature=n, polyak=n, floor=n
+    ),
+    "CostName": lambda n: theory.CostName.__args__,
+    "Extent": sized,
+    "LayerBounds": lambda n: theory.LayerBounds(outputs=sized(n), input_slope=n),
+    "NORMALISED_CURVATURE": lambda n: theory.NORMALISED_CURVATURE,
+    "NonlinearityBounds": lambda n: theory.NonlinearityBounds(n, n, n, n),
+    "ParameterBall": lambda n: theory.ParameterBall(radius=n, weight=n, bias=n),
+    "ParameterisationBounds": lambda n: theory.ParameterisationBounds(n, n, n, n),
+    "SystemBounds": bounded,
+    "cost_bounds": lambda n: [
+        theory.cost_bounds(cost, sized(n), target_norm=n)
+        for cost in theory.CostName.__args__
+    ],
+    "layer_bounds": lambda n: theory.layer_bounds(
+        SYSTEM.layers[0], sized(n), theory.ParameterBall(radius=n)
+    ),
+    "nonlinearity_bounds": lambda n: [
+        theory.nonlinearity_bounds(one, n) for one in NONLINEARITIES
+    ],
+    "parameterisation_bounds": lambda n: theory.parameterisation_bounds(
+        SYSTEM.layers[0], theory.ParameterBall(radius=n)
+    ),
+    "system_bounds": lambda n: theory.system_bounds(SYSTEM, sized(n)),
 }
 
 

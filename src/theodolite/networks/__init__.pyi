@@ -14,3 +14,7 @@ from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights
 from .shortcut import set_weights as set_weights
 from .spin_glass import SpinGlass as SpinGlass
+from .system import Nonlinearity as Nonlinearity
+from .system import ParameterisedAffine as ParameterisedAffine
+from .system import ResidualBlock as ResidualBlock
+from .system import SystemNetwork as SystemNetwork

@@ -14,12 +14,14 @@ from theodolite.core import (
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    SystemBlueprint,
 )
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
+from theodolite.networks.system import SystemNetwork, build_system
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
@@ -28,6 +30,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PathBlueprint: build_path_network,
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
+    SystemBlueprint: build_system,
 }
 
 
@@ -71,6 +74,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> SpinGlass: ...
+@overload
+def build(
+    blueprint: SystemBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SystemNetwork: ...
 @overload
 def build(
     blueprint: Blueprint,

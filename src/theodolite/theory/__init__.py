@@ -1,6 +1,7 @@
 """Closed forms: blueprint and data to arrays, in NumPy and SciPy alone."""
 
 from theodolite.theory.activations import Activation, activation
+from theodolite.theory.cost_bounds import CostBounds, CostName, cost_bounds
 from theodolite.theory.critical_counts import MeanCount, mean_critical_points
 from theodolite.theory.critical_exponent import (
     critical_exponent,
@@ -21,6 +22,7 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.layer_bounds import Extent, LayerBounds, extent_of
 from theodolite.theory.layer_constraint import (
     TWO_CLASS_GAP,
     LayerFactors,
@@ -49,6 +51,11 @@ from theodolite.theory.mixtures import (
     network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
+from theodolite.theory.nonlinearities import (
+    NonlinearityBounds,
+    nonlinearity_bounds,
+    nonlinearity_derivatives,
+)
 from theodolite.theory.norm_dynamics import (
     aligned_norm,
     frozen_norm,
@@ -63,6 +70,15 @@ from theodolite.theory.normalised_weights import (
     weight_norm_speeds,
 )
 from theodolite.theory.ordering import column_major, commutation
+from theodolite.theory.parameterisations import (
+    NORMALISED_CURVATURE,
+    ParameterBall,
+    ParameterisationBounds,
+    centred_norm_derivatives,
+    entry_norm_derivatives,
+    parameterisation_bounds,
+    weight_norm_derivatives,
+)
 from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
 from theodolite.theory.path_counts import (
     configuration_repeats,
@@ -90,6 +106,7 @@ from theodolite.theory.relu_hessian import (
     relu_hessian_parts,
 )
 from theodolite.theory.scale_recursion import LayerSizes, scalar_norm_sizes
+from theodolite.theory.smoothness import smoothness_bound
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
@@ -98,6 +115,7 @@ from theodolite.theory.spectrum_at_zero import (
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.stalled_network import StalledNetwork
+from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -115,17 +133,22 @@ from theodolite.theory.vanishing_regularity import (
 )
 
 __all__ = [
+    "NORMALISED_CURVATURE",
     "TWO_CLASS_GAP",
     "Activation",
     "Assumption",
     "Conditioning",
     "CubeMinimum",
     "EntryDescent",
+    "CostBounds",
+    "CostName",
+    "Extent",
     "FlowPath",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
     "Kink",
+    "LayerBounds",
     "LayerFactors",
     "LayerSizes",
     "LengthMoments",
@@ -133,30 +156,38 @@ __all__ = [
     "MeanCount",
     "MixtureMoments",
     "Moments",
+    "NonlinearityBounds",
     "NormalisedFlow",
+    "ParameterBall",
+    "ParameterisationBounds",
     "Parts",
     "PathModel",
     "ScaleRange",
     "SpherePath",
     "StalledNetwork",
+    "SystemBounds",
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
     "activation",
     "aligned_norm",
     "batch_norm_jacobian",
+    "centred_norm_derivatives",
     "column_major",
     "commutation",
     "conditioning_at_zero",
     "configuration_repeats",
+    "cost_bounds",
     "critical_exponent",
     "data_matrix",
     "descent_gain",
     "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
+    "entry_norm_derivatives",
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "extent_of",
     "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
@@ -165,6 +196,7 @@ __all__ = [
     "interpolating_network",
     "kernel_exponent",
     "kernel_floor",
+    "layer_bounds",
     "layer_factors",
     "layered_norm",
     "least_first_layer_gap",
@@ -185,8 +217,11 @@ __all__ = [
     "mixture_moments",
     "moments",
     "network_mixture",
+    "nonlinearity_bounds",
+    "nonlinearity_derivatives",
     "norm_equilibrium",
     "norm_multiplier",
+    "parameterisation_bounds",
     "path_counts",
     "path_length_moments",
     "path_masses",
@@ -204,13 +239,16 @@ __all__ = [
     "scalar_norm_sizes",
     "scale_for_path_length",
     "separated_labels",
+    "smoothness_bound",
     "sphere_path",
     "step_unit",
     "surviving_factor",
+    "system_bounds",
     "transient_time",
     "two_layer_complexity",
     "unit_blocks",
     "weight_norm_bound",
+    "weight_norm_derivatives",
     "weight_norm_speeds",
     "worst_growth",
 ]

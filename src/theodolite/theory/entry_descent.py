@@ -36,9 +36,8 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from theodolite.core import ConfigError, Numbers, as_numbers
+from theodolite.theory.parameterisations import NORMALISED_CURVATURE
 
-# sup of |en''| times epsilon: 3x/(1 + x^2)^{5/2} at x = 1/2.
-CURVATURE = 1.5 * 0.8**2.5
 _NEARNESS = np.geomspace(1e-9, 1.0, 80)
 
 
@@ -113,7 +112,7 @@ class EntryDescent:
         columns $p - y$ are no longer than $\sqrt 2$.
         """
         n, size = len(self._x), float(np.linalg.norm(self._x, 2))
-        bent = np.sqrt(2 / n) * CURVATURE * size
+        bent = np.sqrt(2 / n) * NORMALISED_CURVATURE * size
         return float((size**2 / (2 * n) + bent) / self.epsilon)
 
     def loss(self, matrix: Numbers) -> float:

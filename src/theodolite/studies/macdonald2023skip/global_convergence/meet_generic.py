@@ -65,10 +65,8 @@ def generic(config: Config) -> list[Row]:
 
 def _rows(config: Config, runs: list, table: dict, losses: list) -> list[Row]:
     rows: list[Row] = []
-    best = {
-        trial: min(v for (t, *_), v in zip(runs, table["limit"], strict=True) if t == trial)
-        for trial in config.seeds
-    }  # fmt: skip
+    of_trial = np.array([trial for trial, *_ in runs])
+    best = {t: table["limit"][of_trial == t].min() for t in config.seeds}
     for place, (trial, start, multiple, copy) in enumerate(runs):
         of = {
             "trial": trial, "start": start, "multiple": multiple, "copy": copy,

@@ -367,6 +367,7 @@ COUNTS |= {
     "kernel_exponent": theory.kernel_exponent,
     "surviving_factor": lambda n: theory.surviving_factor(1.5, 0.5, n),
     "worst_growth": lambda n: theory.worst_growth(n, n, n, n),
+}
 
 
 def extents(data):

@@ -8,6 +8,8 @@ import numpy as np
 from theodolite.core import ConfigError, stream
 from theodolite.studies.study import StudyConfig
 
+Gate = Literal["tanh", "ramp", "bump"]
+Cost = Literal["logistic", "square"]
 PARTS = ("arithmetic", "kernels", "one_layer", "stalls", "bounded", "generic")
 BRANCH_NORM = 0.9
 # Starts of one layer: sizes of normal weights; "turned" lies at the wrong corner.
@@ -16,12 +18,12 @@ TURNED = 3.0
 # Starts of two layers; branches of "still" are zero and never move.
 FAR_STARTS = ("unit", "tiny", "huge", "still")
 # Gates whose branches keep still: tanh at zero, the others on an open set of starts.
-STALLS: tuple[tuple[Literal["tanh", "ramp", "bump"], str], ...] = (
+STALLS: tuple[tuple[Gate, str], ...] = (
     ("tanh", "zero"),
     ("ramp", "open"),
     ("bump", "open"),
 )
-COSTS: tuple[Literal["logistic", "square"], ...] = ("logistic", "square")
+COSTS: tuple[Cost, ...] = ("logistic", "square")
 # Steps and forces of the worst growth of a weight.
 GROWTH_RATES, FORCE = (0.05, 0.5), 1.0
 # Spectra and steps of quadratic losses; the last is one number.
@@ -31,6 +33,8 @@ LINE = (2.0, 0.3)
 KERNEL_SCALES = (0.1, 1.0, 5.0)
 RIVALS = ("no skip", "long branch", "dependent data")
 LONG_BRANCH = 1.2
+# Limits nearer to the best are not told from it.
+REACHED = 1e-4
 # Distance of starts from a network that fits, where the proof keeps weights bounded.
 NEARBY = 1e-4
 
@@ -48,7 +52,8 @@ class Config(StudyConfig):
         steps: Plain steps of two layers.
         carried: Growing steps after them.
         settled: Steps in coordinates that end at infinity.
-        long: Plain steps of one layer and of networks that stall.
+        long: Plain steps of one layer.
+        stalled: Plain steps of networks that stall.
         layers: Layers of networks that stall.
         flows: Datasets on which one layer is compared with its flow.
         gaussians: Normal starts of a network of one unit.
@@ -62,7 +67,8 @@ class Config(StudyConfig):
     steps: int = 2000
     carried: int = 1000
     settled: int = 1000
-    long: int = 20_000
+    long: int = 12_000
+    stalled: int = 3000
     layers: tuple[int, ...] = (2, 3)
     flows: int = 4
     gaussians: int = 100
@@ -87,33 +93,43 @@ class Config(StudyConfig):
                 f"multiples are {self.multiples}: pass some that rise from 1.0, the "
                 "certified step"
             )
-        if self.long < 1000 or self.steps < 10:
+        fewest = min(self.long, self.stalled, self.steps)
+        if fewest < 100:
             raise ConfigError(
-                f"long is {self.long} and steps is {self.steps}: pass at least 1000 "
-                "and 10"
+                f"{fewest} steps of descent tell nothing: pass at least 100 for long, "
+                "stalled and steps"
             )
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Steps at which long descents are read, up to the last."""
-        ladder = [a * 10**k for k in range(1, 9) for a in (1, 2, 5)]
-        return (*(m for m in ladder if m < self.long), self.long)
+        """Steps at which one layer is read."""
+        return _ladder(self.long)
+
+    @property
+    def stall_marks(self) -> tuple[int, ...]:
+        """Steps at which networks that stall are read."""
+        return _ladder(self.stalled)
 
     @property
     def near_marks(self) -> tuple[int, ...]:
-        """Steps at which shorter descents are read."""
-        return tuple(round(self.steps * k / 10) for k in range(11))
+        """Steps at which two layers are read."""
+        return (0, *_ladder(self.steps))
+
+
+def _ladder(last: int) -> tuple[int, ...]:
+    rungs = [a * 10**k for k in range(1, 9) for a in (1, 3)]
+    return (*(rung for rung in rungs if rung < last), last)
 
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=4, copies=8, steps=500, carried=300, settled=400, long=3000, flows=1,
-        layers=(2, 3), gaussians=40,
+        n_seeds=4, copies=8, steps=500, carried=300, settled=400, long=3000,
+        stalled=1000, flows=1, gaussians=40,
     ),
     "quick": Config(n_seeds=12),
     "paper": Config(
         n_seeds=48, copies=48, steps=20_000, carried=4000, settled=4000, long=200_000,
-        flows=12, gaussians=1000,
+        stalled=200_000, flows=12, gaussians=1000,
     ),
 }  # fmt: skip
 

@@ -67,11 +67,11 @@ def _growth(config: Config) -> list[Row]:
         lambda w: 0.5 * FORCE * w[0].pow(-2).sum(dim=(1, 2)),
         [start],
         torch.tensor(GROWTH_RATES, dtype=torch.float64),
-        config.marks,
+        config.stall_marks,
         lambda w: w[0][:, 0, 0].clone(),
     )
     rows: list[Row] = []
-    for mark, found in zip(config.marks, done.noted, strict=True):
+    for mark, found in zip(config.stall_marks, done.noted, strict=True):
         for rate, value in zip(GROWTH_RATES, found.tolist(), strict=True):
             rows += named({"growth": value}, EPS, step=mark, rate=rate)
     return rows

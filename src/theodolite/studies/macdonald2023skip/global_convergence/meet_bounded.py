@@ -38,40 +38,53 @@ def bounded(config: Config) -> list[Row]:
     """
     import torch
 
-    drawn = [_drawn(config, trial) for trial in config.seeds]
+    runs = [(trial, m) for m in config.multiples for trial in config.seeds]
+    drawn = [_drawn(config, trial) for trial, _ in runs]
     teacher, start = (
         [torch.tensor(np.stack(parts)) for parts in zip(*one, strict=True)]
         for one in zip(*drawn, strict=True)
     )
-    data = torch.tensor(np.stack([inputs(config, t).T for t in config.seeds]))
+    data = torch.tensor(np.stack([inputs(config, trial).T for trial, _ in runs]))
     stack = NormalisedStack(
         inputs=data, branch_norm=BRANCH_NORM, epsilon=config.epsilon
     )
     targets = stack.outputs(teacher)
-    rates = [
-        1 / smoothness(
+    betas = [
+        smoothness(
             config, inputs(config, trial), (config.samples,) * 2, "square",
             target_norm=float(one.norm()),
         )
-        for trial, one in zip(config.seeds, targets, strict=True)
+        for (trial, _), one in zip(runs, targets, strict=True)
     ]  # fmt: skip
+    rates = [m / beta for (_, m), beta in zip(runs, betas, strict=True)]
     done = descend(
         lambda w: square(stack.outputs(w), targets),
         start,
-        torch.tensor(rates),
+        torch.tensor(rates, dtype=torch.float64),
         config.near_marks,
         lambda w: torch.stack(
             [least_kernel(stack, w), (w[0] - start[0]).abs().amax(dim=(1, 2))]
         ),
     )
-    losses, noted = torch.stack(done.losses), torch.stack(done.noted)
+    losses = torch.stack(done.losses).numpy()
+    noted = torch.stack(done.noted).numpy()
     rows: list[Row] = []
-    for place, trial in enumerate(config.seeds):
-        path = losses[:, place].numpy(), noted[:, 0, place], noted[:, 1, place]
-        away = float(start[0][place].abs().max())
-        rows += _rows(config, trial, rates[place], away, *path)
-        labels = {"trial": trial, "multiple": 1.0, "layers": 2}
-        rows += named({"rise": done.rise[place]}, 1e-18, **labels)
+    for place, (trial, multiple) in enumerate(runs):
+        labels = {"trial": trial, "multiple": multiple, "start": "near", "layers": 2}
+        ended = {
+            "fitted": losses[-1, place] / losses[0, place],
+            "moved": noted[:, 1, place].max(),
+        }
+        rows += named(ended, 1e-9, **labels)
+        rows += named({"rise": done.rise[place]}, 1e-24, **labels)
+        for mark, loss in zip(config.near_marks, losses[:, place], strict=True):
+            rows += named({"excess": loss}, 1e-24, step=mark, **labels)
+        if multiple == 1:
+            away = float(start[0][place].abs().max())
+            path = losses[:, place], float(noted[:, 0, place].min())
+            rows += named(
+                _bounds(config, trial, betas[place], away, *path), 1e-9, **labels
+            )
     return rows
 
 
@@ -81,28 +94,25 @@ def _drawn(config: Config, trial: int) -> tuple[list[np.ndarray], list[np.ndarra
     return teacher, [w + NEARBY * rng.normal(size=w.shape) for w in teacher]
 
 
-def _rows(
+def _bounds(
     config: Config,
     trial: int,
-    rate: float,
+    beta: float,
     away: float,
     losses: np.ndarray,
-    kernel: object,
-    moved: object,
-) -> list[Row]:
+    kernel: float,
+) -> dict[str, float]:
+    """Return how fast losses fall at the certified step, beside how fast they must."""
     regular = 4 / config.samples  # of the mean over samples of squared distances
-    gain = descent_gain(rate, 1 / rate)
-    x = inputs(config, trial)
-    floor = kernel_floor(x, away + _ROOM, config.epsilon, [BRANCH_NORM**2])
+    speed = regular * descent_gain(1 / beta, beta)
+    floor = kernel_floor(
+        inputs(config, trial), away + _ROOM, config.epsilon, [BRANCH_NORM**2]
+    )
     every = np.diff(config.near_marks)
     worst = float(((losses[1:] / losses[:-1]) ** (1 / every)).max())
-    found = {
-        "contraction": worst,
-        "contraction_floor": 1 - regular * gain * floor,
-        "contraction_kernel": 1 - regular * gain * float(min(kernel)),  # pyright: ignore
-        "kernel_over_floor": float(min(kernel)) / floor,  # pyright: ignore
-        "path_over_room": 4 * np.sqrt(losses[0] / (regular * floor)) / _ROOM,
-        "moved": float(max(moved)),  # pyright: ignore
-        "fitted": losses[-1] / losses[0],
+    return {
+        "fall": (1 - worst) / speed,  # in units of the kernel's eigenvalue
+        "fall_over_kernel": (1 - worst) / (speed * kernel),
+        "kernel_over_floor": kernel / floor,
+        "path_over_room": 4 * float(np.sqrt(losses[0] / (regular * floor))) / _ROOM,
     }
-    return named(found, 1e-9, trial=trial, start="near")

@@ -1,11 +1,14 @@
 """Two layers under cross-entropy from many starts, and where each settles."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from theodolite.core import Row
 from theodolite.studies.macdonald2023skip.global_convergence.config import (
     BRANCH_NORM,
     FAR_STARTS,
+    REACHED,
     Config,
     copies_of,
     inputs,
@@ -20,10 +23,11 @@ from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
     cross_entropy,
 )
 from theodolite.studies.macdonald2023skip.shared.plain_descent import descend, follow
-from theodolite.studies.macdonald2023skip.shared.settled_ends import settle
+from theodolite.studies.macdonald2023skip.shared.settled_ends import (
+    least_curvature,
+    settle,
+)
 from theodolite.studies.macdonald2023skip.shared.signed_rows import named
-
-EPS = 1e-12
 
 
 def generic(config: Config) -> list[Row]:
@@ -57,31 +61,38 @@ def generic(config: Config) -> list[Row]:
     carried, _, _ = follow(
         lambda w: cost(stack.outputs(w)), done.weights, rates, config.carried
     )
-    limits, left = settle(stack, cost, carried, config.settled)
-    table = {"limit": limits, "left": left, "rise": done.rise}
-    table |= {"last": done.losses[-1]}
-    return _rows(config, runs, {k: v.numpy() for k, v in table.items()}, done.losses)
-
-
-def _rows(config: Config, runs: list, table: dict, losses: list) -> list[Row]:
-    rows: list[Row] = []
+    ended = settle(stack, cost, carried, config.settled)
+    limits = ended.losses.numpy()
     of_trial = np.array([trial for trial, *_ in runs])
-    best = {t: table["limit"][of_trial == t].min() for t in config.seeds}
+    best = {t: limits[of_trial == t].min() for t in config.seeds}
+    rows: list[Row] = []
     for place, (trial, start, multiple, copy) in enumerate(runs):
-        of = {
+        labels = {
             "trial": trial, "start": start, "multiple": multiple, "copy": copy,
             "layers": 2,
         }  # fmt: skip
-        found = {"rise": table["rise"][place], "last": table["last"][place]}
-        rows += named(found, 0.0, **of)
-        above = table["limit"][place] - best[trial]
-        rows += named({"limit_above": above}, 1e-6, **of)
-        if copy == 0:
-            for mark, values in zip(config.near_marks, losses, strict=True):
-                excess = {"excess": float(values[place]) - best[trial]}
-                rows += named(excess, 1e-6, step=mark, **of)
+        above = limits[place] - best[trial]
+        found = {"limit": limits[place], "limit_above": above}
+        found |= {"reached": above < REACHED, "lost": above >= REACHED}
+        rows += named(found, 1e-6, **labels)
+        rows += named({"rise": done.rise[place]}, 0.0, **labels)
+        if start == "unit" and multiple == config.multiples[-1]:
+            for mark, losses in zip(config.near_marks, done.losses, strict=True):
+                excess = {"excess": float(losses[place]) - best[trial]}
+                rows += named(excess, 1e-6, step=mark, **labels)
     for trial, value in best.items():
         rows += named({"best": value}, 1e-6, trial=trial, layers=2)
         one = layer_of(config, trial).infimum()
         rows += named({"below_one_layer": one.value - value}, 1e-6, trial=trial)
+        lost = [
+            place
+            for place, (t, start, multiple, _) in enumerate(runs)
+            if (t, start, multiple) == (trial, "unit", 1.0)
+            and limits[place] - value >= REACHED
+        ]
+        for place in lost[:1]:
+            alone = replace(stack, inputs=data[place : place + 1])
+            end = [part[place : place + 1] for part in ended.angles]
+            bent = least_curvature(alone, cost, end)
+            rows += named({"curvature_of_lost": bent}, 1e-9, trial=trial)
     return rows

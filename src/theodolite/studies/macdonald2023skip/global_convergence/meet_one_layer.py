@@ -59,13 +59,14 @@ def one_layer(config: Config) -> list[Row]:
         error = found.error + EPS
         rows += named({"rise": done.rise[place]}, 0.0, **labels)
         for mark, losses in zip(config.marks, done.losses, strict=True):
-            excess = float(losses[place]) - found.value
-            rows += named({"excess": excess}, error, step=mark, **labels)
+            excess = {"excess": float(losses[place]) - found.value}
+            rows += named(excess, error, step=mark, **labels)
         if multiple == 1 and start in ("tiny", "unit"):
             rows += _growth(config, done, place, weights[place], labels)
         if multiple == 1:
             law = layers[trial].rate_constant(float(rates[place])) / config.long**0.5
-            rows += named({"over_law": excess / law}, 1e-6, **labels)
+            last = float(done.losses[-1][place]) - found.value
+            rows += named({"over_law": last / law}, 1e-6, **labels)
     return rows
 
 

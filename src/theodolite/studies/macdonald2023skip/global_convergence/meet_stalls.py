@@ -1,5 +1,7 @@
-"""Networks of one unit whose branches keep still, at their certified step."""
+"""Networks of one unit whose branches keep still, at multiples of certified steps."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +18,15 @@ from theodolite.studies.macdonald2023skip.global_convergence.predict import (
     stalled_rate,
 )
 from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
-    Loss,
     NormalisedStack,
     least_kernel,
     logistic,
     square,
 )
-from theodolite.studies.macdonald2023skip.shared.plain_descent import descend
+from theodolite.studies.macdonald2023skip.shared.plain_descent import (
+    Descended,
+    descend,
+)
 from theodolite.studies.macdonald2023skip.shared.signed_rows import named
 from theodolite.theory import StalledNetwork
 
@@ -30,101 +34,126 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 EPS = 1e-14
+# The network that is read along its way in every trial, others in the first alone.
+CURVED = ("tanh", "logistic")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A network of one unit, where it starts, and its step over the certified one."""
+
+    network: StalledNetwork
+    where: str
+    multiple: float
+    trial: int
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        one = self.network
+        return {
+            "trial": self.trial, "gate": one.gate, "cost": one.cost,
+            "layers": one.layers, "where": self.where, "multiple": self.multiple,
+        }  # fmt: skip
 
 
 def stalls(config: Config) -> list[Row]:
-    """Descend every network that stalls, and one of them from normal starts."""
+    """Descend networks of as many layers at once, each from where it keeps still."""
     rows: list[Row] = []
-    for gate, where in STALLS:
-        for cost in COSTS:
-            for layers in config.layers:
-                network = stalled(config, gate, cost, layers)
-                rows += _from_where_it_stalls(config, network, where)
-    return rows + _from_anywhere(config)
-
-
-def _from_where_it_stalls(
-    config: Config, network: StalledNetwork, where: str
-) -> list[Row]:
-    import torch
-
-    start = _starts(config, network.layers, where)
-    stack, loss = _network(config, network)
-    rates = torch.full_like(start[0][:, 0, 0], stalled_rate(config, network))
-    done = descend(loss, start, rates, config.marks, lambda w: least_kernel(stack, w))
-    moved = torch.stack(
-        [
-            (a - b).abs().amax(dim=(1, 2))
-            for a, b in zip(done.weights, start, strict=True)
-        ]
-    )
-    labels: dict[str, Any] = {
-        "gate": network.gate, "cost": network.cost, "layers": network.layers
-    }  # fmt: skip
-    rows: list[Row] = []
-    for place, trial in enumerate(config.seeds):
-        of = {"trial": trial, **labels}
-        last = float(done.losses[-1][place])
-        found = {"loss": last, "stalled_excess": last - network.infimum}
-        rows += named(found | {"rise": done.rise[place]}, EPS, multiple=1.0, **of)
-        rows += named({"branch_motion": moved[1:, place].max()}, 0.0, **of)
-        law = network.excess(float(rates[0]), config.long)
-        rows += named({"over_law": (last - network.stall) / law}, 1e-9, **of)
-        for mark, losses, kernel in zip(
-            config.marks, done.losses, done.noted, strict=True
-        ):
-            excess = float(losses[place]) - network.infimum
-            read = {"kernel": kernel[place], "excess": excess}
-            rows += named(read, EPS, step=mark, **of)
+    for layers in config.layers:
+        runs = list(_runs(config, layers))
+        start = _starts(config, runs)
+        done = _descended(config, runs, start)
+        for place, run in enumerate(runs):
+            rows += _rows(config, run, place, start, done)
     return rows
 
 
-def _network(config: Config, network: StalledNetwork) -> tuple[NormalisedStack, Loss]:
-    import torch
+def _runs(config: Config, layers: int) -> Iterator[_Run]:
+    """Yield the runs, those of a gate in a row; normal starts are of the ramp."""
+    for gate, where in STALLS:
+        for cost in COSTS:
+            network = stalled(config, gate, cost, layers)
+            for multiple in config.multiples:
+                for trial in config.seeds:
+                    yield _Run(network, where, multiple, trial)
+        if gate == "ramp" and layers == 2:
+            network = stalled(config, gate, "logistic", layers)
+            for trial in range(config.gaussians):
+                yield _Run(network, "normal", config.multiples[-1], trial)
 
-    stack = NormalisedStack(
-        inputs=torch.ones(1, 1, 1, dtype=torch.float64),
-        gate=network.gate,
-        branch_norm=BRANCH_NORM,
-        epsilon=config.epsilon,
-    )
-    if network.cost == "logistic":
-        return stack, lambda w: logistic(stack.outputs(w))
-    target = torch.tensor(network.target, dtype=torch.float64)
-    return stack, lambda w: square(stack.outputs(w), target)
 
-
-def _starts(config: Config, layers: int, where: str) -> list["Tensor"]:
-    """Return starts whose branches keep still.
+def _starts(config: Config, runs: list[_Run]) -> list["Tensor"]:
+    """Return weights: first, then inner and outer ones a block.
 
     ``zero``: branches of zero. ``open``: a positive first weight, negative inner
-    weights, outer ones anywhere.
+    weights, outer ones anywhere. ``normal``: all anywhere.
     """
     import torch
 
-    rng = stream(config.seed, "stalls", where, layers)
-    drawn = rng.normal(size=(2 * layers - 1, config.n_seeds, 1, 1))
-    if where == "zero":
-        drawn[1:] = 0
-    else:
-        drawn[0], drawn[1::2] = np.abs(drawn[0]), -np.abs(drawn[1::2])
-    return [torch.tensor(one) for one in drawn]
+    drawn = []
+    for run in runs:
+        layers = run.network.layers
+        rng = stream(config.seed, "stalls", run.where, layers, run.trial)
+        w = rng.normal(size=2 * layers - 1)
+        if run.where == "zero":
+            w[1:] = 0
+        elif run.where == "open":
+            w[0], w[1::2] = abs(w[0]), -np.abs(w[1::2])
+        drawn.append(w)
+    return [torch.tensor(one)[:, None, None] for one in np.array(drawn).T]
 
 
-def _from_anywhere(config: Config) -> list[Row]:
-    """Return which normal starts of the ramp's network end above its infimum."""
+def _descended(config: Config, runs: list[_Run], start: list["Tensor"]) -> Descended:
     import torch
 
-    network = stalled(config, "ramp", "logistic", 2)
-    rng = stream(config.seed, "anywhere")
-    start = torch.tensor(rng.normal(size=(3, config.gaussians, 1, 1)))
-    _, loss = _network(config, network)
-    rate = torch.full_like(start[0][:, 0, 0], stalled_rate(config, network))
-    done = descend(loss, list(start), rate, (config.long,))
-    held = done.losses[-1] >= network.stall
-    kept = (start[0] > 0) & (start[1] < 0)
-    rows: list[Row] = []
-    for trial in range(config.gaussians):
-        found = {"held": held[trial], "in_open_set": kept[trial, 0, 0]}
-        rows += named(found, 0.0, trial=trial, start="normal")
+    gates = [run.network.gate for run in runs]
+    stack = NormalisedStack(
+        inputs=torch.ones(1, 1, 1, dtype=torch.float64),
+        gate=tuple((gate, gates.count(gate)) for gate in dict.fromkeys(gates)),
+        branch_norm=BRANCH_NORM,
+        epsilon=config.epsilon,
+    )
+    is_square = torch.tensor([run.network.cost == "square" for run in runs])
+    targets = [run.network.target for run in runs]
+    target = torch.tensor(targets, dtype=torch.float64)[:, None, None]
+    certified = {one: stalled_rate(config, one) for one in {r.network for r in runs}}
+    rates = [run.multiple * certified[run.network] for run in runs]
+
+    def loss(weights: object) -> "Tensor":
+        out = stack.outputs(weights)  # pyright: ignore
+        return torch.where(is_square, square(out, target), logistic(out))
+
+    return descend(
+        loss,
+        start,
+        torch.tensor(rates, dtype=torch.float64),
+        config.stall_marks,
+        lambda w: least_kernel(stack, w),
+    )
+
+
+def _rows(
+    config: Config, run: _Run, place: int, start: list["Tensor"], done: Descended
+) -> list[Row]:
+    network, of = run.network, run.labels
+    last = float(done.losses[-1][place])
+    if run.where == "normal":
+        kept = bool(start[0][place] > 0) and bool(start[1][place] < 0)
+        return named({"held": last >= network.stall, "in_open_set": kept}, 0.0, **of)
+    rows = named({"loss": last, "rise": done.rise[place]}, EPS, **of)
+    rows += named({"stalled_excess": last - network.infimum}, EPS, **of)
+    ends = zip(done.weights[1:], start[1:], strict=True)
+    moved = max(float((a - b)[place].abs().max()) for a, b in ends)
+    rows += named({"branch_motion": moved}, 0.0, **of)
+    rate = run.multiple * stalled_rate(config, network)
+    law = network.excess(rate, config.stalled)
+    rows += named({"over_law": (last - network.stall) / law}, 1e-9, **of)
+    if run.trial != config.seed and (network.gate, network.cost) != CURVED:
+        return rows
+    for mark, losses, kernel in zip(
+        config.stall_marks, done.losses, done.noted, strict=True
+    ):
+        excess = float(losses[place]) - network.infimum
+        found = {"kernel": kernel[place], "excess": excess}
+        rows += named(found, EPS, step=mark, **of)
     return rows

@@ -1,5 +1,7 @@
 """Certified steps of the study's networks."""
 
+from typing import Literal
+
 import numpy as np
 
 from theodolite.core import normalised_residual
@@ -18,7 +20,7 @@ def smoothness(
     config: Config,
     inputs: np.ndarray,
     widths: tuple[int, ...],
-    cost: str,
+    cost: Literal["cross_entropy", "logistic", "square"],
     *,
     gate: str = "tanh",
     target_norm: float = 0.0,

@@ -21,14 +21,15 @@ class NormalisedStack:
 
     Attributes:
         inputs: Networks or one, features, samples.
-        gate: ``"tanh"``, ``"ramp"`` or ``"bump"``.
+        gate: ``"tanh"``, ``"ramp"`` or ``"bump"``; or pairs of one and the number of
+            networks, in their order, that have it.
         branch_norm: Least upper bound of $\|sP\|$.
         epsilon: Of all normalisations.
         skip: Whether blocks have their skip.
     """
 
     inputs: "Tensor"
-    gate: str = "tanh"
+    gate: str | tuple[tuple[str, int], ...] = "tanh"
     branch_norm: float = 0.9
     epsilon: float = 1.0
     skip: bool = True
@@ -57,10 +58,15 @@ class NormalisedStack:
         return z
 
 
-def gated(gate: str, z: "Tensor") -> "Tensor":
+def gated(gate: str | tuple[tuple[str, int], ...], z: "Tensor") -> "Tensor":
     """Apply a nonlinearity of slope at most 1 to every entry."""
     import torch
 
+    if not isinstance(gate, str):
+        parts = z.split([count for _, count in gate])
+        return torch.cat(
+            [gated(one, part) for (one, _), part in zip(gate, parts, strict=True)]
+        )
     if gate == "tanh":
         return torch.tanh(z)
     if gate == "ramp":

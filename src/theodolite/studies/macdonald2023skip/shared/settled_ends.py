@@ -5,6 +5,8 @@ the spheres, to which normalised weights only tend. A local infimum at infinity 
 a minimum at a finite place, to which descent with growing steps converges quickly.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
@@ -14,31 +16,64 @@ from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
 from theodolite.studies.macdonald2023skip.shared.plain_descent import follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor
 
+Cost = Callable[["Tensor"], "Tensor"]
 _TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Ends of networks: angles, losses there, and squared gradients that are left."""
+
+    angles: list["Tensor"]
+    losses: "Tensor"
+    left: "Tensor"
 
 
 def settle(
     stack: NormalisedStack,
-    cost: "Callable[[Tensor], Tensor]",
+    cost: Cost,
     weights: Weights,
     steps: int,
-) -> tuple["Tensor", "Tensor"]:
-    """Return the losses that weights settle at from here, and squared gradients."""
+) -> Settled:
+    """Let weights settle from where they are."""
     import torch
-
-    def loss(angles: Weights) -> "Tensor":
-        first, *rest = angles
-        return cost(stack.outputs_of([torch.sin(first), *map(_row, rest)]))
 
     first, *rest = stack.matrices(weights)
     angles = [torch.arcsin(first), *map(_angle, rest)]
     rates = torch.full((len(first),), 0.5, dtype=first.dtype)
-    _, values, slopes = follow(loss, angles, rates, steps)
-    return values, slopes
+    angles, values, slopes = follow(
+        lambda a: cost(stack.outputs_of(_matrices(a))), angles, rates, steps
+    )
+    return Settled(angles, values, slopes)
+
+
+def least_curvature(stack: NormalisedStack, cost: Cost, angles: Weights) -> float:
+    """Return the least eigenvalue of one network's Hessian in its angles.
+
+    Where it is positive at a place of rest, the loss is above its value there on a
+    small sphere around, which descent by small steps does not cross.
+    """
+    import torch
+
+    sizes = [part.numel() for part in angles]
+
+    def loss(flat: "Tensor") -> "Tensor":
+        parts = zip(flat.split(sizes), angles, strict=True)
+        shaped = [part.view_as(like) for part, like in parts]
+        return cost(stack.outputs_of(_matrices(shaped))).sum()
+
+    flat = torch.cat([part.flatten() for part in angles])
+    hessian = torch.autograd.functional.hessian(loss, flat)
+    return float(torch.linalg.eigvalsh(hessian)[0])  # pyright: ignore
+
+
+def _matrices(angles: Weights) -> list["Tensor"]:
+    import torch
+
+    first, *rest = angles
+    return [torch.sin(first), *map(_row, rest)]
 
 
 def _row(angle: "Tensor") -> "Tensor":

@@ -48,7 +48,7 @@ STORY = (
         (
             Finding("global_convergence/one-layer-reaches"),
             Finding("global_convergence/one-layer-rate"),
-            Finding("global_convergence/bounded-weights-converge"),
+            Finding("global_convergence/first-case-needs-pl"),
             Finding("global_convergence/most-normal-starts-reach"),
             Finding("global_convergence/local-infima-at-infinity"),
             Finding("global_convergence/eight-times-the-step"),

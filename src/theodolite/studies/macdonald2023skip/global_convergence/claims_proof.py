@@ -1,10 +1,9 @@
 """The proof of theorem 5.1, line by line: what is printed and what is right."""
 
-from typing import Any
-
 from theodolite.core import (
     Claim,
     Kind,
+    Row,
     above,
     alike,
     apart,
@@ -28,13 +27,13 @@ GROWN = below(
     source="ours",
     why="a bounded distance from what grows for ever leaves no ratio but 1",
 )
-UNREACHED = below(
-    0.01, source="ours", why="twice what one layer leaves after as many steps"
+ARRIVED = below(
+    0.01, source="ours", why="losses this near to the infimum would pass for arriving"
 )
 LAW = alike(0.3, "laws of late steps, read after finitely many", centre=1.0)
 
 
-def late(row: dict[str, Any]) -> bool:
+def late(row: Row) -> bool:
     """Whether a step is late enough for laws of growth to hold."""
     return row["step"] >= 100
 
@@ -227,7 +226,7 @@ PROOF_CLAIMS = (
             largest(
                 measured("stalled_excess", cost="square").called("loss at the end")
             ),
-            UNREACHED,
+            ARRIVED,
         ),
         corrected_test=every(
             inside(highest(measured("over_law", cost="square", multiple=8.0)), LAW),

@@ -33,6 +33,8 @@ LINE = (2.0, 0.3)
 KERNEL_SCALES = (0.1, 1.0, 5.0)
 RIVALS = ("no skip", "long branch", "dependent data")
 LONG_BRANCH = 1.2
+# Target and step of the fourth power as a cost: convex, smooth, not PL.
+QUARTIC_TARGET, QUARTIC_RATE = 0.3, 0.05
 # Limits nearer to the best are not told from it.
 REACHED = 1e-4
 # Distance of starts from a network that fits, where the proof keeps weights bounded.
@@ -123,8 +125,8 @@ def _ladder(last: int) -> tuple[int, ...]:
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=4, copies=8, steps=500, carried=300, settled=400, long=3000,
-        stalled=1000, flows=1, gaussians=40,
+        n_seeds=4, copies=6, steps=300, carried=200, settled=300, long=2000,
+        stalled=500, layers=(2,), flows=1, gaussians=24,
     ),
     "quick": Config(n_seeds=12),
     "paper": Config(

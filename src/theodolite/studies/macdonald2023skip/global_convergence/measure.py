@@ -11,8 +11,11 @@ from theodolite.studies.macdonald2023skip.global_convergence.measure_arithmetic 
 from theodolite.studies.macdonald2023skip.global_convergence.measure_kernels import (
     kernels,
 )
+from theodolite.studies.macdonald2023skip.global_convergence.measure_quartic import (
+    quartic,
+)
 
-PARTS = {"arithmetic": arithmetic, "kernels": kernels}
+PARTS = {"arithmetic": arithmetic, "kernels": kernels, "bounded": quartic}
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:

@@ -195,7 +195,7 @@ CLAIMS = (
             ),
             inside(
                 highest(measured("quartic_weight").called("first-layer weight")),
-                below(5, source="ours", why="they start at one half"),
+                below(5, source="ours", why="they start near 1"),
             ),
         ),
         rival="a rate that every convex cost has",

@@ -20,8 +20,10 @@ def quartic(config: Config) -> list[Row]:
     r"""Descend $(F - y)^4$, and return losses and the largest first-layer weight."""
     import torch
 
+    # First outputs lie near -0.7, far from the target, so that the law sets in early.
     drawn = [
-        0.5 * stream(config.seed, "quartic", trial).normal(size=3)
+        np.array([-1.0, 0.0, 0.0])
+        + 0.2 * stream(config.seed, "quartic", trial).normal(size=3)
         for trial in config.seeds
     ]
     start = [torch.tensor(w)[:, None, None] for w in np.array(drawn).T]

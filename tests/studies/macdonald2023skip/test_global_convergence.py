@@ -219,9 +219,10 @@ def test_growing_steps_never_raise_a_loss_and_ends_settle_at_the_cube():
 
     rates = torch.tensor([0.1], dtype=torch.float64)
     before = cost(stack.outputs(start))
-    there, after, _ = follow(lambda w: cost(stack.outputs(w)), start, rates, 100)
-    assert after < before
-    ended = settle(stack, cost, there, 300)
+    done = follow(lambda w: cost(stack.outputs(w)), start, rates, 100)
+    assert float(done.losses) < float(before)
+    assert float(done.time) > 100 * 0.1  # steps have grown
+    ended = settle(stack, cost, done.weights, 300)
     # Entries of the right class end at 1, of the other at -1: a gap of 2 * 1.5.
     assert_allclose(ended.losses.numpy(), [np.log1p(np.exp(-3))], rtol=1e-9)
     assert float(ended.left) < 1e-12

@@ -9,29 +9,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LAW = "law of one layer"
+CASES = (
+    "one layer",
+    "one layer, huge start",
+    "two layers, normal starts",
+    "branch at zero, tanh",
+    "open set, smooth gate",
+)
+PANELS = {
+    "arrival": ("logistic cost and cross-entropy", "steps, in units of the certified"),
+    "limits": ("limits of two layers, sorted", "share of normal starts"),
+    "fit": ("square cost, near a fit", "steps, in units of the certified"),
+}
 
 
 def draw(table: Rows) -> "Figure":
-    """Draw medians over networks, case by case."""
-    figure, (panel,) = figures.new_figure(7.6, 4.4)
-    names = [name for name in table.levels("case") if name != LAW]
-    for name in names:
-        rows = table.where(case=name)
-        style = figures.series_style(name, names)
-        figures.band(
-            panel,
-            rows.column("step"),
-            rows.values(),
-            rows.values("error"),
-            style=style,
-            label=name,
-        )
+    """Draw medians over networks, sorted limits, and fits."""
+    figure, panels = figures.new_figure(12.6, 4.4, panels=(1, 3))
+    for (name, (title, below)), panel in zip(PANELS.items(), panels, strict=True):
+        rows = table.where(panel=name)
+        names = CASES if name == "arrival" else rows.levels("case")
+        for case in names:
+            some = rows.where(case=case)
+            figures.band(
+                panel,
+                some.column("step"),
+                some.values(),
+                some.values("error"),
+                style=figures.series_style(case, names),
+                label=case,
+            )
+        figures.log_axis(panel, "y")
+        panel.set_title(title)
+        panel.set_xlabel(below)
     law = table.where(case=LAW)
-    panel.plot(law.column("step"), law.values(), color="black", ls=":", label=LAW)
-    figures.log_axis(panel, "x")
-    figures.log_axis(panel, "y")
-    panel.set_ylim(bottom=1e-6)
-    panel.set_xlabel("steps, in units of the certified one")
-    panel.set_ylabel(r"$\ell_t - \inf\ell$")
-    figures.legend(panel, outside=True)
+    first = panels[0]
+    first.plot(law.column("step"), law.values(), color="black", ls=":", label=LAW)
+    figures.log_axis(first, "x")
+    first.set_ylim(1e-4, 100)
+    first.set_ylabel(r"$\ell_t - \inf\ell$")
+    for panel in panels:
+        figures.legend(panel)
     return figure

@@ -1,6 +1,7 @@
 """Two layers under cross-entropy from many starts, and where each settles."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,15 +20,27 @@ from theodolite.studies.macdonald2023skip.global_convergence.predict_steps impor
     smoothness,
 )
 from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
+    Loss,
     NormalisedStack,
     cross_entropy,
 )
-from theodolite.studies.macdonald2023skip.shared.plain_descent import descend, follow
+from theodolite.studies.macdonald2023skip.shared.plain_descent import (
+    Descended,
+    Followed,
+    descend,
+    follow,
+)
 from theodolite.studies.macdonald2023skip.shared.settled_ends import (
     least_curvature,
     settle,
 )
 from theodolite.studies.macdonald2023skip.shared.signed_rows import named
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Readings while steps grow.
+_STAGES = 5
 
 
 def generic(config: Config) -> list[Row]:
@@ -54,14 +67,12 @@ def generic(config: Config) -> list[Row]:
     )
     classes = torch.arange(config.samples)
 
-    def cost(outputs: "torch.Tensor") -> "torch.Tensor":
+    def cost(outputs: "Tensor") -> "Tensor":
         return cross_entropy(outputs, classes)
 
     done = descend(lambda w: cost(stack.outputs(w)), weights, rates, config.near_marks)
-    carried, _, _ = follow(
-        lambda w: cost(stack.outputs(w)), done.weights, rates, config.carried
-    )
-    ended = settle(stack, cost, carried, config.settled)
+    carried = _carried(config, lambda w: cost(stack.outputs(w)), done, rates)
+    ended = settle(stack, cost, carried[-1].weights, config.settled)
     limits = ended.losses.numpy()
     of_trial = np.array([trial for trial, *_ in runs])
     best = {t: limits[of_trial == t].min() for t in config.seeds}
@@ -80,6 +91,12 @@ def generic(config: Config) -> list[Row]:
             for mark, losses in zip(config.near_marks, done.losses, strict=True):
                 excess = {"excess": float(losses[place]) - best[trial]}
                 rows += named(excess, 1e-6, step=mark, **labels)
+            time = config.steps * multiple
+            for stage, one in enumerate(carried):
+                time += float(one.time[place]) * betas[trial]
+                value = float(one.losses[place]) - best[trial]
+                found = {"carried_excess": value, "carried_time": time}
+                rows += named(found, 1e-6, stage=stage, **labels)
     for trial, value in best.items():
         rows += named({"best": value}, 1e-6, trial=trial, layers=2)
         one = layer_of(config, trial).infimum()
@@ -96,3 +113,15 @@ def generic(config: Config) -> list[Row]:
             bent = least_curvature(alone, cost, end)
             rows += named({"curvature_of_lost": bent}, 1e-9, trial=trial)
     return rows
+
+
+def _carried(
+    config: Config, loss: Loss, done: Descended, rates: "Tensor"
+) -> list[Followed]:
+    """Go on by steps that grow, in stages."""
+    found: list[Followed] = []
+    here, steps = done.weights, rates
+    for _ in range(_STAGES):
+        found.append(follow(loss, here, steps, config.carried // _STAGES))
+        here, steps = found[-1].weights, found[-1].rates
+    return found

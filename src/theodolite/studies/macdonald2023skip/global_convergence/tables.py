@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import Roads, Row, Rows
-from theodolite.studies.macdonald2023skip.global_convergence.config import REACHED
 
 ONE = {"layers": 1, "multiple": 1.0}
 UNIT = {"cost": "logistic", "layers": 2, "multiple": 8.0}
@@ -15,46 +14,71 @@ CASES: dict[str, dict[str, Any]] = {
     "one layer, huge start": {**ONE, "start": "huge"},
     "branch at zero, tanh": {**UNIT, "gate": "tanh"},
     "open set, smooth gate": {**UNIT, "gate": "bump"},
-    "square cost, near a fit": {"start": "near", "multiple": 8.0},
 }
 NORMAL = {"layers": 2, "start": "unit"}
+TWO = "two layers, normal starts"
+# What is drawn of limits that are the best to rounding, and of losses below it.
+LEAST = 1e-9
+FITTED = 1e-24
 
 
 def table(roads: Roads) -> Rows:
     """Return medians of losses above the infimum by case and by certified steps."""
     excess = roads.measured.where(quantity="excess")
-    groups = {name: excess.where(**labels) for name, labels in CASES.items()}
-    lost = {
-        (row["trial"], row["copy"], row["multiple"])
-        for row in roads.measured.where(quantity="limit_above", **NORMAL)
-        if row["value"] >= REACHED
-    }
-    normal = excess.where(**NORMAL)
-    for name, wanted in (("reaches", False), ("is lost", True)):
-        groups[f"two layers, {name}"] = Rows(
-            row
-            for row in normal
-            if ((row["trial"], row["copy"], row["multiple"]) in lost) is wanted
-        )
-    rows = [row for name, found in groups.items() for row in _medians(name, found)]
+    rows: list[Row] = []
+    for name, labels in CASES.items():
+        rows += _medians("arrival", name, excess.where(**labels))
+    rows += _normal_starts(roads)
+    for multiple in excess.where(start="near").levels("multiple"):
+        some = excess.where(start="near", multiple=multiple)
+        found = _medians("fit", f"{multiple:g} times the step", some)
+        rows += [row for row in found if row["value"] > FITTED]
     constants = roads.predicted.where(quantity="constant").values()
-    for step in groups["one layer"].levels("step"):
+    for step in excess.where(**CASES["one layer"]).levels("step"):
         law = float(np.median(constants)) / step**0.5
-        rows.append(
-            {"case": "law of one layer", "step": step, "value": law, "error": 0}
-        )
+        rows.append(_row("arrival", "law of one layer", step, law, 0.0))
     return Rows(rows)
 
 
-def _medians(name: str, rows: Rows) -> list[Row]:
+def _normal_starts(roads: Roads) -> list[Row]:
+    """Return two layers from normal starts: medians on the way, and sorted limits."""
+    rows = _medians("arrival", TWO, roads.measured.where(quantity="excess", **NORMAL))
+    of = {
+        name: roads.measured.where(quantity=name, **NORMAL)
+        for name in ("carried_excess", "carried_time", "limit_above")
+    }
+    for stage in of["carried_excess"].levels("stage"):
+        step = float(np.median(of["carried_time"].where(stage=stage).values()))
+        some = of["carried_excess"].where(stage=stage)
+        rows.append(_median("arrival", TWO, step, some))
+    for multiple in of["limit_above"].levels("multiple"):
+        limits = np.sort(of["limit_above"].where(multiple=multiple).values())
+        name = f"{multiple:g} times the step"
+        for rank, limit in enumerate(limits, start=1):
+            share = rank / len(limits)
+            rows.append(_row("limits", name, share, max(float(limit), LEAST), 0.0))
+    return rows
+
+
+def _medians(panel: str, name: str, rows: Rows) -> list[Row]:
     found: list[Row] = []
     for step in rows.levels("step"):
         some = rows.where(step=step)
-        low, middle, high = np.quantile(some.values(), (0.25, 0.5, 0.75))
-        if step > 0 and middle > 0:
-            at = {"case": name, "step": step * some.column("multiple")[0]}
-            found.append({**at, "value": middle, "error": (high - low) / 2})
+        if step > 0:
+            time = step * some.column("multiple")[0]
+            found.append(_median(panel, name, time, some))
     return found
+
+
+def _median(panel: str, name: str, step: float, rows: Rows) -> Row:
+    low, middle, high = np.quantile(rows.values(), (0.25, 0.5, 0.75))
+    # Half of the middle half, kept from passing zero on a logarithmic axis.
+    error = min((high - low) / 2, 0.9 * middle)
+    return _row(panel, name, step, float(middle), float(error))
+
+
+def _row(panel: str, name: str, step: float, value: float, error: float) -> Row:
+    return {"panel": panel, "case": name, "step": step, "value": value, "error": error}
 
 
 def compare(roads: Roads) -> list[Row]:

@@ -30,6 +30,17 @@ class Descended:
     noted: list["Tensor"]
 
 
+@dataclass(frozen=True)
+class Followed:
+    """Where growing steps came: weights, losses, squared gradients, steps, time."""
+
+    weights: list["Tensor"]
+    losses: "Tensor"
+    left: "Tensor"
+    rates: "Tensor"
+    time: "Tensor"
+
+
 def descend(
     loss: Loss,
     weights: Weights,
@@ -63,17 +74,18 @@ def descend(
     return Descended(here, losses, rise, noted)
 
 
-def follow(
-    loss: Loss, weights: Weights, rates: "Tensor", steps: int
-) -> tuple[list["Tensor"], "Tensor", "Tensor"]:
+def follow(loss: Loss, weights: Weights, rates: "Tensor", steps: int) -> Followed:
     """Descend by steps that grow while they lower the loss by half of what they could.
 
-    Returns:
-        Weights, losses, and squared gradients at the end.
+    Args:
+        loss: Weights to a loss a network.
+        weights: The start.
+        rates: The first step of each network.
+        steps: How often to try a step.
     """
     import torch
 
-    here, rate = list(weights), rates.clone()
+    here, rate, time = list(weights), rates.clone(), torch.zeros_like(rates)
     value, slopes = _slopes(loss, here)
     for _ in range(steps):
         there = _moved(here, slopes, rate)
@@ -84,8 +96,9 @@ def follow(
             _where(good, new, old) for new, old in zip(next_slopes, slopes, strict=True)
         ]
         value = torch.where(good, ahead, value)
+        time = time + torch.where(good, rate, 0.0)
         rate = torch.where(good, _LONGER * rate, _SHORTER * rate)
-    return here, value, _square(slopes)
+    return Followed(here, value, _square(slopes), rate, time)
 
 
 def _slopes(loss: Loss, weights: Weights) -> tuple["Tensor", list["Tensor"]]:

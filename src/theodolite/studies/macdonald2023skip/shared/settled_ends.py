@@ -43,10 +43,8 @@ def settle(
     first, *rest = stack.matrices(weights)
     angles = [torch.arcsin(first), *map(_angle, rest)]
     rates = torch.full((len(first),), 0.5, dtype=first.dtype)
-    angles, values, slopes = follow(
-        lambda a: cost(stack.outputs_of(_matrices(a))), angles, rates, steps
-    )
-    return Settled(angles, values, slopes)
+    done = follow(lambda a: cost(stack.outputs_of(_matrices(a))), angles, rates, steps)
+    return Settled(done.weights, done.losses, done.left)
 
 
 def least_curvature(stack: NormalisedStack, cost: Cost, angles: Weights) -> float:

@@ -23,12 +23,17 @@ from theodolite.studies.macdonald2023skip.global_convergence.config import (
     Config,
     inputs,
 )
+from theodolite.studies.macdonald2023skip.global_convergence.predict import (
+    stalled,
+    stalled_rate,
+)
 from theodolite.studies.macdonald2023skip.shared.normalised_stack import (
     NormalisedStack,
     cross_entropy,
     gated,
     least_kernel,
     logistic,
+    square,
 )
 from theodolite.studies.macdonald2023skip.shared.plain_descent import descend, follow
 from theodolite.studies.macdonald2023skip.shared.settled_ends import settle
@@ -241,3 +246,25 @@ def test_settings_outside_of_the_theorem_are_a_sentence(wrong, said):
     with pytest.raises(ConfigError, match=said) as error:
         Config(**wrong)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("gate", ["tanh", "ramp", "bump"])
+@pytest.mark.parametrize("cost", ["logistic", "square"])
+def test_no_hessian_of_a_network_of_one_unit_exceeds_its_certified_bound(gate, cost):
+    network = stalled(PRESETS["smoke"], gate, cost, 2)
+    beta = 1 / stalled_rate(PRESETS["smoke"], network)
+    stack = NormalisedStack(inputs=torch.ones(1, 1, 1, dtype=torch.float64), gate=gate)
+
+    def loss(flat):
+        out = stack.outputs([w.view(1, 1, 1) for w in flat])
+        if cost == "logistic":
+            return logistic(out).sum()
+        return square(out, torch.tensor(network.target)).sum()
+
+    rng = torch.Generator().manual_seed(0)
+    drawn = 1.5 * torch.randn(60, 3, dtype=torch.float64, generator=rng)
+    norms = [
+        torch.linalg.matrix_norm(torch.autograd.functional.hessian(loss, w), 2)
+        for w in drawn
+    ]
+    assert 0.01 * beta < float(max(norms)) <= beta

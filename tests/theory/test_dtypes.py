@@ -12,6 +12,7 @@ from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
 from theodolite.core import (
     NONLINEARITIES,
+    BatchNormLayer,
     ConfigError,
     PathBlueprint,
     ShortcutBlueprint,
@@ -375,6 +376,16 @@ def extents(data):
     return [found, theory.system_bounds(SYSTEM, found), found.tightened()]
 
 
+OWN = [
+    {"weight": np.arange(9.0).reshape(3, 3)},
+    ({"weight": np.eye(3)}, {}, {"weight": np.eye(3)[:2]}),
+]
+PAIRS = [
+    *zip(SYSTEM.layers, OWN, strict=True),
+    (BatchNormLayer(features=3), {}),
+]
+
+
 def sized(n):
     return theory.Extent(samples=n, shape=(3,), frobenius=n, entries=n)
 
@@ -411,6 +422,24 @@ CASES |= {
         ],
         (("data", (4, 3)),),
     ),
+    "input_jacobian": Case(
+        lambda z: [theory.input_jacobian(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "layer_value": Case(
+        lambda z: [theory.layer_value(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "parameter_jacobian": Case(
+        lambda z: [theory.parameter_jacobian(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "system_jacobian": Case(
+        lambda data: theory.system_jacobian(SYSTEM, OWN, data), (("data", (4, 3)),)
+    ),
+    "system_regularity": Case(
+        lambda data: theory.system_regularity(SYSTEM, OWN, data), (("data", (4, 3)),)
+    ),
     "weight_norm_derivatives": Case(
         lambda weights: theory.weight_norm_derivatives(weights, 0.5),
         (("weights", (2, 3)),),
@@ -427,6 +456,7 @@ COUNTS |= {
     "NonlinearityBounds": lambda n: theory.NonlinearityBounds(n, n, n, n),
     "ParameterBall": lambda n: theory.ParameterBall(radius=n, weight=n, bias=n),
     "ParameterisationBounds": lambda n: theory.ParameterisationBounds(n, n, n, n),
+    "Regularity": lambda n: theory.Regularity(own=n, onward=n, terms=n, notes=()),
     "SystemBounds": bounded,
     "cost_bounds": lambda n: [
         theory.cost_bounds(cost, sized(n), target_norm=n)

@@ -207,5 +207,5 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": functional.elu,
     "ramp": _ramp,
     "relu": functional.relu,
-    "three_halves": lambda z: z * z.abs().sqrt(),
+    "three_halves": lambda z: z.sign() * z.abs() ** 1.5,
 }

@@ -116,6 +116,13 @@ from theodolite.theory.spectrum_at_zero import (
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
 from theodolite.theory.stalled_network import StalledNetwork
 from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
+from theodolite.theory.system_jacobians import (
+    input_jacobian,
+    layer_value,
+    parameter_jacobian,
+    system_jacobian,
+)
+from theodolite.theory.system_regularity import Regularity, system_regularity
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -162,6 +169,7 @@ __all__ = [
     "ParameterisationBounds",
     "Parts",
     "PathModel",
+    "Regularity",
     "ScaleRange",
     "SpherePath",
     "StalledNetwork",
@@ -193,11 +201,13 @@ __all__ = [
     "gradient_spectrum",
     "growth_law",
     "hessian_at_zero",
+    "input_jacobian",
     "interpolating_network",
     "kernel_exponent",
     "kernel_floor",
     "layer_bounds",
     "layer_factors",
+    "layer_value",
     "layered_norm",
     "least_first_layer_gap",
     "least_norm_classifier",
@@ -221,6 +231,7 @@ __all__ = [
     "nonlinearity_derivatives",
     "norm_equilibrium",
     "norm_multiplier",
+    "parameter_jacobian",
     "parameterisation_bounds",
     "path_counts",
     "path_length_moments",
@@ -244,6 +255,8 @@ __all__ = [
     "step_unit",
     "surviving_factor",
     "system_bounds",
+    "system_jacobian",
+    "system_regularity",
     "transient_time",
     "two_layer_complexity",
     "unit_blocks",

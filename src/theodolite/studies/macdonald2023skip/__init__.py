@@ -7,5 +7,5 @@ PAPER = Paper(
     title="On skip connections and normalisation layers in deep optimisation",
     authors="MacDonald, Valmadre, Saratchandran & Lucey",
     year=2023,
-    studies=("global_convergence",),
+    studies=("curvature_certificates", "global_convergence"),
 )

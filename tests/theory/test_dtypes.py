@@ -365,7 +365,9 @@ CASES |= {
 COUNTS |= {
     "StalledNetwork": lambda n: theory.StalledNetwork(layers=n).infimum,
     "descent_gain": lambda n: theory.descent_gain(n, 0.01),
+    "flat_cost_exponent": theory.flat_cost_exponent,
     "kernel_exponent": theory.kernel_exponent,
+    "longest_path": lambda n: theory.longest_path(n, n),
     "surviving_factor": lambda n: theory.surviving_factor(1.5, 0.5, n),
     "worst_growth": lambda n: theory.worst_growth(n, n, n, n),
 }

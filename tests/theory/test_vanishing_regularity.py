@@ -10,9 +10,11 @@ from theodolite.core import ConfigError, TheodoliteError
 from theodolite.theory import (
     StalledNetwork,
     descent_gain,
+    flat_cost_exponent,
     growth_law,
     kernel_exponent,
     kernel_floor,
+    longest_path,
     surviving_factor,
     worst_growth,
 )
@@ -89,6 +91,32 @@ def test_the_excess_is_that_of_a_million_steps():
         w += rate / (1 + np.exp(z)) / (1 + w * w) ** 1.5
     found = np.log1p(np.exp(-w / np.sqrt(1 + w * w))) - network.stall
     assert found == pytest.approx(network.excess(rate, 20_000), rel=0.02)
+
+
+@pytest.mark.parametrize("spectrum", [(1.0, 4.0), (0.3, 1.0), (2.0, 2.0)])
+def test_no_path_on_a_bowl_is_longer_than_said(spectrum):
+    curvatures = np.array(spectrum)
+    here, length = np.array([1.0, -2.0]), 0.0
+    excess = 0.5 * float(curvatures @ here**2)
+    for _ in range(500):
+        step = curvatures * here / curvatures.max()
+        here, length = here - step, length + float(np.linalg.norm(step))
+    bound = longest_path(excess, 2 * float(curvatures.min()))
+    assert 0.2 * bound < length <= bound
+    with pytest.raises(ConfigError, match="above its infimum"):
+        longest_path(-1.0, 1.0)
+
+
+@pytest.mark.parametrize("power", [3.0, 4.0, 6.0])
+def test_flat_costs_fall_by_their_power(power):
+    gap, losses = 1.0, {}
+    for step in range(1, 100_001):
+        gap -= 0.05 * power * gap ** (power - 1)
+        losses[step] = gap**power
+    found = np.log10(losses[10_000] / losses[100_000])
+    assert found == pytest.approx(flat_cost_exponent(power), rel=0.02)
+    with pytest.raises(ConfigError, match="pass one above 2"):
+        flat_cost_exponent(2.0)
 
 
 def test_kernels_have_their_floor_at_independent_data_alone():

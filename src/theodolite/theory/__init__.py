@@ -132,9 +132,11 @@ from theodolite.theory.two_degree_loss import (
 from theodolite.theory.unit_points import minimum_distance, separated_labels
 from theodolite.theory.vanishing_regularity import (
     descent_gain,
+    flat_cost_exponent,
     growth_law,
     kernel_exponent,
     kernel_floor,
+    longest_path,
     surviving_factor,
     worst_growth,
 )
@@ -196,6 +198,7 @@ __all__ = [
     "exponent_of_ratio",
     "exponent_slope",
     "extent_of",
+    "flat_cost_exponent",
     "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
@@ -220,6 +223,7 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "longest_path",
     "margin_bound",
     "mean_critical_points",
     "minimum_distance",

@@ -164,6 +164,53 @@ def kernel_floor(
     return float(least**2 * steep * np.prod((1 - kappa) ** 2))
 
 
+def longest_path(excess: float, regularity: float) -> float:
+    r"""Return $4\sqrt{(\ell_0 - \ell^*)/m}$, which no path of descent is longer than.
+
+    With $\eta \le 1/\beta$ a step $\eta g$ lowers $e = \ell - \ell^*$ by at least
+    $\frac\eta2\|g\|^2$, hence $\sqrt e$ by $\frac\eta2\|g\|^2/(2\sqrt e) \ge
+    \frac14\sqrt m\,\|\eta g\|$: the lengths of all steps sum to what is said. Where
+    $\|g\|^2 \ge m\,e$ holds within $R$ of the start alone and the path is shorter than
+    $R$, it never leaves.
+
+    Assumes: $\eta \le 1/\beta$, and $\|\nabla\ell\|^2 \ge m(\ell - \ell^*)$ along the
+    path.
+
+    Args:
+        excess: $\ell_0 - \ell^*$.
+        regularity: $m$, such as $\mu$ of the cost times :func:`kernel_floor`.
+
+    Example:
+        >>> longest_path(0.25, 4.0)
+        1.0
+    """
+    _positive("regularity", regularity)
+    if not excess >= 0:
+        raise ConfigError(f"excess is {excess}: pass a loss above its infimum")
+    return 4 * float(np.sqrt(float(excess) / float(regularity)))
+
+
+def flat_cost_exponent(power: float) -> float:
+    r"""Return $k/(k-2)$, the power of $1/t$ with which $\ell = |F - y|^k$ vanishes.
+
+    With $r = F - y$ and a kernel $\lambda$, $\dot r = -k\lambda r^{k-1}$, so that $r
+    \sim t^{-1/(k-2)}$: convergence, at no linear rate, though $\lambda$ is bounded
+    below.
+
+    Assumes: one output, $k > 2$, a target that is reached at finite weights.
+
+    Example:
+        >>> flat_cost_exponent(4.0)
+        2.0
+    """
+    k = float(power)
+    if not k > 2:
+        raise ConfigError(
+            f"power is {power}: costs up to the square are PL, pass one above 2"
+        )
+    return k / (k - 2)
+
+
 def _least_singular(x: np.ndarray) -> float:
     samples, features = x.shape
     if samples > features:

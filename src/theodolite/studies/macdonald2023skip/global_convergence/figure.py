@@ -28,7 +28,8 @@ def draw(table: Rows) -> "Figure":
     figure, panels = figures.new_figure(12.6, 4.4, panels=(1, 3))
     for (name, (title, below)), panel in zip(PANELS.items(), panels, strict=True):
         rows = table.where(panel=name)
-        names = CASES if name == "arrival" else rows.levels("case")
+        steps = sorted(rows.levels("case"), key=len)  # 1, 8 and 64 times
+        names = CASES if name == "arrival" else steps
         for case in names:
             some = rows.where(case=case)
             figures.band(

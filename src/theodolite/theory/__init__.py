@@ -9,6 +9,7 @@ from theodolite.theory.critical_exponent import (
     exponent_of_ratio,
     exponent_slope,
 )
+from theodolite.theory.entry_descent import CubeMinimum, EntryDescent
 from theodolite.theory.hessian_at_zero import (
     data_matrix,
     hessian_at_zero,
@@ -113,6 +114,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stalled_network import StalledNetwork
 from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
 from theodolite.theory.system_jacobians import (
     input_jacobian,
@@ -128,6 +130,16 @@ from theodolite.theory.two_degree_loss import (
     least_norm_force,
 )
 from theodolite.theory.unit_points import minimum_distance, separated_labels
+from theodolite.theory.vanishing_regularity import (
+    descent_gain,
+    flat_cost_exponent,
+    growth_law,
+    kernel_exponent,
+    kernel_floor,
+    longest_path,
+    surviving_factor,
+    worst_growth,
+)
 
 __all__ = [
     "NORMALISED_CURVATURE",
@@ -137,6 +149,8 @@ __all__ = [
     "Conditioning",
     "CostBounds",
     "CostName",
+    "CubeMinimum",
+    "EntryDescent",
     "Extent",
     "FlowPath",
     "GradientSpectrum",
@@ -160,6 +174,7 @@ __all__ = [
     "Regularity",
     "ScaleRange",
     "SpherePath",
+    "StalledNetwork",
     "SystemBounds",
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
@@ -174,6 +189,7 @@ __all__ = [
     "cost_bounds",
     "critical_exponent",
     "data_matrix",
+    "descent_gain",
     "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
@@ -182,12 +198,16 @@ __all__ = [
     "exponent_of_ratio",
     "exponent_slope",
     "extent_of",
+    "flat_cost_exponent",
     "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
+    "growth_law",
     "hessian_at_zero",
     "input_jacobian",
     "interpolating_network",
+    "kernel_exponent",
+    "kernel_floor",
     "layer_bounds",
     "layer_factors",
     "layer_value",
@@ -203,6 +223,7 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "longest_path",
     "margin_bound",
     "mean_critical_points",
     "minimum_distance",
@@ -236,6 +257,7 @@ __all__ = [
     "smoothness_bound",
     "sphere_path",
     "step_unit",
+    "surviving_factor",
     "system_bounds",
     "system_jacobian",
     "system_regularity",
@@ -245,4 +267,5 @@ __all__ = [
     "weight_norm_bound",
     "weight_norm_derivatives",
     "weight_norm_speeds",
+    "worst_growth",
 ]

@@ -9,6 +9,7 @@ PAPER = Paper(
     year=2023,
     studies=(
         "curvature_certificates",
+        "global_convergence",
         "image_tables",
         "image_tables_cifar100",
         "image_tables_imagenet",

@@ -58,6 +58,8 @@ def most_over(
                 for row, key in zip(found(roads), keys, strict=True)
             ]
         ).T
+        if ratio and not b.all():
+            return known(told, float("nan"), note="a bound is zero")
         values = a / b if ratio else a - b
         errors = (da + abs(values) * db) / abs(b) if ratio else da + db
         sign = -1.0 if least else 1.0

@@ -26,6 +26,12 @@ from theodolite.core.blueprints.spin_glass import (
     SpinGlassBlueprint,
     as_mixture,
 )
+from theodolite.core.blueprints.two_block import (
+    Isometry,
+    LayerInitialisation,
+    Place,
+    TwoBlockBlueprint,
+)
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
     ConfigError,
@@ -160,9 +166,11 @@ __all__ = [
     "Initialisation",
     "Interpolation",
     "Interval",
+    "Isometry",
     "Judgement",
     "Kind",
     "Known",
+    "LayerInitialisation",
     "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
@@ -176,6 +184,7 @@ __all__ = [
     "PairedTest",
     "PathBlueprint",
     "PercentileCondition",
+    "Place",
     "Position",
     "PreactivationBlueprint",
     "Quantity",
@@ -214,6 +223,7 @@ __all__ = [
     "Tally",
     "Test",
     "TheodoliteError",
+    "TwoBlockBlueprint",
     "UnknownNameError",
     "Verdict",
     "above",

@@ -16,3 +16,5 @@ from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights
 from .shortcut import set_weights as set_weights
 from .spin_glass import SpinGlass as SpinGlass
+from .two_block import RandomSkip as RandomSkip
+from .two_block import TwoBlockNetwork as TwoBlockNetwork

@@ -14,12 +14,14 @@ from theodolite.core import (
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    TwoBlockBlueprint,
 )
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
+from theodolite.networks.two_block import TwoBlockNetwork, build_two_block
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
@@ -28,6 +30,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PathBlueprint: build_path_network,
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
+    TwoBlockBlueprint: build_two_block,
 }
 
 
@@ -73,6 +76,14 @@ def build(
 ) -> SpinGlass: ...
 @overload
 def build(
+    blueprint: TwoBlockBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> TwoBlockNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -91,7 +102,7 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float32 for pre-activation networks and
+        dtype: Of the parameters; by default float32 for networks on images and
             float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 

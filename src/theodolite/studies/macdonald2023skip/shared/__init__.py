@@ -1,0 +1,1 @@
+"""What several studies of the paper use: networks' spectra, and their training."""

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite.core import Row
+from theodolite.studies.macdonald2023skip.shared.shares import SHARES
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Spectra are told by the means of ten equal shares.
-SHARES = 10
 # Products of this depth in single precision, in units of the Frobenius norm; a test
 # holds it against double precision.
 ROUNDING = 10 * float(np.finfo(np.float32).eps)

@@ -8,8 +8,8 @@ import numpy as np
 from theodolite import networks
 from theodolite.core import Row, Rows, TwoBlockBlueprint, stream
 from theodolite.studies.macdonald2023skip.shared.few_images import few_images
+from theodolite.studies.macdonald2023skip.shared.shares import SHARES
 from theodolite.studies.macdonald2023skip.shared.spectra import (
-    SHARES,
     descend,
     loss_rows,
     spectrum_rows,

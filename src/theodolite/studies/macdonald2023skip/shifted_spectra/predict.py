@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from theodolite.core import Row, Rows
-from theodolite.studies.macdonald2023skip.shared.spectra import SHARES
+from theodolite.studies.macdonald2023skip.shared.shares import SHARES
 from theodolite.studies.macdonald2023skip.shifted_spectra.config import Config
 from theodolite.theory import shifted_singular_edges, shifted_singular_shares
 

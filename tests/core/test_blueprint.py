@@ -20,6 +20,7 @@ from theodolite.core import (
     ShortcutBlueprint,
     SpinGlassBlueprint,
     TheodoliteError,
+    TwoBlockBlueprint,
     UnknownNameError,
     parse_activation,
     require_kind,
@@ -117,6 +118,7 @@ KINDS = {
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
     LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
+    TwoBlockBlueprint: TwoBlockBlueprint(width=3, wide=7, added=0.5),
 }
 
 

@@ -43,10 +43,10 @@ def shifted_singular_edges(
         >>> f"{low**2:.6f} {high**2:.6f}"  # 1/12 and 32/9
         '0.083333 3.555556'
     """
-    _check(deviation, shift)
+    deviation, shift = _checked(deviation, shift)
     square, noise = shift**2, deviation**2
     if shift == 0:
-        return 0.0, 2 * float(deviation)
+        return 0.0, 2 * deviation
     # The polynomial loses its leading term at c = sigma.
     leading = 2 * (square - noise)
     terms = [leading] if abs(leading) > 1e-14 * square else []
@@ -72,7 +72,7 @@ def shifted_singular_density(
         >>> shifted_singular_density([1.0], deviation=1.0, shift=0.0).round(6)
         array([0.551329])
     """
-    _check(deviation, shift)
+    deviation, shift = _checked(deviation, shift)
     x = as_numbers("points", points, "points")
     square, noise = shift**2, deviation**2
     # In y = x w the cubic keeps its leading term at x = 0:
@@ -118,10 +118,11 @@ def shifted_singular_shares(
     return np.diff(ends) * shares
 
 
-def _check(deviation: float, shift: float) -> None:
+def _checked(deviation: float, shift: float) -> tuple[float, float]:
     for name, value, least in (("deviation", deviation, None), ("shift", shift, 0.0)):
         number = isinstance(value, int | float | np.number)
         fits = number and not isinstance(value, bool) and np.isfinite(value)
         if not fits or not (value > 0 or value == least):
             wanted = "a positive number" if least is None else "a number from 0 up"
             raise ConfigError(f"{name} is {value!r}: pass {wanted}")
+    return float(deviation), float(shift)

@@ -79,7 +79,8 @@ def descend(
             parameters = list(network.parameters())
             slopes = torch.autograd.grad(loss, parameters)
             with torch.no_grad():
-                torch._foreach_add_(parameters, slopes, alpha=-rate)
+                for parameter, slope in zip(parameters, slopes, strict=True):
+                    parameter.add_(slope, alpha=-rate)
     return Descent(losses=np.array(losses), spectra=spectra)
 
 

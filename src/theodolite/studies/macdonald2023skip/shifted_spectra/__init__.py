@@ -9,7 +9,6 @@ Departures: see ``STUDY.departures``. Cost: half a minute of processor time at Q
 ten minutes at PAPER; ten trials of figure 2 take one and a half on two cores.
 """
 
-from theodolite.studies.committed import CommittedRun
 from theodolite.studies.macdonald2023skip.shifted_spectra.claims import CLAIMS
 from theodolite.studies.macdonald2023skip.shifted_spectra.config import PRESETS, cells
 from theodolite.studies.macdonald2023skip.shifted_spectra.figure import (
@@ -25,7 +24,7 @@ from theodolite.studies.macdonald2023skip.shifted_spectra.tables import (
     network_table,
     start_table,
 )
-from theodolite.studies.study import Committed, Drawing, Study
+from theodolite.studies.study import Drawing, Study
 
 STUDY = Study(
     title="Figures 1 and 2: skips, singular values and speed",
@@ -73,14 +72,6 @@ STUDY = Study(
             start_table,
             draw_starts,
         ),
-    ),
-    committed=Committed(
-        CommittedRun(
-            "theodolite.studies.macdonald2023skip",
-            "shifted_spectra",
-            free=("n_seeds", "starts", "start_trials", "script_trials", "matrices"),
-        ),
-        ("quantity", "metric", "share", "step", "over", "shift", "stride", "map"),
     ),
     departures=(
         "Every trial draws 32 images of its own; the published script has one draw for "

@@ -65,12 +65,12 @@ def whole_hypothesis(init: str) -> Test:
 
 def _gap_over_gain(roads: Roads) -> Judgement:
     """Judge whether the loss of Res less that of Chain rises with the weights."""
-    found = [
+    res, chain = (
         start("log_loss", kind, init="default", over=steps_of(roads, "start"))
         for kind in ("res", "chain")
-    ]
+    )
     name = "slope over the weights' scale of log-loss, Res less Chain"
-    read = slope_difference(*found, "gain", log_y=False, name=name)
+    read = slope_difference(res, chain, "gain", log_y=False, name=name)
     return inside(read, above(0))(roads)
 
 

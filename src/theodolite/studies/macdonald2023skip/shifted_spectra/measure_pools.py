@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from theodolite import networks
 from theodolite.core import Row, Rows
-from theodolite.networks import AverageSkip, HaarSkip
 
 EPS = float(np.finfo(np.float64).eps)
 # Channels and sides of what enters the skip of the second block, and its stride.
@@ -25,14 +25,14 @@ def pools() -> Rows:
     overlapping = nn.AvgPool2d(3, 2, 1, count_include_pad=True)
     rows += _ends("overlapping", singular_values(overlapping, 1, 12), stride=2)
     torch_maps = {
-        "average": AverageSkip(*CHANNELS, stride=STRIDE),
-        "haar": HaarSkip(*CHANNELS, stride=STRIDE),
+        "average": networks.AverageSkip(*CHANNELS, stride=STRIDE),
+        "haar": networks.HaarSkip(*CHANNELS, stride=STRIDE),
     }
     for name, skip in torch_maps.items():
         values = singular_values(skip.to(torch.float64), CHANNELS[0], SIDE)
         rows += _counts(name, values)
     # One detail beside the average, from 1 channel to 2 at stride 2.
-    one = singular_values(HaarSkip(1, 2, stride=2), 1, 6)
+    one = singular_values(networks.HaarSkip(1, 2, stride=2), 1, 6)
     return Rows([*rows, *_counts("one_detail", one)])
 
 

@@ -80,9 +80,10 @@ def _pooled(roads: Roads) -> dict[str, Number]:
 
 def _losses(dataset: str, variant: str | None = None) -> Select:
     """Select mean logarithms of the loss over all steps."""
-    labels = {"dataset": dataset} | ({"variant": variant} if variant else {})
-    return measured("log_loss", **labels).keeping(
-        lambda rows: rows.where(over=max(rows.levels("over"), default=0))
+    rows = measured("log_loss", dataset=dataset)
+    rows = rows.at(variant=variant) if variant else rows
+    return rows.keeping(
+        lambda found: found.where(over=max(found.levels("over"), default=0))
     )
 
 

@@ -73,7 +73,7 @@ def rank_correlations(
         names = [name for name in shift if name in speed]
         if len(names) > 2:
             ranks = [_ranks([part[name] for name in names]) for part in (shift, speed)]
-            found[trial] = -float(np.corrcoef(*ranks)[0, 1])
+            found[trial] = -float(np.corrcoef(np.array(ranks))[0, 1])
     return found
 
 

@@ -54,7 +54,8 @@ class RandomSkip(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (samples, channels, height, width) to fewer pixels."""
-        return self.scale * functional.conv2d(x, self.weight, stride=self.stride)
+        weight = self.weight.to(x)
+        return self.scale * functional.conv2d(x, weight, stride=self.stride)
 
 
 class Zero(nn.Module):

@@ -101,6 +101,8 @@ FAILURES = {
     "along_training/better-at-another-depth",
     "final_losses_linear/two-shortcut-loss-invariant",
     "phase_diagram/errors-are-late-divergence",
+    "why_it_helps/more-is-faster",
+    "why_it_helps/blocks-foretell-speed",
 }
 UNDECIDED = {
     "critical_points/counts-within-a-tenth",
@@ -118,6 +120,7 @@ UNDECIDED = {
     "shortcut_depth_cifar/two-shortcut-best-when-deep",
     "phase_diagram/most-foretold",
     "phase_diagram/two-shortcut-trains-widest",
+    "why_it_helps/scores-foretell-speed",
 }
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.studies.worlds import (
     check_all_turn,
     check_errors,
+    check_reproduced,
     claim_of,
     in_world,
     many,
@@ -111,3 +112,7 @@ def test_points_stand_against_no_addition(smoke_root):
 def test_what_cannot_be_run_is_refused(given, text):
     with pytest.raises(ConfigError, match=text):
         Config(**given)
+
+
+def test_a_cell_of_the_committed_run_is_reproduced():
+    check_reproduced(STUDY, {"dataset": "digits", "variant": "random", "trial": 203})

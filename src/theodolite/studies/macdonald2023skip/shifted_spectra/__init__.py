@@ -84,6 +84,6 @@ STUDY = Study(
         "Jacobians of the two blocks are taken a sample, with statistics held at those "
         "of the batch, for four samples of the 32.",
         "At the quick scale verdicts rest on a committed run of 20 trials with spectra "
-        "at ten steps; the run itself has 2 trials, and spectra at three steps.",
+        "at ten steps; the run itself has 2 trials, and spectra at two steps.",
     ),
 )

@@ -106,8 +106,7 @@ START_CLAIMS = (
         kind=Kind.BEYOND,
         statement=(
             "Whatever the scheme, skips lower the mean singular value of the Jacobian "
-            "to the scores at the start: the norm in front of the readout divides by "
-            "what they add."
+            "to the scores before the first step."
         ),
         test=each(
             "init",

@@ -75,7 +75,7 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=3,
+        n_seeds=2,
         samples=6,
         steps=10,
         spectra_at=(0,),
@@ -90,7 +90,7 @@ PRESETS = {
     ),
     "quick": Config(
         n_seeds=2,
-        spectra_at=(0, 4, 9),
+        spectra_at=(2, 7),
         script_at=(),
         starts=STARTS[:3],
         start_trials=2,

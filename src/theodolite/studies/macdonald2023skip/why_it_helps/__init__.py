@@ -8,13 +8,14 @@ Departures: see ``STUDY.departures``. Cost: a third of a minute of processor tim
 QUICK and three minutes at PAPER.
 """
 
+from theodolite.studies.committed import CommittedRun
 from theodolite.studies.macdonald2023skip.why_it_helps.claims import CLAIMS
 from theodolite.studies.macdonald2023skip.why_it_helps.config import PRESETS, cells
 from theodolite.studies.macdonald2023skip.why_it_helps.figure import draw
 from theodolite.studies.macdonald2023skip.why_it_helps.measure import measure
 from theodolite.studies.macdonald2023skip.why_it_helps.predict import predict
 from theodolite.studies.macdonald2023skip.why_it_helps.tables import compare, table
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.study import Committed, Drawing, Study
 
 STUDY = Study(
     title="Beyond hypothesis 6.1: does I + A help because of spectra?",
@@ -42,6 +43,14 @@ STUDY = Study(
             table,
             draw,
         ),
+    ),
+    committed=Committed(
+        CommittedRun(
+            "theodolite.studies.macdonald2023skip",
+            "why_it_helps",
+            free=("n_seeds", "datasets"),
+        ),
+        ("quantity", "metric", "over"),
     ),
     departures=(
         "Images of 8 by 8 pixels have an architecture of their own: kernels of 3 by 3 "

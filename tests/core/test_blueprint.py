@@ -23,6 +23,7 @@ from theodolite.core import (
     SpinGlassBlueprint,
     SystemBlueprint,
     TheodoliteError,
+    TwoBlockBlueprint,
     UnknownNameError,
     normalised_residual,
     parse_activation,
@@ -126,6 +127,7 @@ KINDS = {
     ),
     ResnetBlueprint: ResnetBlueprint(width=4, blocks=(1, 2), added_identity=0.5),
     SystemBlueprint: normalised_residual(inputs=3, widths=(4, 2)),
+    TwoBlockBlueprint: TwoBlockBlueprint(width=3, wide=7, added=0.5),
 }
 # What makes a kind wider whose width is found from its layers.
 WIDER = {SystemBlueprint: normalised_residual(inputs=3, widths=(5, 2)).layers}

@@ -209,6 +209,10 @@ CASES = {
         lambda x, y: theory.separated_labels(x, y, 0.1),
         units=(("x", [0, 1]), ("y", [0, 3])),
     ),
+    "shifted_singular_density": Case(
+        lambda points: theory.shifted_singular_density(points, deviation=0.5),
+        (("points", (5,)),),
+    ),
     "sphere_path": Case(
         lambda start, end, others: theory.sphere_path(start, end, others, 0.1).steps(4),
         units=(("start", 0), ("end", 1), ("others", [2, 3])),
@@ -337,6 +341,12 @@ COUNTS |= {
         0.1, 0.1, gamma=0.5, samples=n, delta=0.1
     ),
     "projection_gap": lambda n: theory.projection_gap(n),
+    "shifted_singular_edges": lambda n: theory.shifted_singular_edges(
+        deviation=n, shift=n
+    ),
+    "shifted_singular_shares": lambda n: theory.shifted_singular_shares(
+        3, deviation=n, shift=n
+    ),
 }
 
 

@@ -48,6 +48,11 @@ from theodolite.core.blueprints.system_layers import (
     NonlinearLayer,
     Parameterisation,
     SystemLayer,
+from theodolite.core.blueprints.two_block import (
+    Isometry,
+    LayerInitialisation,
+    Place,
+    TwoBlockBlueprint,
 )
 from theodolite.core.cost import Cost, Stopwatch
 from theodolite.core.errors import (
@@ -193,9 +198,11 @@ __all__ = [
     "Initialisation",
     "Interpolation",
     "Interval",
+    "Isometry",
     "Judgement",
     "Kind",
     "Known",
+    "LayerInitialisation",
     "LayerwiseBlueprint",
     "Line",
     "MeasurementError",
@@ -211,6 +218,7 @@ __all__ = [
     "Parameterisation",
     "PathBlueprint",
     "PercentileCondition",
+    "Place",
     "Position",
     "PreactivationBlueprint",
     "Quantity",
@@ -256,6 +264,7 @@ __all__ = [
     "Tally",
     "Test",
     "TheodoliteError",
+    "TwoBlockBlueprint",
     "UnknownNameError",
     "Verdict",
     "above",

@@ -24,3 +24,5 @@ from .system import Nonlinearity as Nonlinearity
 from .system import ParameterisedAffine as ParameterisedAffine
 from .system import ResidualBlock as ResidualBlock
 from .system import SystemNetwork as SystemNetwork
+from .two_block import RandomSkip as RandomSkip
+from .two_block import TwoBlockNetwork as TwoBlockNetwork

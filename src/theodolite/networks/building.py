@@ -17,6 +17,7 @@ from theodolite.core import (
     ShortcutBlueprint,
     SpinGlassBlueprint,
     SystemBlueprint,
+    TwoBlockBlueprint,
 )
 from theodolite.networks.classifier import ClassifierNetwork, build_classifier
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
@@ -26,6 +27,7 @@ from theodolite.networks.resnet import ResnetNetwork, build_resnet
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
 from theodolite.networks.system import SystemNetwork, build_system
+from theodolite.networks.two_block import TwoBlockNetwork, build_two_block
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
@@ -37,6 +39,7 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     ClassifierBlueprint: build_classifier,
     ResnetBlueprint: build_resnet,
     SystemBlueprint: build_system,
+    TwoBlockBlueprint: build_two_block,
 }
 
 
@@ -104,6 +107,14 @@ def build(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> SystemNetwork: ...
+@overload
+def build(
+    blueprint: TwoBlockBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> TwoBlockNetwork: ...
 @overload
 def build(
     blueprint: Blueprint,

@@ -106,6 +106,11 @@ from theodolite.theory.relu_hessian import (
     relu_hessian_parts,
 )
 from theodolite.theory.scale_recursion import LayerSizes, scalar_norm_sizes
+from theodolite.theory.shifted_singular import (
+    shifted_singular_density,
+    shifted_singular_edges,
+    shifted_singular_shares,
+)
 from theodolite.theory.smoothness import smoothness_bound
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
@@ -254,6 +259,9 @@ __all__ = [
     "scalar_norm_sizes",
     "scale_for_path_length",
     "separated_labels",
+    "shifted_singular_density",
+    "shifted_singular_edges",
+    "shifted_singular_shares",
     "smoothness_bound",
     "sphere_path",
     "step_unit",

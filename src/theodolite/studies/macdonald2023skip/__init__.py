@@ -10,6 +10,8 @@ PAPER = Paper(
     studies=(
         "curvature_certificates",
         "global_convergence",
+        "shifted_spectra",
+        "why_it_helps",
         "image_tables",
         "image_tables_cifar100",
         "image_tables_imagenet",

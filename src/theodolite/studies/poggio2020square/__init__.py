@@ -13,5 +13,7 @@ PAPER = Paper(
         "normalised_layers",
         "margins_and_bounds",
         "stationary_layers",
+        "decay_and_margins",
+        "collapse_everywhere",
     ),
 )

@@ -15,5 +15,6 @@ PAPER = Paper(
         "stationary_layers",
         "decay_and_margins",
         "collapse_everywhere",
+        "trained_norms",
     ),
 )

@@ -162,4 +162,30 @@ STORY = (
             Finding("stationary_layers/nearest-centre"),
         ),
     ),
+    Chapter(
+        "Four layers and two classes",
+        "Twelve figures follow small classifiers of photographs: with batch "
+        "normalisation and weight decay, without decay, without both. The paper reads "
+        "off them that norms grow from small starts, that decay makes training forget "
+        "its start, and that margins become the inverse of the norm. The captions "
+        "contradict themselves on layers, decay and starts, so that we train every "
+        "reading.",
+        (
+            Finding("trained_norms/separable-early"),
+            Finding("trained_norms/norm-grows-from-small-starts"),
+            Finding("trained_norms/large-norms-shrink"),
+            Finding("trained_norms/decay-forgets-the-start"),
+            Finding("trained_norms/figure-1-has-decay"),
+            Finding("trained_norms/others-remember"),
+            Finding("trained_norms/one-run-is-typical"),
+            Finding("trained_norms/start-is-not-zero"),
+            Finding("trained_norms/ratio-at-rest"),
+            Finding("trained_norms/loss-approaches-zero"),
+            Finding("trained_norms/margins-are-the-inverse-norm"),
+            Finding("trained_norms/margins-narrow"),
+            Finding("trained_norms/outputs-far-below-one"),
+            Finding("trained_norms/small-starts-generalise"),
+            Finding("trained_norms/every-run-trains"),
+        ),
+    ),
 )

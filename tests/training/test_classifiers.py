@@ -102,6 +102,10 @@ def test_records_say_what_the_instruments_say(family):
     np.testing.assert_allclose(found.rho, record.folded_rho, rtol=1e-8)
     np.testing.assert_allclose(found.equilibrium_ratio, record.equilibrium_ratio)
     assert record.train_error == found.error_rate
+    with torch.no_grad():
+        held = network(TWO.test_inputs)[:, 0] * TWO.test_labels <= 0
+    assert record.test_wrong.tolist() == held.tolist()
+    assert record.test_error == held.double().mean()
     np.testing.assert_allclose(record.rho * record.f, outputs, rtol=1e-9)
     np.testing.assert_allclose(record.margins * record.rho, SIGNS * outputs, rtol=1e-9)
     np.testing.assert_allclose(

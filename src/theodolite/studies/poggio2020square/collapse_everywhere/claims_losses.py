@@ -9,6 +9,7 @@ from theodolite.core import (
     Test,
     above,
     alike,
+    below,
     each,
     every,
     inside,
@@ -20,6 +21,7 @@ from theodolite.core import (
 from theodolite.studies.poggio2020square.collapse_everywhere.config import (
     FLIPPED,
     GIVEN,
+    LARGE_START,
 )
 
 SAME = alike(0.01, "one sample of a hundred")
@@ -69,6 +71,24 @@ LOSSES = (
                 why="the paper gives neither error, rates nor starts",
             ),
         ),
+    ),
+    Claim(
+        name="who-is-sooner-depends-on-the-start",
+        place="Beside section 6.1",
+        kind=Kind.BEYOND,
+        statement=(
+            "Without decay and from large starts cross-entropy reaches good errors "
+            "sooner than the square loss."
+        ),
+        test=inside(
+            mean(
+                measured("sooner", labels=GIVEN, decay=0.0, start=LARGE_START),
+                name="decades of epochs by which the square loss is good sooner, "
+                "large start",
+            ),
+            below(0),
+        ),
+        rival="a square loss that is sooner wherever training starts",
     ),
     Claim(
         name="square-overfits-late",

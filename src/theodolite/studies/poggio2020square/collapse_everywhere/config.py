@@ -83,7 +83,7 @@ PRESETS = {
         width=16,
         decays=(0.0, 0.01),
         batch_size=64,
-        epochs=200,
+        epochs=120,
     ),
     "quick": Config(n_seeds=5),
     "paper": Config(

@@ -95,26 +95,10 @@ def _trained(
         ],
         seeds=[cell["trial"]] * len(wanted),
         record_epochs=log_epochs(config.epochs, 20) if compared else (config.epochs,),
-        probe=_halves(split, config.device) if compared else None,
         at_once=AT_ONCE if config.device == "cpu" else None,
         device=config.device,
     )
     return dict(zip(wanted, networks, strict=True))
-
-
-def _halves(split: SplitClasses, device: str) -> Any:
-    """Make a probe that reads errors on each half of the samples held out."""
-    import torch
-
-    inputs = torch.tensor(split.test_inputs, dtype=torch.float32, device=device)
-    labels = torch.tensor(split.test_labels, device=device)
-
-    def probe(network: "ClassifierNetwork") -> dict[str, float]:
-        with torch.no_grad():
-            wrong = (network(inputs).argmax(1) != labels).double()
-        return {"even": float(wrong[::2].mean()), "odd": float(wrong[1::2].mean())}
-
-    return probe
 
 
 def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
@@ -147,11 +131,11 @@ def _comparison(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
     """Return what stopping early gains, and which loss is good sooner."""
     rows: list[Row] = []
     for run, network in trained.items():
-        halves = [record.probed for record in network.records if record.probed]
-        if not halves:
+        if len(network.records) < 2:
             continue
-        gain = stopping_gain([h["even"] for h in halves], [h["odd"] for h in halves])
-        rows.append(_row("stopping_gain", run, gain, 0.0))
+        wrong = [record.test_wrong for record in network.records]
+        even, odd = ([float(w[place::2].mean()) for w in wrong] for place in (0, 1))
+        rows.append(_row("stopping_gain", run, stopping_gain(even, odd), 0.0))
         other = trained.get(("cross_entropy", *run[1:]))
         if run[0] == "square" and other is not None:
             curves = [

@@ -37,9 +37,7 @@ FORGOTTEN = alike(
     0.1, "a start of fifty times the norm then moves the end by a factor below 1.5"
 )
 REMEMBERED = above(
-    0.25,
-    source="ours",
-    why="a start of fifty times the norm then moves the end by a factor above 2.6",
+    0.1, source="ours", why="the margin within which ends count as independent"
 )
 TURNED = Choice(
     what="the dependence is the exponent of the last norm in the first, over starts",

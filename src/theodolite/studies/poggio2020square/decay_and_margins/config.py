@@ -68,7 +68,7 @@ class Config(StudyConfig):
     @property
     def lengths(self) -> tuple[int, ...]:
         """Epochs at which trainings are looked at as if they ended there."""
-        return tuple(self.epochs // part for part in (8, 4, 2, 1))
+        return tuple(self.epochs // part for part in (4, 2, 1))
 
     @property
     def epochs_seen(self) -> tuple[int, ...]:
@@ -80,11 +80,11 @@ class Config(StudyConfig):
 PRESETS = {
     "smoke": Config(
         n_seeds=3,
-        decays=(0.0, 0.001, 0.004, 0.01, 0.03),
+        decays=(0.0, 0.003, 0.01, 0.03, 0.1),
         each=64,
         width=16,
         batch_size=64,
-        epochs=240,
+        epochs=160,
     ),
     "quick": Config(n_seeds=8),
     "paper": Config(

@@ -79,7 +79,7 @@ def train_classifiers(
         ...     [plan], samples, recipe=ClassifierRecipe(epochs=3), seeds=[0]
         ... )
         >>> [record.epoch for record in run.records], run.last.outputs.shape
-        ([0, 1, 2, 3], (288,))
+        ([0, 1, 2, 3], (287,))
     """
     runs = _runs(models, recipe, seeds)
     if way not in get_args(ClassifierWay):
@@ -178,7 +178,6 @@ class _Watch:
         if run.status == "diverged":
             return
         record, statistics = reader.read(weights, epoch)
-        run.weights = [w.detach().cpu().clone() for w in weights]
         run.statistics = [(m.cpu(), v.cpu()) for m, v in statistics]
         finite = bool(torch.isfinite(torch.tensor(record.train_loss)))
         if not finite or not all(bool(torch.isfinite(w).all()) for w in weights):
@@ -211,6 +210,7 @@ def _plain(
     whole = train_plain(
         network, seen, run.recipe, run.seed, marks, mark, deadline, optimiser
     )
+    run.weights = [w[0].cpu().clone() for w in stacked(network)]
     _close([run], whole, began)
 
 
@@ -237,8 +237,9 @@ def _stacked(runs: list[_Run], watch: _Watch, deadline: float) -> None:
     if 0 in marks:
         mark(0, weights)
     whole = train_stack(step, first.recipe, seeds, marks, mark, deadline)
-    for place, network in enumerate(networks):
-        network.set_weights([w[place] for w in weights])
+    for place, (run, network) in enumerate(zip(runs, networks, strict=True)):
+        run.weights = [w[place].cpu().clone() for w in weights]
+        network.set_weights(run.weights)
     _close(runs, whole, began)
 
 

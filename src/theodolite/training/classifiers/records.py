@@ -148,6 +148,8 @@ class Reader:
     ) -> None:
         self.layers = StackedLayers(blueprint)
         self.seen, self.held, self.loss = seen, held, loss
+        targets = seen[1].double().cpu().numpy()
+        self.targets = targets[:, 0] if targets.shape[1] == 1 else targets
 
     def read(
         self, weights: list[Tensor], epoch: int
@@ -166,7 +168,6 @@ class Reader:
             for w, (_, variance) in zip(weights, statistics, strict=False)
         ]
         folded += norms[len(folded) :]
-        targets = self.seen[1].double().cpu().numpy()
         flat = outputs.shape[1] == 1
         return ClassifierRecord(
             epoch=epoch,
@@ -178,7 +179,7 @@ class Reader:
             layer_norms=torch.stack(norms).cpu().numpy(),
             folded_norms=torch.stack(folded).cpu().numpy(),
             outputs=outputs[:, 0].cpu().numpy() if flat else outputs.cpu().numpy(),
-            targets=targets[:, 0] if flat else targets,
+            targets=self.targets,
         ), statistics
 
     def _pass(

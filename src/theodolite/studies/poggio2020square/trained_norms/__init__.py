@@ -72,7 +72,7 @@ STUDY = Study(
         Drawing(
             "margins",
             "Figures 5, 8 and 12: margins of all training samples at the end, sorted, "
-            "over their median.",
+            "over their mean magnitude.",
             tables.margins,
             figure.draw_margins,
         ),

@@ -119,11 +119,16 @@ class Config(StudyConfig):
 
 PRESETS = {
     "smoke": Config(
-        n_seeds=2, width=16, channels=4, epochs=40, convolutional_epochs=20, readings=5
+        n_seeds=2, width=16, channels=2, epochs=20, convolutional_epochs=10, readings=3
     ),
-    "quick": Config(n_seeds=3, convolutional_epochs=250, committed=True),
+    "quick": Config(n_seeds=3, epochs=400, convolutional_epochs=100, committed=True),
     "paper": Config(
-        n_seeds=10, dataset="cifar10", classes=(0, 1), width=256, channels=32
+        n_seeds=10,
+        dataset="cifar10",
+        classes=(0, 1),
+        width=256,
+        channels=32,
+        readings=14,
     ),
 }
 

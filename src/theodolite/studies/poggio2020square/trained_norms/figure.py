@@ -15,6 +15,7 @@ TITLES = {
     "plain": "neither (figs 10–12)",
 }
 STARTS = ("0.1", "1", "5", "15", "30")
+FEW = 10  # epochs of the zooms
 SHORT = {"dense": "dense", "convolutional": "conv."}
 
 
@@ -30,7 +31,7 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
     keys = [(f, c) for f in families for c in conditions]
     found = dict(zip(keys, panels, strict=True))
     for (family, condition), panel in found.items():
-        panel.set_title(f"{SHORT[family]}: {TITLES[condition]}", fontsize=8)
+        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}", fontsize=8)
         if family == families[-1]:
             panel.set_xlabel("epoch")
     return figure, found
@@ -95,7 +96,7 @@ def draw_zooms(table: Rows) -> "Figure":
     kinds = [
         (quantity, name, cut)
         for quantity, name in (("rho_at", r"$\rho$"), ("mean_abs_f_at", "mean $|f_n|$"))
-        for cut in (max(table.column("epoch")), 10)
+        for cut in (max(table.column("epoch")), FEW)
     ]
     figure, panels = figures.new_figure(
         10.4, 2.2 * len(starts), panels=(len(starts), len(kinds))
@@ -104,8 +105,12 @@ def draw_zooms(table: Rows) -> "Figure":
     for (start, quantity, name, cut), panel in zip(keys, panels, strict=True):
         rows = table.where(start=start, quantity=quantity)
         _zoom(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
-        panel.set_title(f"from {start:g}: {name}", fontsize=8)
+        panel.set_title(f"{name} from {start:g}", fontsize=8)
         panel.set_xlim(0, cut)
+        if cut > FEW:
+            figures.log_axis(panel, "y")
+        if start == starts[-1]:
+            panel.set_xlabel("epoch")
     figures.legend(panels[0])
     return figure
 
@@ -136,7 +141,7 @@ def draw_ratios(table: Rows) -> "Figure":
         _lines(panel, rows.where(quantity="ratio_limit_at"), named=False, dashed=True)
         figures.rule(panel, 1.0)
         _epochs(panel)
-        figures.log_axis(panel, "y")
+        panel.set_ylim(0.0, 2.5)
         panel.set_title(SHORT[family])
         panel.set_xlabel("epoch")
         panel.set_ylabel(r"$(\sum y_n f_n / \sum f_n^2)\,/\,\rho$")
@@ -145,7 +150,7 @@ def draw_ratios(table: Rows) -> "Figure":
 
 
 def draw_margins(table: Rows) -> "Figure":
-    """Draw figures 5, 8 and 12: margins of all samples, sorted, over their median."""
+    """Draw figures 5, 8 and 12: margins of all samples, sorted, over their mean."""
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
         here = table.where(family=family, condition=condition)
@@ -163,7 +168,7 @@ def draw_margins(table: Rows) -> "Figure":
         panel.set_xlabel("share of samples")
         figures.legend(panel)
     for panel in list(panels.values())[:1]:
-        panel.set_ylabel("margin over its median")
+        panel.set_ylabel("margin over its mean")
     return figure
 
 

@@ -1,5 +1,7 @@
 """What the figures show, and norms at the start beside those of the captions."""
 
+import numpy as np
+
 from theodolite.core import Roads, Row, Rows, points
 from theodolite.studies.poggio2020square.trained_norms.config import CONDITIONS
 
@@ -15,8 +17,9 @@ def _courses(roads: Roads, *quantities: str) -> Rows:
 
 
 def losses(roads: Roads) -> Rows:
-    """Return losses by epoch."""
-    return _courses(roads, "train_loss_at", "test_loss_at")
+    """Return losses by epoch, of the settings that figures show."""
+    rows = _courses(roads, "train_loss_at", "test_loss_at")
+    return rows.where(lambda row: row["condition"] != "bn_fast")
 
 
 def norms(roads: Roads) -> Rows:
@@ -37,14 +40,14 @@ def ratios(roads: Roads) -> Rows:
 
 
 def margins(roads: Roads) -> Rows:
-    """Return sorted margins at the end, over the mean of their magnitudes."""
+    """Return sorted margins at the end, over their mean magnitude."""
     rows = points(roads.measured.where(quantity="margin_level"), (*KEYS, "share"))
     found: list[Row] = []
     for row in rows:
         same = {k: row[k] for k in KEYS}
-        middle = rows.where(share=0.5, **same).values()
-        found.append({**row, "value": row["value"] / abs(float(middle[0]))})
-    return Rows(found)
+        size = float(np.abs(rows.where(**same).values()).mean())
+        found.append({**row, "value": row["value"] / size})
+    return Rows(found).where(lambda row: row["condition"] != "bn_fast")
 
 
 def histograms(roads: Roads) -> Rows:

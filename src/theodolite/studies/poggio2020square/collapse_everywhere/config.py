@@ -34,7 +34,7 @@ class Config(StudyConfig):
     dataset: str = "mnist5k"
     tasks: tuple[tuple[int, ...], ...] = ((4, 9), (3, 5, 8), tuple(range(10)))
     samples: int = 256
-    held: int = 100
+    held: int = 150
     coarse: int = 4
     width: int = 24
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
@@ -85,7 +85,7 @@ PRESETS = {
         batch_size=64,
         epochs=120,
     ),
-    "quick": Config(n_seeds=5),
+    "quick": Config(n_seeds=6),
     "paper": Config(
         n_seeds=10,
         dataset="cifar10",

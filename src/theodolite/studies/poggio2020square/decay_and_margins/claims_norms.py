@@ -93,54 +93,49 @@ NORMS = (
         choices=(BOTH, HELD),
     ),
     Claim(
-        name="margins-become-alike",
-        place="Section 1.2, figures 5 and 8",
+        name="decay-keeps-margins-apart",
+        place="Beside section 1.2, figures 5 and 8",
+        kind=Kind.BEYOND,
         statement=(
-            "In training the margins of all samples become more and more the same."
+            "At every decay and from every start the margins of all samples become "
+            "more alike in training, and from small starts the less so, the more "
+            "decay."
         ),
-        test=each(
-            "decay",
-            measured("margin_spread", stage="end"),
-            lambda decay: each(
-                "start",
-                measured("margin_spread", stage="end", decay=decay, noise=0.0),
-                lambda start: ordered(
-                    measured("margin_spread", stage="end", **_run(decay, start)),
-                    measured("margin_spread", stage="early", **_run(decay, start)),
-                    log=True,
-                    name=f"log10 spread of margins lost (decay {decay})",
+        test=every(
+            each(
+                "decay",
+                measured("margin_spread", stage="end"),
+                lambda decay: each(
+                    "start",
+                    measured("margin_spread", stage="end", decay=decay, noise=0.0),
+                    lambda start: ordered(
+                        measured("margin_spread", stage="end", **_run(decay, start)),
+                        measured("margin_spread", stage="early", **_run(decay, start)),
+                        log=True,
+                        name=f"log10 spread of margins lost (decay {decay})",
+                    ),
                 ),
             ),
+            trend(
+                measured(
+                    "margin_spread",
+                    lambda row: row["decay"] > 0,
+                    stage="end",
+                    start=SMALL_START,
+                    noise=0.0,
+                ),
+                over="decay",
+                slope_in=above(0),
+                name="exponent of the spread of margins in the decay",
+            ),
         ),
-        rival="margins whose spread stays in proportion to their mean",
+        rival="decay that evens out margins as it lowers the norm",
         choices=(
             Choice(
-                what="the spread is the deviation over samples by the mean",
+                what="the spread is the deviation over samples by the root mean square",
                 why="margins shrink as the norm grows, all of them alike",
             ),
         ),
-    ),
-    Claim(
-        name="decay-keeps-margins-apart",
-        place="Beside section 1.2",
-        kind=Kind.BEYOND,
-        statement=(
-            "The more weight decay, the less the margins of all samples are the same "
-            "at the end, from small starts."
-        ),
-        test=trend(
-            measured(
-                "margin_spread",
-                lambda row: row["decay"] > 0,
-                stage="end",
-                start=SMALL_START,
-                noise=0.0,
-            ),
-            over="decay",
-            slope_in=above(0),
-            name="exponent of the spread of margins in the decay",
-        ),
-        rival="decay that evens out margins as it lowers the norm",
     ),
 )
 

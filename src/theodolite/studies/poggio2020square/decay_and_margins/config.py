@@ -84,7 +84,7 @@ PRESETS = {
         each=64,
         width=16,
         batch_size=64,
-        epochs=160,
+        epochs=120,
     ),
     "quick": Config(n_seeds=8),
     "paper": Config(

@@ -66,8 +66,8 @@ LOSSES = (
         rival="cross-entropy that is as soon, or sooner",
         choices=(
             Choice(
-                what="good is the least error of the worse of the two; one rate for "
-                "both losses; all starts and decays together",
+                what="good is within a tenth of the least error of the worse of the "
+                "two; one rate for both losses; all starts and decays together",
                 why="the paper gives neither error, rates nor starts",
             ),
         ),

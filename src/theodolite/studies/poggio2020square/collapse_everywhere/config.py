@@ -34,7 +34,7 @@ class Config(StudyConfig):
     dataset: str = "mnist5k"
     tasks: tuple[tuple[int, ...], ...] = ((4, 9), (3, 5, 8), tuple(range(10)))
     samples: int = 256
-    held: int = 150
+    held: int = 250
     coarse: int = 4
     width: int = 24
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
@@ -80,12 +80,13 @@ PRESETS = {
         n_seeds=3,
         tasks=((4, 9), (3, 5, 8)),
         samples=128,
+        held=60,
         width=16,
         decays=(0.0, 0.01),
         batch_size=64,
         epochs=120,
     ),
-    "quick": Config(n_seeds=6),
+    "quick": Config(n_seeds=5),
     "paper": Config(
         n_seeds=10,
         dataset="cifar10",

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+GOOD = 1.1  # times the least error of the worse
+
 
 def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
     """Return how much less a training errs where it was best than at its end.
@@ -30,8 +32,9 @@ def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
 def sooner(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
     """Return by how many decades one training is good sooner than another.
 
-    Good is the least error of the worse of the two, so that both come there. Between
-    the epochs looked at nothing is known, which is the error.
+    Good is within a tenth of the least error of the worse of the two, so that both
+    come there and chance has less to say on when. Between the epochs looked at nothing
+    is known, which is the error.
 
     Args:
         one: Error by epoch.
@@ -42,7 +45,7 @@ def sooner(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float,
         >>> round(found[0], 3), round(found[1], 3)
         (1.0, 2.0)
     """
-    good = max(min(one.values()), min(other.values()))
+    good = GOOD * max(min(one.values()), min(other.values()))
     times, late = zip(*(_first(errors, good) for errors in (one, other)), strict=True)
     return math.log10(times[1] / times[0]), sum(late)
 

@@ -62,6 +62,12 @@ def _epochs(panel: Any) -> None:
     panel.set_xlim(left=0)
 
 
+def _upto(panel: Any, top: float) -> None:
+    """Use a logarithmic axis that what blew up may leave."""
+    figures.log_axis(panel, "y")
+    panel.set_ylim(top=min(top, panel.get_ylim()[1]))
+
+
 def draw_losses(table: Rows) -> "Figure":
     """Draw the losses of figures 1, 6 and 10; dashed on samples held out."""
     figure, panels = _grid(table)
@@ -70,7 +76,7 @@ def draw_losses(table: Rows) -> "Figure":
         _lines(panel, rows.where(quantity="train_loss_at"))
         _lines(panel, rows.where(quantity="test_loss_at"), named=False, dashed=True)
         _epochs(panel)
-        figures.log_axis(panel, "y")
+        _upto(panel, 1e4)
         figures.legend(panel)
     for panel in list(panels.values())[:1]:
         panel.set_ylabel("square loss")
@@ -83,7 +89,7 @@ def draw_norms(table: Rows) -> "Figure":
     for (family, condition), panel in panels.items():
         _lines(panel, table.where(family=family, condition=condition))
         _epochs(panel)
-        figures.log_axis(panel, "y")
+        _upto(panel, 1e10)
         figures.legend(panel)
     for panel in list(panels.values())[:1]:
         panel.set_ylabel(r"$\rho$")

@@ -1,6 +1,7 @@
 """Decay and margins: what is said of them, and worlds in which each verdict turns."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from tests.studies.worlds import (
     rows_of,
 )
 from theodolite.core import ConfigError
+from theodolite.data import Dataset, provide, withdraw
+from theodolite.studies import find
 from theodolite.studies.poggio2020square.decay_and_margins.config import (
     PRESETS,
     Config,
@@ -79,6 +82,8 @@ WORLDS = [
     ("HOLDS", "noise-lowers-norms-in-training", "norm", FREE, scaled(0.01)),
     ("FAILS", "noise-lowers-norms-in-training", "norm", {**FREE, "reading": "last"},
      scaled(100.0)),
+    ("HOLDS", "noise-raises-the-sum", "mean_margin", FREE, scaled(100.0)),
+    ("FAILS", "noise-raises-the-sum", "mean_margin", FREE, scaled(0.01)),
     ("HOLDS", "noise-betters-errors", "test_error", FREE, by_noise(-1.0)),
     ("FAILS", "noise-betters-errors", "test_error", FREE, by_noise(1.0)),
     ("HOLDS", "noise-does-not-forget", "memory", {**END, "decay": 0.0}, const(0.5)),
@@ -138,6 +143,37 @@ def test_the_paper_scale_has_all_runs():
     assert len(cells(config)) == 10
     assert len(runs(config)) == 36
     assert config.epochs_seen[-1] == 1000
+
+
+@pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])
+def test_the_paper_scale_runs_on_colour_images(study):
+    """All that is cut is length, width and the number of runs and images."""
+    rng = np.random.default_rng(0)
+    for split, each in (("train", 12), ("test", 4)):
+        labels = np.repeat(np.arange(10), each)
+        images = rng.integers(0, 255, (len(labels), 32, 32, 3), dtype=np.uint8)
+        made = Dataset(
+            name="cifar10",
+            split=split,
+            inputs=images,
+            labels=labels,
+            class_names=tuple("abcdefghij"),
+            origin="drawn",
+        )
+        provide(made)
+    try:
+        found = find(study).study
+        small = {"epochs": 20, "width": 4, "batch_size": 12, "n_seeds": 1}
+        fewer = {"decays": (0.0, 0.003, 0.01, 0.03)} if study == STUDY else {}
+        config = replace(found.presets["paper"], **small, **fewer)
+        rows = found.measure(config, found.cells(config)[0])
+    finally:
+        for split in ("train", "test"):
+            withdraw("cifar10", split)
+    errors = rows.where(quantity="test_error").values()
+    assert len(errors)
+    assert np.isfinite(errors).all()
+    assert np.isfinite(rows.where(quantity="norm").values()).all()
 
 
 def test_splits_hold_out_what_is_not_trained_on():

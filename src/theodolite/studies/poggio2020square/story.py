@@ -205,6 +205,7 @@ STORY = (
             Finding("decay_and_margins/errors-forget-too"),
             Finding("decay_and_margins/noise-ends-interpolation"),
             Finding("decay_and_margins/noise-lowers-norms-in-training"),
+            Finding("decay_and_margins/noise-raises-the-sum"),
             Finding("decay_and_margins/noise-betters-errors"),
             Finding("decay_and_margins/noise-does-not-forget"),
         ),

@@ -1,12 +1,14 @@
 """Classes, decays and starts of the classifiers whose features may collapse."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from theodolite.core import ConfigError
 from theodolite.studies.study import StudyConfig
 
-LOSSES = ("square", "cross_entropy")
+Loss = Literal["square", "cross_entropy"]
+LOSSES: tuple[Loss, Loss] = ("square", "cross_entropy")
+Run = tuple[Loss, float, float]  # loss, decay, start
 GIVEN, FLIPPED = "given", "flipped"
 SMALL_START, LARGE_START = 0.1, 5.0
 
@@ -101,16 +103,18 @@ PRESETS = {
 }
 
 
-def runs(config: Config, cell: dict[str, Any]) -> list[tuple[str, float, float]]:
+def runs(config: Config, cell: dict[str, Any]) -> list[Run]:
     """Return loss, decay and start of the networks of a cell."""
+    square, other = LOSSES
     last = config.decays[-1]
+    found: list[Run] = []
     if cell["labels"] == FLIPPED:
-        return [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
-    square = [("square", d, s) for d in config.decays for s in config.starts]
-    if cell["classes"] < config.compared:
-        return square
-    other = [(LOSSES[1], d, s) for d in (0.0, last) for s in config.starts]
-    return square + other
+        found += [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
+        return found
+    found += [(square, d, s) for d in config.decays for s in config.starts]
+    if cell["classes"] == config.compared:
+        found += [(other, d, s) for d in (0.0, last) for s in config.starts]
+    return found
 
 
 def cells(config: Config) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from theodolite.core import ClassifierBlueprint, Row, Rows
 from theodolite.studies.poggio2020square.collapse_everywhere.config import (
     FLIPPED,
     Config,
+    Run,
     runs,
 )
 from theodolite.studies.poggio2020square.collapse_everywhere.measure_stopping import (
@@ -35,7 +36,6 @@ PROPERTIES = {
     "nc3": "nc3_duality",
     "nc4": "nc4_disagreement",
 }
-Run = tuple[str, float, float]  # loss, decay, start
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:

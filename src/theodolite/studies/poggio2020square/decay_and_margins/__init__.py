@@ -53,7 +53,7 @@ STUDY = Study(
         Drawing(
             "starts_forgotten",
             "Left: the norm at the end by decay, from layers of several norms. Right: "
-            "the decay at which the dependence on the start is halved, and is a tenth, "
+            "the decay at which the dependence on the start is halved, and is a fifth, "
             "by the length of training; dashed: its inverse. Bars: one deviation over "
             "trials.",
             starts,

@@ -90,6 +90,26 @@ NOISE = (
         choices=(FRESH, BOTH),
     ),
     Claim(
+        name="noise-raises-the-sum",
+        place="Beside footnote 13",
+        kind=Kind.BEYOND,
+        statement=(
+            "In training without decay, label noise makes $\\sum_n y_n f_n$ larger and "
+            "not smaller, with the norm of the last layer as $\\rho$: it is the number "
+            "of samples times the mean margin."
+        ),
+        test=_noisy(
+            lambda noise: ordered(
+                measured("mean_margin", **_at(0.0, reading="last")),
+                measured("mean_margin", **_at(noise, reading="last")),
+                log=True,
+                name="log10 mean margin gained by noise",
+            )
+        ),
+        rival="a sum that noise makes smaller",
+        choices=(FRESH,),
+    ),
+    Claim(
         name="noise-betters-errors",
         place="Appendix E.1",
         statement=(

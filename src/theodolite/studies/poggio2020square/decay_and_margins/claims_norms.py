@@ -1,5 +1,7 @@
 """Small norms, wide margins, and what they do for the error on new samples."""
 
+from typing import Any
+
 from theodolite.core import (
     Choice,
     Claim,
@@ -140,5 +142,5 @@ NORMS = (
 )
 
 
-def _run(decay: float, start: float) -> dict[str, float]:
+def _run(decay: float, start: float) -> dict[str, Any]:
     return {"decay": decay, "start": start, "noise": 0.0}

@@ -1,6 +1,7 @@
 """Whether the end of a training remembers its start, and how much decay forgets."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from theodolite.core import (
     Choice,
@@ -32,7 +33,7 @@ from theodolite.studies.poggio2020square.decay_and_margins.config import (
     SMALL_START,
 )
 
-HALF, GONE = LEVELS
+HALF, FIFTH = LEVELS
 FORGOTTEN = alike(
     0.1, "a start of fifty times the norm then moves the end by a factor below 1.5"
 )
@@ -53,24 +54,26 @@ def memory(reading: str, *, decay: float, noise: float = 0.0) -> Read:
 
 
 def _thresholds(roads: Roads) -> Mapping[str, Number]:
-    """Return decays at which dependence is halved and gone, for each length."""
-    names = {HALF: "halved", GONE: "a tenth"}
-    rows = roads.measured.where(
-        lambda row: not row["edge"], quantity="threshold", reading="product"
-    )
+    """Return decays at which dependence is halved and a fifth, for each length.
+
+    Where some trial's lies on the edge of what was tried, none is given.
+    """
+    names = {HALF: "halved", FIFTH: "a fifth"}
+    rows = roads.measured.where(quantity="threshold", reading="product")
     return {
         f"decay at which dependence is {names[row['level']]}, {row['epoch']} epochs": (
             Number(row["value"], row["error"])
         )
         for row in points(rows, ("level", "epoch"))
+        if not any(rows.where(level=row["level"], epoch=row["epoch"]).column("edge"))
     }
 
 
-def _large(decay: float) -> dict[str, object]:
+def _large(decay: float) -> dict[str, Any]:
     return {"stage": "end", "reading": "product", **_run(decay, LARGE_START)}
 
 
-def _run(decay: float, start: float) -> dict[str, object]:
+def _run(decay: float, start: float) -> dict[str, Any]:
     return {"decay": decay, "start": start, "noise": 0.0}
 
 

@@ -11,8 +11,8 @@ PAPER_DECAY, SMALL_START, LARGE_START = 0.01, 0.1, 5.0
 # A run is close to interpolation whose mean squared residual is below this, of labels
 # whose square is 1.
 FITTED = 0.1
-# Shares of the dependence without decay at which it counts as halved, and as gone.
-LEVELS = (0.5, 0.1)
+# Shares of the dependence without decay whose decays are sought.
+LEVELS = (0.5, 0.2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,12 +54,12 @@ def draw_starts(table: Rows) -> "Figure":
         rows = table.where(quantity="threshold", level=float(level))
         label = f"dependence at {float(level):.0%}"
         _band(lengths, rows, "epoch", level, levels, label)
-    law = table.where(quantity="law")
-    style = figures.series_style(levels[-1], levels)
-    figures.curve(
-        lengths, law.column("epoch"), law.values(), style=style, label="inverse"
-    )
-    figures.log_axis(lengths, "x", ticks=table.levels("epoch"))
+    if len(law := table.where(quantity="law")):
+        style = figures.series_style(levels[-1], levels)
+        figures.curve(
+            lengths, law.column("epoch"), law.values(), style=style, label="inverse"
+        )
+        figures.log_axis(lengths, "x", ticks=law.column("epoch"))
     figures.log_axis(lengths, "y", ticks=[d for d in table.levels("decay") if d])
     lengths.set_xlabel("epochs of training")
     lengths.set_ylabel(r"weight decay $\lambda$")

@@ -20,8 +20,9 @@ def _beside(rows: Rows) -> list[Row]:
     ends = rows.where(stage="end")
     for row in points(ends.where(quantity="norm", reading="product"), RUN, log=True):
         labels = {key: row[key] for key in RUN}
-        for name, more in (("mean_margin", {"reading": "product"}), ("test_error", {})):
-            (other,) = points(ends.where(quantity=name, **labels, **more), RUN)
+        for name, reading in (("mean_margin", "product"), ("test_error", None)):
+            kept = ends.where(quantity=name, reading=reading, **labels)
+            (other,) = points(kept, RUN)
             found.append({**other, "norm": 10 ** row["value"], "beside": name})
         at = {"norm": 10 ** row["value"], "value": 10 ** -row["value"], "error": 0.0}
         found.append({"quantity": "inverse", **at})
@@ -33,9 +34,12 @@ def starts(roads: Roads) -> Rows:
     ends = roads.measured.where(
         quantity="norm", reading="product", stage="end", noise=0.0
     )
-    found = points(roads.measured.where(
-        lambda row: not row["edge"], quantity="threshold", reading="product"
-    ), ("level", "epoch"))  # fmt: skip
+    rows = roads.measured.where(quantity="threshold", reading="product")
+    # Where some trial's lies on the edge of what was tried, the mean is not known.
+    edge = {(row["level"], row["epoch"]) for row in rows if row["edge"]}
+    found = points(rows, ("level", "epoch")).where(
+        lambda row: (row["level"], row["epoch"]) not in edge
+    )
     return _floored(points(ends, RUN, log=True)) + found + _law(found)
 
 

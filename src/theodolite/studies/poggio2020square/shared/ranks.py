@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -16,4 +17,5 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
     """
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return math.nan
-    return round(float(spearmanr(first, second).statistic), 12)
+    found: Any = spearmanr(first, second)
+    return round(float(found.statistic), 12)

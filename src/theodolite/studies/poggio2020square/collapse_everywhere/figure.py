@@ -74,7 +74,7 @@ def draw_curves(table: Rows) -> "Figure":
             )
         figures.log_axis(panel, "x")
         panel.set_xlabel("epochs")
-        told = "labels as given" if labels == "given" else "a fifth of labels wrong"
+        told = "labels as given" if labels == "given" else "labels flipped"
         panel.set_title(f"{told}, start {start:g}")
         panel.set_ylim(bottom=0)
     panels[0].set_ylabel("error on new samples")

@@ -94,6 +94,7 @@ REFUTED = {
 }
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
+    "collapse_everywhere/at-each-global-minimum",
     "stationary_layers/recurrent-is-forward",
     "stationary_layers/training-orthogonalises",
     "measured_ensemble/beta-is-rho",
@@ -133,6 +134,13 @@ UNDECIDED = {
     "scheduled_norm/bare-errs-no-more",
     "scheduled_norm/bare-forgets-its-start",
     "scheduled_norm/growth-beats-holding",
+    "decay_and_margins/noise-lowers-norms-in-training",
+    "decay_and_margins/noise-betters-errors",
+    "collapse_everywhere/means-form-a-simplex",
+    "collapse_everywhere/nearest-means-decide",
+    "collapse_everywhere/square-is-good-sooner",
+    "collapse_everywhere/square-overfits-late",
+    "collapse_everywhere/stopping-helps-square-more",
     "critical_points/counts-within-a-tenth",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/gradients-deeper-without-norm",

@@ -21,6 +21,7 @@ from theodolite.training import (
     log_epochs,
     train_classifiers,
 )
+from theodolite.training.classifiers.stack import label_signs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 1, 6, 5))
@@ -101,6 +102,10 @@ def test_records_say_what_the_instruments_say(family):
     np.testing.assert_allclose(found.rho, record.folded_rho, rtol=1e-8)
     np.testing.assert_allclose(found.equilibrium_ratio, record.equilibrium_ratio)
     assert record.train_error == found.error_rate
+    with torch.no_grad():
+        held = network(TWO.test_inputs)[:, 0] * TWO.test_labels <= 0
+    assert record.test_wrong.tolist() == held.tolist()
+    assert record.test_error == held.double().mean()
     np.testing.assert_allclose(record.rho * record.f, outputs, rtol=1e-9)
     np.testing.assert_allclose(record.margins * record.rho, SIGNS * outputs, rtol=1e-9)
     np.testing.assert_allclose(
@@ -252,3 +257,37 @@ def test_recipes_that_cannot_be_followed_are_refused(change, hint):
 def test_calls_that_make_no_sense_are_refused(models, settings, hint):
     with pytest.raises((ConfigError, UnknownNameError), match=hint):
         train(models, **settings)
+
+
+def test_label_noise_is_drawn_anew_and_moves_no_neighbour():
+    """Noise of a run is its own; rivals: noise held over epochs, or shared."""
+    plans = [PLAN, PLAN, PLAN.with_(start_norm=1.0)]
+    recipes = [
+        ClassifierRecipe(epochs=3, batch_size=16, label_noise=noise)
+        for noise in (0.5, 0.0, 2.0)
+    ]
+    seeds = [3, 3, 3]
+    together = train(plans, TWO, recipes, seeds)
+    apart = train(plans, TWO, recipes, seeds, way="plain")
+    for one, other in zip(together, apart, strict=True):
+        np.testing.assert_allclose(one.last.outputs, other.last.outputs, rtol=1e-9)
+    (quiet,) = train([PLAN], TWO, ClassifierRecipe(epochs=3, batch_size=16), [3])
+    np.testing.assert_array_equal(together[1].last.outputs, quiet.last.outputs)
+    assert abs(together[0].last.outputs - quiet.last.outputs).max() > 1e-3
+    drawn = [label_signs([3, 4], epoch, 50, 3) for epoch in (1, 2)]
+    assert drawn[0].shape == (2, 50, 3)
+    assert np.unique(drawn[0]).tolist() == [-1, 1]
+    for other in (drawn[1][0], drawn[0][1]):
+        assert 0.3 < np.mean(drawn[0][0] == other) < 0.7
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"label_noise": -1}, "label_noise is -1"),
+        ({"label_noise": 0.1, "loss": "cross_entropy"}, "targets are classes"),
+    ],
+)
+def test_label_noise_that_is_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        ClassifierRecipe(**settings)

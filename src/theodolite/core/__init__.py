@@ -48,6 +48,7 @@ from theodolite.core.blueprints.system_layers import (
     NonlinearLayer,
     Parameterisation,
     SystemLayer,
+)
 from theodolite.core.blueprints.two_block import (
     Isometry,
     LayerInitialisation,

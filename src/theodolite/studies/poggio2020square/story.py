@@ -193,6 +193,53 @@ STORY = (
         ),
     ),
     Chapter(
+        "Small norms, wide margins, few errors?",
+        "The paper's case rests on norms: those that decay or small starts make small "
+        "are to have wide margins and few errors on new samples, and label noise is to "
+        "do what decay does. It leaves open how much decay is enough. We train at many "
+        "decays from many starts, find where the start is forgotten, and put noise on "
+        "the labels.",
+        (
+            Finding("decay_and_margins/small-norm-wide-margin"),
+            Finding("decay_and_margins/small-norm-small-error"),
+            Finding("decay_and_margins/whatever-made-the-norm"),
+            Finding("decay_and_margins/decay-keeps-margins-apart"),
+            Finding("decay_and_margins/enough-decay-forgets"),
+            Finding("decay_and_margins/enough-is-a-matter-of-time"),
+            Finding("decay_and_margins/errors-forget-too"),
+            Finding("decay_and_margins/noise-ends-interpolation"),
+            Finding("decay_and_margins/noise-lowers-norms-in-training"),
+            Finding("decay_and_margins/noise-raises-the-sum"),
+            Finding("decay_and_margins/noise-betters-errors"),
+            Finding("decay_and_margins/noise-does-not-forget"),
+        ),
+    ),
+    Chapter(
+        "Collapse at every norm, and the other loss",
+        "What fits its samples under the square loss is said to have collapsed, "
+        "whatever its norm, and cross-entropy to do the same. The square loss is said "
+        "to be good sooner and to overfit later on. We measure the four properties on "
+        "two, three and ten classes over all norms that decays and starts make, and "
+        "follow errors on new samples under both losses.",
+        (
+            Finding("collapse_everywhere/features-collapse"),
+            Finding("collapse_everywhere/means-form-a-simplex"),
+            Finding("collapse_everywhere/heads-follow-means"),
+            Finding("collapse_everywhere/nearest-means-decide"),
+            Finding("collapse_everywhere/at-each-global-minimum"),
+            Finding("collapse_everywhere/large-norms-collapse-less"),
+            Finding("collapse_everywhere/cross-entropy-collapses-too"),
+            Finding("collapse_everywhere/square-is-good-sooner"),
+            Finding("collapse_everywhere/who-is-sooner-depends-on-the-start"),
+            Finding("collapse_everywhere/square-overfits-late"),
+            Finding("collapse_everywhere/stopping-helps-square-more"),
+            Finding("collapse_everywhere/decay-keeps-from-overfitting"),
+            Finding("collapse_everywhere/wrong-labels-overfit-both"),
+            Finding("collapse_everywhere/wrong-labels-harm-square-more"),
+            Finding("collapse_everywhere/decay-does-not-mend-labels"),
+        ),
+    ),
+    Chapter(
         "Norms on a schedule",
         "Section 6.1 asks whether $\\rho(t)$, controlled apart from the directions, "
         "could lead to good solutions more reliably and from any start. We built an "

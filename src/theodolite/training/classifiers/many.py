@@ -79,7 +79,7 @@ def train_classifiers(
         ...     [plan], samples, recipe=ClassifierRecipe(epochs=3), seeds=[0]
         ... )
         >>> [record.epoch for record in run.records], run.last.outputs.shape
-        ([0, 1, 2, 3], (288,))
+        ([0, 1, 2, 3], (287,))
     """
     runs = _runs(models, recipe, seeds)
     if way not in get_args(ClassifierWay):

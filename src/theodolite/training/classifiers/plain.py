@@ -10,7 +10,7 @@ from torch import Tensor
 from theodolite.networks import ClassifierNetwork
 from theodolite.training.classifiers.losses import mean_loss
 from theodolite.training.classifiers.recipe import ClassifierRecipe
-from theodolite.training.classifiers.stack import Mark, epoch_order
+from theodolite.training.classifiers.stack import Mark, epoch_order, label_signs
 
 MakeOptimiser = Callable[[ClassifierNetwork], torch.optim.Optimizer]
 
@@ -42,9 +42,13 @@ def train_plain(
     network.train()
     for epoch in range(1, recipe.epochs + 1):
         order = epoch_order([seed], epoch, len(inputs), recipe.batch_size)[0]
+        wanted = targets
+        if recipe.label_noise:
+            (signs,) = label_signs([seed], epoch, *targets.shape)
+            wanted = targets + recipe.label_noise * torch.from_numpy(signs).to(targets)
         for batch in torch.from_numpy(order).to(inputs.device):
             rule.zero_grad()
-            loss = mean_loss(network(inputs[batch]), targets[batch], recipe.loss)
+            loss = mean_loss(network(inputs[batch]), wanted[batch], recipe.loss)
             loss.backward()
             rule.step()
         late = time.monotonic() > deadline

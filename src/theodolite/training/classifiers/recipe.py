@@ -27,6 +27,8 @@ class ClassifierRecipe:
         momentum: Of the velocity.
         weight_decay: Of all weights.
         loss: ``square`` or ``cross_entropy``.
+        label_noise: Size of noise on the targets of the square loss: added or taken
+            off, drawn anew for every sample, output and epoch.
     """
 
     epochs: int = 1000
@@ -35,6 +37,7 @@ class ClassifierRecipe:
     momentum: float = 0.9
     weight_decay: float = 0.0
     loss: ClassifierLoss = "square"
+    label_noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
@@ -53,6 +56,15 @@ class ClassifierRecipe:
             )
         if self.loss not in get_args(ClassifierLoss):
             raise unknown_name("loss", self.loss, get_args(ClassifierLoss))
+        if not (_is(Real, self.label_noise) and 0 <= self.label_noise < math.inf):
+            raise ConfigError(
+                f"label_noise is {self.label_noise!r}: pass a number from 0 up"
+            )
+        if self.label_noise and self.loss != "square":
+            raise ConfigError(
+                f"label_noise is {self.label_noise} and the loss is {self.loss}, whose "
+                "targets are classes: pass loss='square'"
+            )
 
     @property
     def together(self) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ class ClassifierRecord:
         train_error: Fraction of them on the wrong side.
         test_loss: The same of samples held out; NaN without any.
         test_error: See ``test_loss``.
+        test_wrong: Which samples held out are on the wrong side.
         layer_norms: Frobenius norm $\rho_k$ of each layer's weights.
         folded_norms: The same with batch norms folded in: rows over the deviation of
             their units.
@@ -39,6 +40,7 @@ class ClassifierRecord:
     train_error: float
     test_loss: float
     test_error: float
+    test_wrong: np.ndarray
     layer_norms: np.ndarray
     folded_norms: np.ndarray
     outputs: np.ndarray
@@ -155,10 +157,10 @@ class Reader:
         """Return the record of one network, and its statistics."""
         found: Statistics = []
         single = [w[None] for w in weights]
-        outputs, loss, error = self._pass(single, self.seen, found=found)
-        test_loss = test_error = math.nan
+        outputs, loss, wrong = self._pass(single, self.seen, found=found)
+        test_loss, missed = math.nan, wrong[:0]
         if self.held is not None:
-            _, test_loss, test_error = self._pass(single, self.held, statistics=found)
+            _, test_loss, missed = self._pass(single, self.held, statistics=found)
         statistics = [(mean[0], variance[0]) for mean, variance in found]
         norms = [w.double().norm() for w in weights]
         folded = [
@@ -170,9 +172,10 @@ class Reader:
         return ClassifierRecord(
             epoch=epoch,
             train_loss=loss,
-            train_error=error,
+            train_error=float(wrong.double().mean()),
             test_loss=test_loss,
-            test_error=test_error,
+            test_error=float(missed.double().mean()),
+            test_wrong=missed.cpu().numpy(),
             layer_norms=torch.stack(norms).cpu().numpy(),
             folded_norms=torch.stack(folded).cpu().numpy(),
             outputs=outputs[:, 0].cpu().numpy() if flat else outputs.cpu().numpy(),
@@ -181,7 +184,7 @@ class Reader:
 
     def _pass(
         self, weights: list[Tensor], samples: tuple[Tensor, Tensor], **settings: object
-    ) -> tuple[Tensor, float, float]:
+    ) -> tuple[Tensor, float, Tensor]:
         inputs, targets = samples
         made = self.layers.forward(weights, inputs[None], **settings)  # type: ignore[arg-type]
         outputs, wanted = made[0].T.double(), targets.double()
@@ -189,4 +192,4 @@ class Reader:
         if outputs.shape[1] > 1:
             own = own - outputs.masked_fill(wanted > 0, -math.inf).amax(dim=1)
         loss = float(mean_loss(outputs, wanted, self.loss))
-        return outputs, loss, float((own <= 0).double().mean())
+        return outputs, loss, own <= 0

@@ -29,6 +29,8 @@ class StackedStep:
     Attributes:
         weights: A matrix a layer and run.
         index: Samples of the next batch, a row a group of runs that share it.
+        signs: Signs of the label noise of this epoch, (groups, samples, outputs); None
+            where there is none.
     """
 
     def __init__(
@@ -49,6 +51,11 @@ class StackedStep:
         self.decay = _column(first, decays) if any(decays) else None
         shape = (groups, recipe.batch_size)
         self.index = torch.zeros(shape, dtype=torch.int64, device=first.device)
+        noises = [r.label_noise for r in recipes]
+        self.noise = _column(first, noises).view(groups, -1, 1, 1)
+        self.signs = None
+        if any(noises):
+            self.signs = first.new_zeros(groups, *self.targets.shape)
 
     @torch.no_grad()
     def compute(self) -> None:
@@ -57,11 +64,13 @@ class StackedStep:
         outputs = self.layers.forward(
             self.weights, self.inputs[self.index], trace=trace
         )
-        wanted = self.targets[self.index].transpose(1, 2)
-        groups, width, batch = wanted.shape
-        error = slope(
-            outputs.view(groups, -1, width, batch), wanted[:, None], self.loss
-        )
+        wanted = self.targets[self.index].transpose(1, 2)[:, None]
+        groups, _, width, batch = wanted.shape
+        if self.signs is not None:
+            chosen = self.index[..., None].expand(-1, -1, width)
+            signs = self.signs.gather(1, chosen).transpose(1, 2)
+            wanted = wanted + self.noise * signs[:, None]
+        error = slope(outputs.view(groups, -1, width, batch), wanted, self.loss)
         self.layers.backward(
             self.weights, trace, error.view_as(outputs), self.velocity, self.momentum
         )
@@ -100,6 +109,9 @@ def train_stack(
     for epoch in range(1, recipe.epochs + 1):
         order = torch.from_numpy(epoch_order(seeds, epoch, samples, size))
         order = order.to(step.index.device)
+        if step.signs is not None:
+            signs = label_signs(seeds, epoch, *step.targets.shape)
+            step.signs.copy_(torch.from_numpy(signs))
         for place in range(order.shape[1]):
             step.index.copy_(order[:, place])
             advance()
@@ -116,6 +128,13 @@ def epoch_order(seeds: list[int], epoch: int, samples: int, size: int) -> np.nda
     full = samples // size * size
     orders = [stream(s, "order", epoch).permutation(samples)[:full] for s in seeds]
     return np.stack(orders).reshape(len(seeds), -1, size)
+
+
+def label_signs(seeds: list[int], epoch: int, samples: int, outputs: int) -> np.ndarray:
+    """Return signs of the label noise of an epoch, (seeds, samples, outputs)."""
+    shape = (samples, outputs)
+    drawn = [stream(s, "label noise", epoch).integers(0, 2, shape) for s in seeds]
+    return 2 * np.stack(drawn) - 1
 
 
 def _column(like: Tensor, numbers: list[float]) -> Tensor:

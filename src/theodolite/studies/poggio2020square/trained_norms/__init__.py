@@ -56,8 +56,8 @@ STUDY = Study(
         ),
         Drawing(
             "zooms",
-            "Figures 2 and 3 with their zooms: batch normalisation and weight decay, "
-            "over all epochs, the first twentieth of them and the first ten.",
+            "Figures 2 and 3 with their zooms, batch normalisation and weight decay: "
+            "the first ten epochs of $\\rho$, and the mean of $|f_n|$.",
             tables.zooms,
             figure.draw_zooms,
         ),

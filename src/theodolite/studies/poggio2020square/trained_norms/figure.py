@@ -62,6 +62,12 @@ def _epochs(panel: Any) -> None:
     panel.set_xlim(left=0)
 
 
+def _upto(panel: Any, top: float) -> None:
+    """Use a logarithmic axis that what blew up may leave."""
+    figures.log_axis(panel, "y")
+    panel.set_ylim(top=min(top, panel.get_ylim()[1]))
+
+
 def draw_losses(table: Rows) -> "Figure":
     """Draw the losses of figures 1, 6 and 10; dashed on samples held out."""
     figure, panels = _grid(table)
@@ -70,7 +76,7 @@ def draw_losses(table: Rows) -> "Figure":
         _lines(panel, rows.where(quantity="train_loss_at"))
         _lines(panel, rows.where(quantity="test_loss_at"), named=False, dashed=True)
         _epochs(panel)
-        figures.log_axis(panel, "y")
+        _upto(panel, 1e4)
         figures.legend(panel)
     for panel in list(panels.values())[:1]:
         panel.set_ylabel("square loss")
@@ -83,7 +89,7 @@ def draw_norms(table: Rows) -> "Figure":
     for (family, condition), panel in panels.items():
         _lines(panel, table.where(family=family, condition=condition))
         _epochs(panel)
-        figures.log_axis(panel, "y")
+        _upto(panel, 1e10)
         figures.legend(panel)
     for panel in list(panels.values())[:1]:
         panel.set_ylabel(r"$\rho$")
@@ -91,42 +97,28 @@ def draw_norms(table: Rows) -> "Figure":
 
 
 def draw_zooms(table: Rows) -> "Figure":
-    r"""Draw figures 2 and 3: $\rho$ and mean $|f_n|$ over all and the first epochs."""
-    starts = table.levels("start")
-    kinds = [
-        (quantity, name, cut)
-        for quantity, name in (("rho_at", r"$\rho$"), ("mean_abs_f_at", "mean $|f_n|$"))
-        for cut in (max(table.column("epoch")), FEW)
-    ]
-    figure, panels = figures.new_figure(
-        10.4, 2.2 * len(starts), panels=(len(starts), len(kinds))
+    r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
+    families, last = table.levels("family"), max(table.column("epoch"))
+    kinds = (
+        ("rho_at", r"$\rho$", FEW),
+        ("mean_abs_f_at", "mean $|f_n|$", last),
+        ("mean_abs_f_at", "mean $|f_n|$", FEW),
     )
-    keys = [(start, *kind) for start in starts for kind in kinds]
-    for (start, quantity, name, cut), panel in zip(keys, panels, strict=True):
-        rows = table.where(start=start, quantity=quantity)
-        _zoom(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
-        panel.set_title(f"{name} from {start:g}", fontsize=8)
+    figure, panels = figures.new_figure(
+        8.8, 2.6 * len(families), panels=(len(families), len(kinds))
+    )
+    keys = [(family, *kind) for family in families for kind in kinds]
+    for (family, quantity, name, cut), panel in zip(keys, panels, strict=True):
+        rows = table.where(family=family, quantity=quantity)
+        _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
+        panel.set_title(f"{SHORT[family]}, {name}", fontsize=8)
+        panel.set_xlabel("epoch")
         panel.set_xlim(0, cut)
+        figures.log_axis(panel, "y")
         if cut > FEW:
-            figures.log_axis(panel, "y")
-        if start == starts[-1]:
-            panel.set_xlabel("epoch")
+            _epochs(panel)
     figures.legend(panels[0])
     return figure
-
-
-def _zoom(panel: Any, table: Rows) -> None:
-    for family in table.levels("family"):
-        rows = table.where(family=family)
-        style = figures.series_style(family, list(SHORT))
-        panel.plot(
-            rows.column("epoch"),
-            rows.values(),
-            color=style.colour,
-            linestyle=style.line,
-            linewidth=1.3,
-            label=SHORT[family],
-        )
 
 
 def draw_ratios(table: Rows) -> "Figure":

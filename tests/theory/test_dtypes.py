@@ -484,6 +484,7 @@ COUNTS |= {
         SYSTEM.layers[0], theory.ParameterBall(radius=n)
     ),
     "system_bounds": lambda n: theory.system_bounds(SYSTEM, sized(n)),
+    "rectified_sharpness": lambda n: theory.rectified_sharpness(n),
 }
 
 

@@ -99,6 +99,7 @@ from theodolite.theory.path_weights import (
     path_weights,
 )
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
+from theodolite.theory.rectified_sharpness import rectified_sharpness
 from theodolite.theory.relu_gradient import relu_gradient
 from theodolite.theory.relu_hessian import (
     HessianParts,
@@ -251,6 +252,7 @@ __all__ = [
     "plain_path_count",
     "projection_gap",
     "ramp_loss",
+    "rectified_sharpness",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

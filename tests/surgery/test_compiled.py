@@ -29,7 +29,6 @@ CASES = {
     "a norm moved": lambda: (
         surgery.move_norms(styles.Mixer(), IMAGES, to="post"), IMAGES,
     ),
-    "fixup": lambda: (surgery.fixup(styles.ResNetOfResNets(), ROWS, seed=0), ROWS),
 }  # fmt: skip
 
 

@@ -32,14 +32,21 @@ OTHERS = [name for name in NETWORKS if name not in RESIDUAL]
 OPERATIONS = {
     "add_identity": {},
     "insert_skips": {"around": "0"},
-    "remove_skips": {},
     "scale_branches": {"by": 0.5, "learnable": True},
-    "zero_branches": {},
     "change_norms": {"to": "group", "groups": 2},
     "fold_norms": {},
     "move_norms": {"to": "post"},
+    # These write numbers or need no more than the above.
+    "remove_skips": {},
+    "zero_branches": {},
     "fixup": {"seed": 0},
 }
+PAIRS = [
+    (name, operation)
+    for place, name in enumerate(NETWORKS)
+    for at, operation in enumerate(OPERATIONS)
+    if at < 6 or (place + at) % 4 == 0
+]
 
 
 def network(name):
@@ -70,9 +77,9 @@ def in_float64():
 
 
 @pytest.mark.parametrize("name", RESIDUAL)
-@pytest.mark.parametrize("learnable", [False, True])
-def test_branches_are_scaled_where_they_are_added(name, learnable):
+def test_branches_are_scaled_where_they_are_added(name):
     model, batch = network(name)
+    learnable = RESIDUAL.index(name) % 2 == 0
     places = operands(model, batch, "branch")
     factors = [0.3 + 0.2 * number for number in range(len(places))]
     result = surgery.scale_branches(model, batch, by=factors, learnable=learnable)
@@ -134,8 +141,7 @@ def test_norms_folded_away_change_nothing(name):
         assert not left
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("name", "operation"), PAIRS)
 def test_the_original_is_left_and_the_copy_can_be_undone(name, operation):
     model, batch = network(name)
     before = bits(model)

@@ -139,6 +139,52 @@ class Hidden(nn.Module):
         return self.blocks[0](x)
 
 
+class Outsider(nn.Module):
+    """A sum beside one in a module that is not registered."""
+
+    def __init__(self, hidden):
+        super().__init__()
+        self.hidden, self.layer = [hidden], nn.Linear(4, 4)
+
+    def forward(self, x):
+        return x + self.layer(self.hidden[0](x))
+
+
+def test_a_module_that_is_not_registered_is_in_the_way_only_if_it_adds():
+    x = torch.randn(3, 4)
+    model = Outsider(nn.Tanh())
+    result = surgery.scale_branches(model, x, by=0.5)
+    assert_close(result.model(x), x + 0.5 * (model(x) - x))
+    with pytest.raises(SurgeryError, match="cannot be told from its own"):
+        surgery.scale_branches(Outsider(styles.ResNetOfResNets()), x, by=0.5, which=3)
+
+
+class Moody(nn.Module):
+    """A forward that adds more in training than in eval mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x, more=False):
+        if self.training:
+            x = x + torch.relu(self.first(x))
+        x = x + torch.tanh(self.second(x))
+        return x + torch.ones_like(x) if more else x
+
+
+def test_a_forward_that_adds_elsewhere_is_refused_when_it_runs():
+    x = torch.randn(3, 4)
+    model = surgery.scale_branches(Moody().eval(), x, by=0.5).model
+    assert_close(model(x, more=True), model(x) + 1)  # sums behind do no harm
+    with pytest.raises(SurgeryError, match="other sums in this run"):
+        model.train()(x)
+    assert model.eval()(x).isfinite().all()
+    model = surgery.remove_skips(Moody().train(), x).model
+    with pytest.raises(SurgeryError, match="other sums in this run"):
+        model.eval()(x)
+
+
 def test_sums_that_cannot_be_reached_are_refused():
     x = torch.randn(3, 4)
     with pytest.raises(SurgeryError, match="no residual addition"):

@@ -17,10 +17,16 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from theodolite.core import SurgeryError
 from theodolite.surgery.edits import Edit
 from theodolite.surgery.torch_sums import TorchSum, read_sum
 
 Key = int | str
+_ELSEWHERE = (
+    "an altered module makes other sums in this run than when it was altered, wanted "
+    "are the same: alter it in the mode in which it will run, with a batch of the kind "
+    "that it will get"
+)
 RESULT = -1  # the place of an edit that acts on the sum itself
 
 
@@ -56,6 +62,7 @@ class SumEdit:
         ordinal: Which sum of the forward.
         place: Which operand, or ``RESULT``.
         edit: What is done to it.
+        after: How many submodules have run before that sum, and which last.
         tap: The tensor that it reads besides.
     """
 
@@ -63,6 +70,7 @@ class SumEdit:
     ordinal: int
     place: int
     edit: Edit
+    after: tuple[int, str]
     tap: Tap | None = None
 
 
@@ -84,10 +92,11 @@ class VisitEdit:
 
 
 class Clock:
-    """How many submodules deep a run is, and the tensors that taps hold."""
+    """How many submodules deep a run is, what it has run, and what taps hold."""
 
     def __init__(self) -> None:
         self.depth = 0
+        self.ran: tuple[int, str] = (0, "")
         self.held: dict[str, Tensor] = {}
 
 
@@ -117,13 +126,16 @@ class Altered(nn.Module):
         given, named = _given(self, plan, args, kwargs)
         if plan.sums:
             clock = plan.clock
-            depth, held = clock.depth, clock.held
-            clock.depth, clock.held = 0, _inputs(plan, given, named)
+            kept = clock.depth, clock.ran, clock.held
+            clock.depth, clock.ran = 0, (0, "")
+            clock.held = _inputs(plan, given, named)
             try:
-                with _Counting(self):
+                counting = _Counting(self)
+                with counting:
                     result = super().forward(*given, **named)
+                counting.finish()
             finally:
-                clock.depth, clock.held = depth, held
+                clock.depth, clock.ran, clock.held = kept
         else:
             result = super().forward(*given, **named)
         for each in plan.visits:
@@ -202,6 +214,8 @@ class _Counting(TorchFunctionMode):
         edits = [e for e in self._module.surgery_plan.sums if e.ordinal == ordinal]
         if not edits:
             return func(*args, **kwargs)
+        if edits[0].after != self._module.surgery_plan.clock.ran:
+            raise SurgeryError(_ELSEWHERE)
         operands = list(found.operands)
         if found.in_place:
             # What is written to must not be what an edit has kept for its derivative.
@@ -214,6 +228,11 @@ class _Counting(TorchFunctionMode):
             if each.place == RESULT:
                 result = self._edited(each, result)
         return found.operands[0].copy_(result) if found.in_place else result
+
+    def finish(self) -> None:
+        """Refuse a run in which an edit found no sum."""
+        if any(each.ordinal >= self._sums for each in self._module.surgery_plan.sums):
+            raise SurgeryError(_ELSEWHERE)
 
     def _edited(self, each: SumEdit, value: Tensor) -> Tensor:
         held = self._module.surgery_plan.clock.held
@@ -260,6 +279,7 @@ class Leave:
         """Come one up."""
         self.clock.depth -= 1
         if self.clock.depth == 0:
+            self.clock.ran = (self.clock.ran[0] + 1, self.path)
             for tap in self.plan.taps("gave"):
                 if tap.name == self.path:
                     self.clock.held[tap.label] = result

@@ -111,5 +111,10 @@ def _site(
     place = alone(operation, place_of(operation.transcript, span))
     tap = tap_of(operation.transcript, place, span.entry)
     return place.path, lambda label, edit: SumEdit(
-        label=label, ordinal=place.ordinal, place=place.operand, edit=edit, tap=tap
+        label=label,
+        ordinal=place.ordinal,
+        place=place.operand,
+        edit=edit,
+        after=place.after,
+        tap=tap,
     )

@@ -86,6 +86,7 @@ def _behind(operation: Operation, path: str, addition: Addition) -> None:
         ordinal=place.ordinal,
         place=RESULT,
         edit=Normed(name),
+        after=place.after,
     )
     operation.attach(place.path, edit, {name: norm})
     operation.note(path, "norm", "pre", f"post, behind the sum of {named(place.path)}")

@@ -18,12 +18,14 @@ class Place:
         ordinal: Which sum of its forward.
         operand: Which operand.
         visit: The visit in which it was seen.
+        after: How many submodules its forward had run before, and which last.
     """
 
     path: str
     ordinal: int
     operand: int
     visit: int
+    after: tuple[int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,19 @@ def _checked(transcript: Transcript, found: FunctionCall, operand: int) -> Place
             f"a sum is made in {path}, which the model does not register, wanted is a "
             "submodule with a name: assign it to an attribute of its owner"
         )
-    return Place(path=path, ordinal=found.ordinal, operand=operand, visit=found.visit)
+    if transcript.hides_sums(found.visit):
+        raise SurgeryError(
+            f"{named(path)} runs a module that it does not register, whose sums cannot "
+            "be told from its own, wanted are submodules with names: assign it to an "
+            "attribute"
+        )
+    return Place(
+        path=path,
+        ordinal=found.ordinal,
+        operand=operand,
+        visit=found.visit,
+        after=found.after,
+    )
 
 
 def passage_of(transcript: Transcript, span: Span) -> Passage | None:

@@ -96,4 +96,5 @@ def _edit(operation: Operation, place: Place, edit: Edit) -> SumEdit:
         ordinal=place.ordinal,
         place=place.operand,
         edit=edit,
+        after=place.after,
     )

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from theodolite.anatomy import Recorder, Recording, record
 from theodolite.instruments import Batch
+from theodolite.surgery.edits import Edit
 from theodolite.surgery.torch_sums import read_sum
 
 Key = int | str
@@ -34,6 +35,7 @@ class FunctionCall:
         stop: Index of the first operator behind it.
         inputs: Values of its tensor arguments, by place; of a sum, its operands.
         outputs: Values of the tensors that it gave.
+        after: How many submodules the forward had run before it, and which last.
         written: Whether it wrote to its first operand.
     """
 
@@ -44,6 +46,7 @@ class FunctionCall:
     stop: int
     inputs: dict[Key, int]
     outputs: tuple[int, ...]
+    after: tuple[int, str] = (0, "")
     written: bool = False
 
 
@@ -56,12 +59,14 @@ class Transcript:
         functions: Calls of functions, in order.
         given: By visit, the values that it was given, by place or keyword.
         gave: By visit, the value that it returned, nothing if that is no bare tensor.
+        outside: Visits of modules that are no part of the module that ran them.
     """
 
     recording: Recording
     functions: tuple[FunctionCall, ...]
     given: dict[int, dict[Key, int]]
     gave: dict[int, tuple[int, ...]]
+    outside: frozenset[int]
 
     def function_of(self, call: int) -> FunctionCall | None:
         """Return the function that ran an operator, if the visit itself called it."""
@@ -70,6 +75,18 @@ class Transcript:
             if each.first <= call < each.stop and each.visit == visit:
                 return each
         return None
+
+    def hides_sums(self, visit: int) -> bool:
+        """Tell whether a forward runs a module that is no part of it and that adds."""
+        hidden = {
+            each.index
+            for each in self.recording.visits
+            if each.parent == visit and each.index in self.outside
+        }
+        return any(
+            each.name == "sum" and hidden & set(self.recording.around(each.visit))
+            for each in self.functions
+        )
 
     def visits_of(self, path: str) -> list[int]:
         """List the visits of a module."""
@@ -92,6 +109,7 @@ def transcribe(model: nn.Module, batch: Batch) -> Transcript:
         functions=tuple(notes[-1].functions),
         given=notes[-1].given,
         gave=notes[-1].gave,
+        outside=frozenset(notes[-1].outside),
     )
 
 
@@ -103,6 +121,10 @@ class _Notes(TorchFunctionMode):
         self._recorder = recorder
         self._counts: Counter[tuple[int, str]] = Counter()
         self._inside: list[int] = []
+        self._modules: list[nn.Module] = []
+        self._ran: dict[int, tuple[int, str]] = {}
+        self._inner: dict[int, dict[int, str]] = {}
+        self.outside: set[int] = set()
         self.functions: list[FunctionCall] = []
         self.given: dict[int, dict[Key, int]] = {}
         self.gave: dict[int, tuple[int, ...]] = {}
@@ -135,6 +157,7 @@ class _Notes(TorchFunctionMode):
             given = dict(enumerate(found.operands))
         inputs = self._numbers(given)
         first, visit = self._recorder.here()
+        after = self._ran.get(visit, (0, ""))
         ordinal = self._counts[visit, name]
         self._counts[visit, name] += 1
         result = func(*args, **kwargs)
@@ -147,6 +170,7 @@ class _Notes(TorchFunctionMode):
                 stop=self._recorder.here()[0],
                 inputs=inputs,
                 outputs=self._all(result),
+                after=after,
                 written=found is not None and found.in_place,
             )
         )
@@ -155,13 +179,28 @@ class _Notes(TorchFunctionMode):
     def _enter(self, module: nn.Module, args: Any) -> None:
         visit = self._recorder.here()[1]
         self._inside.append(visit)
+        self._modules.append(module)
         self.given[visit] = self._numbers(dict(enumerate(args)))
 
     def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         # Hooks run in order, so that the recorder has left the visit already.
         visit = self._inside.pop()
+        self._modules.pop()
+        if self._inside and not isinstance(module, Edit):
+            path = self._parts(self._modules[-1]).get(id(module))
+            if path is None:
+                self.outside.add(visit)
+            else:
+                count, _ = self._ran.get(self._inside[-1], (0, ""))
+                self._ran[self._inside[-1]] = count + 1, path
         self.given[visit] |= self._numbers(kwargs)
         self.gave[visit] = self._all(output) if isinstance(output, Tensor) else ()
+
+    def _parts(self, module: nn.Module) -> dict[int, str]:
+        if id(module) not in self._inner:
+            parts = module.named_modules()
+            self._inner[id(module)] = {id(part): path for path, part in parts}
+        return self._inner[id(module)]
 
     def _numbers(self, given: dict[Any, Any]) -> dict[Key, int]:
         return {

@@ -157,6 +157,7 @@ UNDECIDED = {
     "phase_diagram/most-foretold",
     "phase_diagram/two-shortcut-trains-widest",
     "image_tables/faster-at-the-best-rate",
+    "image_tables/faster-at-first",
     "image_tables/consistently-faster",
     "image_tables/order-of-final-losses",
     "image_tables/same-accuracy",

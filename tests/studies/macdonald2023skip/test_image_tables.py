@@ -17,7 +17,10 @@ from tests.studies.worlds import check_errors, check_verdicts, claim_of, rows_of
 from theodolite.core import ConfigError, Roads, Rows
 from theodolite.studies.macdonald2023skip.image_tables import STUDY
 from theodolite.studies.macdonald2023skip.image_tables.config import Config
-from theodolite.studies.macdonald2023skip.image_tables.tables import compare
+from theodolite.studies.macdonald2023skip.image_tables.tables import (
+    compare,
+    curve_table,
+)
 from theodolite.studies.macdonald2023skip.shared.image_rows import by_run
 from theodolite.studies.macdonald2023skip.shared.image_training import train_cells
 from theodolite.studies.macdonald2023skip.shared.printed_tables import printed_rows
@@ -177,6 +180,28 @@ class TestWhatCounts:
     def test_a_stopped_run_counts_for_what_it_reached(self):
         assert quantities(self.one("stopped", reached=3)).keys() == {"early_log_loss"}
         assert not quantities(self.one("stopped", reached=1))
+
+
+def test_diverged_networks_are_drawn():
+    rows = world(rates=(0.2,), status=lambda rate, scale, trial: "diverged")
+    rows = rows.where(lambda row: row.get("epoch", 0) < 3)
+    found = curve_table(Roads(Rows(), rows)).where(added_identity=1.0)
+    assert found.column("epoch") == list(range(1, EPOCHS + 1))
+    assert found.column("n") == [4] * EPOCHS
+    assert found.values()[2:].tolist() == pytest.approx([math.log(10)] * 4)
+
+
+def test_what_is_committed_can_be_run_again():
+    config, run = STUDY.presets["paper"], STUDY.committed.run
+    networks = run.rows().where(quantity="reached")
+    assert len(networks) >= 14
+    for row in networks:
+        cell = {k: row[k] for k in ("rate", "added_identity", "trial")}
+        assert cell in STUDY.cells(config)
+        assert (
+            len(run.of_cell(config, cell).where(quantity="train_loss")) == row["value"]
+        )
+    assert len(networks.where(added_identity=0.0)) == len(networks) / 2
 
 
 def test_verdicts_at_smoke(smoke_root):

@@ -105,6 +105,7 @@ CLAIMS = (
             *(inside(_lower(table, rate), below(0)) for table, rate in _CIFAR),
             *(inside(_lower(3, rate), below(0)) for rate in RATES[1:]),
         ),
+        own_rows_only=True,
         rival="a row in which the original ends lower",
         choices=(
             Choice(
@@ -126,6 +127,7 @@ CLAIMS = (
         ),
         test=_rows_differ(2),
         corrected_test=every(_ROWS_AGREE, _rows_differ(1)),
+        own_rows_only=True,
         rival="losses that fall with the rate, as in table 1",
         asides=lambda roads: {
             f"p of equal {word}, {name}": homogeneity(roads, quantity, 2, scale)
@@ -152,6 +154,7 @@ CLAIMS = (
             inside(between_models(ACCURACY, 1, 0.02), below(0)),
             inside(between_models(ACCURACY, 2, 0.1), above(0)),
         ),
+        own_rows_only=True,
         rival="differences that chance over ten trials explains",
         choices=(
             Choice(
@@ -172,6 +175,7 @@ CLAIMS = (
             "chance it is 25.3 %"
         ),
         test=inside(_others, below(100)),
+        own_rows_only=True,
         rival="a mean that ten trials can have of which six answer by chance",
         choices=(
             Choice(

@@ -40,7 +40,8 @@ STUDY = Study(
             "curves",
             "Training loss, a mean over each epoch, of original and modified networks "
             "by learning rate: geometric means over networks, one standard deviation "
-            "shaded.",
+            "shaded; in brackets their number. A network that diverged goes on at the "
+            "loss of chance.",
             curve_table,
             draw_curves,
         ),

@@ -7,6 +7,7 @@ from theodolite.studies.macdonald2023skip.shared.image_config import MODIFIED, O
 from theodolite.studies.macdonald2023skip.shared.image_rows import (
     BATCH_ACCURACY,
     FINAL,
+    curves_of,
 )
 from theodolite.studies.macdonald2023skip.shared.printed_reads import model
 
@@ -21,10 +22,11 @@ def curve_table(roads: Roads) -> Rows:
     """Return training losses by rate, model and epoch: geometric means over networks.
 
     ``low`` and ``high`` are one standard deviation of the logarithm away. Epochs that
-    no run reached are not drawn; ``n`` says how many did.
+    no run reached are not drawn; ``n`` says how many did. Networks that diverged count.
     """
-    losses = roads.measured.where(quantity="train_loss")
-    found = points(losses, ("rate", "added_identity", "epoch"), log=True)
+    found = points(
+        curves_of(roads.measured), ("rate", "added_identity", "epoch"), log=True
+    )
     return Rows(
         {
             **{k: row[k] for k in ("rate", "added_identity", "epoch", "n")},

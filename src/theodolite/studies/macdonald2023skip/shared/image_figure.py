@@ -48,7 +48,7 @@ def _panel(panel: "Axes", rows: Rows) -> None:
             color=colour,
             linestyle=(0, (4, 2)) if scale else "-",
             linewidth=1.4,
-            label=f"{name}, {max(mine.column('n'))} networks",
+            label=f"{name} ({max(mine.column('n'))})",
         )
     figures.log_axis(panel, "y")
     panel.set_xlabel("epoch")

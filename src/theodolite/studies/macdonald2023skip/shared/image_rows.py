@@ -27,6 +27,15 @@ def by_run(rows: Rows) -> Rows:
     return Rows(row for run in _runs(rows) for row in _numbers(run))
 
 
+def curves_of(rows: Rows) -> Rows:
+    """Return the training loss of every network by epoch, as it counts."""
+    return Rows(
+        {**_labels(run[0]), "quantity": "train_loss", "epoch": epoch, "value": loss}
+        for run in _runs(rows)
+        for epoch, loss in enumerate(_losses(run, math.log(run[0]["classes"])), 1)
+    )
+
+
 def _runs(rows: Rows) -> Iterator[list[Row]]:
     groups: dict[tuple, list[Row]] = {}
     for row in rows:
@@ -56,13 +65,21 @@ def _numbers(run: list[Row]) -> list[Row]:
             if status == "diverged" or error is None:
                 error = 1 - 1 / first["classes"]
             found[f"accuracy{ending}"] = 100 * (1 - error)
-    labels = {k: first[k] for k in ("dataset", "rate", "added_identity", "status")}
-    # Pairs at two rates share no seed, so a pair has a name of its own.
-    labels["trial"] = f"{first['rate']:g}/{first['trial']}"
     return [
-        {"quantity": name, "value": value, "error": _error(name, value), **labels}
+        {
+            "quantity": name,
+            "value": value,
+            "error": _error(name, value),
+            **_labels(first),
+        }
         for name, value in found.items()
     ]
+
+
+def _labels(row: Row) -> Row:
+    found = {k: row[k] for k in ("dataset", "rate", "added_identity", "status")}
+    # Pairs at two rates share no seed, so a pair has a name of its own.
+    return {**found, "trial": f"{row['rate']:g}/{row['trial']}"}
 
 
 def _losses(run: list[Row], chance: float) -> list[float]:

@@ -343,6 +343,17 @@ def test_weights_before_a_batch_norm_may_be_unbounded():
         assert np.linalg.norm(matrix, 2) <= found.smoothness
 
 
+def test_bounds_alone_need_no_kernel():
+    network, x = residual(1), inputs(4, 5)
+    whole = certificate(network, (x, CLASSES), "cross_entropy")
+    alone = certificate(network, (x, CLASSES), "cross_entropy", measure_kernel=False)
+    assert math.isnan(alone.kernel_smallest)
+    assert alone.ratio == whole.ratio
+    assert alone.smoothness == whole.smoothness
+    assert (alone.terms == whole.terms).all()
+    assert alone.cost.passes < whole.cost.passes
+
+
 def test_parameters_without_a_gradient_count_too():
     network, x = residual(1), inputs(4, 5)
     found = certificate(network, (x, CLASSES), "cross_entropy")

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 
 from theodolite.certificates.balls import balls_about
 from theodolite.certificates.conditions import as_rows, conditions, require
-from theodolite.certificates.costs import TargetedCost, targeted
+from theodolite.certificates.costs import targeted
 from theodolite.certificates.reading import Certificate
 from theodolite.certificates.recognising import RecognisedSystem, recognise
 from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
 from theodolite.instruments import (
-    DenseTangentKernel,
     apply_norm_mode,
     preserve,
     run_model,
@@ -22,7 +21,6 @@ from theodolite.instruments import (
 )
 from theodolite.theory import (
     CostBounds,
-    Regularity,
     SystemBounds,
     extent_of,
     layer_value,
@@ -43,6 +41,7 @@ def certificate(
     norm_mode: NormMode | str = "batch",
     radius: float = math.inf,
     theorem: str | None = None,
+    measure_kernel: bool = True,
     matrix_bytes: int = 4 * 2**30,
 ) -> Certificate:
     r"""Certify the smoothness and the regularity of a network's loss.
@@ -63,6 +62,8 @@ def certificate(
         norm_mode: Statistics of batch norms: ``batch``, ``full`` or ``eval``.
         radius: How far each layer's parameters may lie from where they are.
         theorem: ``4.5``, ``4.7`` or ``5.1``, to refuse what it does not apply to.
+        measure_kernel: Whether to measure the true smallest eigenvalue, whose cost
+            goes with the square of all outputs; without, it is NaN.
         matrix_bytes: Memory that the tangent kernel may take.
 
     Returns:
@@ -86,7 +87,6 @@ def certificate(
     found = recognise(system, tuple(inputs.shape[1:]), norm_mode=mode)
     x = inputs.detach().double().cpu().numpy()
     outputs = _outputs(found, x)
-    _check_outputs(system, inputs, outputs, mode)
     goal = targeted(cost, targets, outputs.shape)
     extent = extent_of(x)
     bounds = _bounds(found, extent, radius)
@@ -94,65 +94,52 @@ def certificate(
     judged = conditions(found, x, goal.bounds(everywhere.outputs))
     if theorem is not None:
         require(theorem, judged)
-    regular = system_regularity(found.blueprint, found.weights, x)
-    kernel = tangent_kernel(
-        system,
-        inputs,
-        norm_mode=mode,
-        params=[name for name, _ in system.named_parameters()],
-        matrix_bytes=matrix_bytes,
-    )
-    return _certified(
-        found, bounds, regular, kernel, goal, outputs, as_rows(judged), radius, watch
-    )
-
-
-def _bounds(found: RecognisedSystem, extent: Any, radius: float) -> SystemBounds:
-    balls = balls_about(found.blueprint.layers, found.weights, radius)
-    return system_bounds(found.blueprint, extent, balls)
-
-
-def _certified(
-    found: RecognisedSystem,
-    bounds: SystemBounds,
-    regular: Regularity,
-    kernel: DenseTangentKernel,
-    goal: TargetedCost,
-    outputs: np.ndarray,
-    hypotheses: Any,
-    radius: float,
-    watch: Stopwatch,
-) -> Certificate:
+    loss, slope = goal.at(outputs)
+    square = _gradient_square(system, inputs, outputs, slope, mode)
+    kernel = None
+    if measure_kernel:
+        kernel = tangent_kernel(
+            system,
+            inputs,
+            norm_mode=mode,
+            params=[name for name, _ in system.named_parameters()],
+            matrix_bytes=matrix_bytes,
+        )
     costs = goal.bounds(bounds.outputs)
     beta = bounds.smoothness(costs.gradient, costs.curvature)
-    loss, slope = goal.at(outputs)
-    square, error = _gradient_square(kernel, slope)
-    ratio, ratio_error = _ratio(square, error, loss - costs.floor)
+    ratio = square / (loss - costs.floor) if loss > costs.floor else math.nan
+    regular = system_regularity(found.blueprint, found.weights, x)
     return Certificate(
         smoothness=beta,
         step=_step(beta, radius, square),
         derivative=bounds.derivative,
         kernel_bound=regular.bound,
-        kernel_smallest=kernel.smallest,
-        kernel_error=kernel.eigenvalue_error,
+        kernel_smallest=math.nan if kernel is None else kernel.smallest,
+        kernel_error=math.nan if kernel is None else kernel.eigenvalue_error,
         own=regular.own,
         onward=regular.onward,
         terms=regular.terms,
         loss=loss,
         floor=costs.floor,
         ratio=ratio,
-        ratio_error=ratio_error,
+        ratio_error=_ROUNDINGS * torch.finfo(inputs.dtype).eps * ratio,
         polyak=costs.polyak,
         ratio_bound=costs.polyak * regular.bound,
         radius=float(radius),
         names=found.names,
-        hypotheses=hypotheses,
+        hypotheses=as_rows(judged),
         reasons=(*_reasons(bounds, costs, beta), *regular.notes),
-        status=kernel.status if math.isfinite(kernel.smallest) else Status.NONFINITE,
-        norm_mode=kernel.norm_mode,
-        cost=watch.read(passes=kernel.cost.passes + 1),
-        method=f"bounds by layer, tangent kernel: {kernel.method}",
+        status=Status.EXACT if kernel is None else kernel.status,
+        norm_mode=mode,
+        cost=watch.read(passes=2 + (0 if kernel is None else kernel.cost.passes)),
+        method="bounds by layer"
+        + ("" if kernel is None else f", tangent kernel: {kernel.method}"),
     )
+
+
+def _bounds(found: RecognisedSystem, extent: Any, radius: float) -> SystemBounds:
+    balls = balls_about(found.blueprint.layers, found.weights, radius)
+    return system_bounds(found.blueprint, extent, balls)
 
 
 def _reasons(bounds: SystemBounds, costs: CostBounds, beta: float) -> tuple[str, ...]:
@@ -163,19 +150,6 @@ def _reasons(bounds: SystemBounds, costs: CostBounds, beta: float) -> tuple[str,
     if not bounds.reasons and not own:
         return ("the product of the layers' bounds passes the largest float",)
     return (*bounds.reasons, *own)
-
-
-def _gradient_square(
-    kernel: DenseTangentKernel, slope: np.ndarray
-) -> tuple[float, float]:
-    r"""Return $\|\nabla\ell\|^2 = \nabla\gamma^\top K \nabla\gamma$ and its error."""
-    flat = slope.reshape(-1)  # samples slow, as the kernel's rows
-    square = float(flat @ kernel.matrix @ flat)
-    return max(square, 0.0), kernel.matrix_error * float(np.abs(flat).sum()) ** 2
-
-
-def _ratio(square: float, error: float, gap: float) -> tuple[float, float]:
-    return (square / gap, error / gap) if gap > 0 else (math.nan, math.nan)
 
 
 def _step(beta: float, radius: float, square: float) -> float:
@@ -212,27 +186,42 @@ def _outputs(found: RecognisedSystem, x: np.ndarray) -> np.ndarray:
     return z
 
 
-def _check_outputs(
-    model: nn.Module, inputs: Tensor, outputs: np.ndarray, mode: NormMode
-) -> None:
-    """Refuse a model whose forward pass is not the chain of its layers."""
-    with preserve(model), torch.no_grad():
+def _gradient_square(
+    model: nn.Module,
+    inputs: Tensor,
+    outputs: np.ndarray,
+    slope: np.ndarray,
+    mode: NormMode,
+) -> float:
+    r"""Return $\|\nabla\ell\|^2$ by one backward pass from the cost's gradient.
+
+    Refuses a model whose forward pass is not the chain of its layers.
+    """
+    with preserve(model), torch.enable_grad():
         apply_norm_mode(model, mode, lambda: None)
+        parameters = list(model.requires_grad_(True).parameters())
         try:
-            came = run_model(model, inputs)
+            came = run_model(model, inputs.detach())
         except ValueError as error:  # as a batch norm's, of one number a feature
             raise MeasurementError(
                 f"the model does not run on the inputs ({str(error).splitlines()[0]}): "
                 "pass more samples, or another norm mode"
             ) from error
-    own = came.detach().double().cpu().numpy() if isinstance(came, Tensor) else None
-    limit = _ROUNDINGS * torch.finfo(inputs.dtype).eps
-    scale = max(float(np.abs(outputs).max()), 1.0)
-    if (
-        own is None
-        or own.shape != outputs.shape
-        or (not np.abs(own - outputs).max() <= limit * scale)
-    ):
+        _check_outputs(came, outputs)
+        start = torch.as_tensor(slope).to(came)
+        parts = torch.autograd.grad(came, parameters, start, allow_unused=True)
+    return sum(
+        float(part.double().square().sum()) for part in parts if part is not None
+    )
+
+
+def _check_outputs(came: Any, outputs: np.ndarray) -> None:
+    fits = isinstance(came, Tensor) and tuple(came.shape) == outputs.shape
+    if fits:
+        limit = _ROUNDINGS * torch.finfo(came.dtype).eps
+        gap = np.abs(came.detach().double().cpu().numpy() - outputs).max()
+        fits = bool(gap <= limit * max(float(np.abs(outputs).max()), 1.0))
+    if not fits:
         raise MeasurementError(
             "the model's outputs are not those of its layers one after the other: "
             "pass a chain that runs each of its layers once, on finite data"

@@ -100,7 +100,7 @@ def cost_bounds(
 def _least_ratio(low: float, high: float, factor: float) -> tuple[float, str]:
     """Return the least (1 - e^-c)²/c between two costs; it rises, then falls."""
     if not low > 0 or high == math.inf:
-        return 0.0, "outputs are unbounded, where the gradient outruns the cost"
+        return 0.0, "outputs may be so large that no part of the gradient is left"
     return factor * min(math.expm1(-c) ** 2 / c for c in (low, high)), ""
 
 

@@ -29,7 +29,6 @@ from theodolite.core import (
     require_kind,
 )
 from theodolite.theory.nonlinearities import nonlinearity_derivatives
-from theodolite.theory.parameterisations import weight_norm_derivatives
 
 Weights = Any  # as the docstring of the module says
 Weighted = AffineLayer | ConvolutionLayer
@@ -221,7 +220,8 @@ def matrix_derivatives(layer: Weighted, weights: Weights) -> np.ndarray:
     elif layer.parameterisation == "entry_norm":
         found = eye * (layer.eps * (layer.eps + w**2) ** -1.5)[:, None, :]
     elif layer.parameterisation == "weight_norm":
-        found = weight_norm_derivatives(w, layer.eps)[0]
+        q = (layer.eps + (w**2).sum(1))[:, None, None]
+        found = q**-0.5 * (eye - w[:, :, None] * w[:, None, :] / q)
     else:
         norms = np.linalg.norm(w, axis=1)[:, None]
         unit = w / norms

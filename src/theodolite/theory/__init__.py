@@ -82,7 +82,6 @@ from theodolite.theory.path_weights import (
     path_weights,
 )
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
-from theodolite.theory.rectified_sharpness import rectified_sharpness
 from theodolite.theory.relu_gradient import relu_gradient
 from theodolite.theory.relu_hessian import (
     HessianParts,
@@ -97,6 +96,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stable_rates import rectified_sharpness
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,

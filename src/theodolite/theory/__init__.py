@@ -99,7 +99,6 @@ from theodolite.theory.path_weights import (
     path_weights,
 )
 from theodolite.theory.quadratic_descent import GradientSpectrum, gradient_spectrum
-from theodolite.theory.rectified_sharpness import rectified_sharpness
 from theodolite.theory.relu_gradient import relu_gradient
 from theodolite.theory.relu_hessian import (
     HessianParts,
@@ -129,6 +128,7 @@ from theodolite.theory.system_jacobians import (
     system_jacobian,
 )
 from theodolite.theory.system_regularity import Regularity, system_regularity
+from theodolite.theory.stable_rates import rectified_sharpness
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,

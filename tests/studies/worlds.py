@@ -126,10 +126,15 @@ def check_world(root, name, world, copies=1):
 def check_outcome(root, name, world, copies=1):
     """A claim has the verdict that a world asks for, of several times the networks."""
     wanted, claim, quantity, labels, change = world
-    study, roads = rows_of(root, name)
-    found = claim_of(study, claim)
-    ruling = found.rule(in_world(many(roads, copies), "m", quantity, change, **labels))
+    found = claim_of(find(name).study, claim)
+    roads = in_world(_copied(root, name, copies), "m", quantity, change, **labels)
+    ruling = found.rule(roads)
     assert str(ruling.outcome) == wanted, ruling.judged.because
+
+
+@cache
+def _copied(root, name, copies):
+    return many(rows_of(root, name)[1], copies)
 
 
 def check_both_ways(name, worlds):

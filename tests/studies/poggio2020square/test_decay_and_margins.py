@@ -13,7 +13,7 @@ from tests.studies.worlds import (
     const,
     rows_of,
 )
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Roads, Rows
 from theodolite.data import Dataset, provide, withdraw
 from theodolite.studies import find
 from theodolite.studies.poggio2020square.decay_and_margins.config import (
@@ -143,6 +143,21 @@ def test_the_paper_scale_has_all_runs():
     assert len(cells(config)) == 10
     assert len(runs(config)) == 36
     assert config.epochs_seen[-1] == 1000
+
+
+@pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])
+def test_runs_that_diverge_leave_every_claim_open(study):
+    """The rival leaves them out, and judges those that are left."""
+    found = find(study).study
+    fast = {"rate": 1e30, "epochs": 20, "n_seeds": 1, "width": 4}
+    config = replace(found.presets["smoke"], **fast)
+    rows = Rows.joined(found.measure(config, cell) for cell in found.cells(config))
+    roads = Roads(found.predict(config), rows)
+    for claim in found.claims:
+        assert str(claim.rule(roads).outcome) == "UNDECIDED"
+    for drawing in found.drawings:
+        drawing.draw(drawing.table(roads))
+    assert len(rows.where(lambda row: row["value"] is None, quantity="norm"))
 
 
 @pytest.mark.parametrize("study", [STUDY, "collapse_everywhere"])

@@ -5,8 +5,8 @@ loss: sections 5 and 6.1, appendix G. The claim in our words: networks that fit 
 samples under the square loss have collapsed, whatever their norm; they are good sooner
 than under cross-entropy and overfit later on.
 
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK; at
-PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
+Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
+QUICK; at PAPER 320 networks of 1,000 epochs on up to 50,000 images, for a GPU.
 """
 
 from theodolite.studies.poggio2020square.collapse_everywhere.claims import CLAIMS

@@ -85,7 +85,7 @@ PRESETS = {
         width=16,
         decays=(0.0, 0.01),
         batch_size=64,
-        epochs=120,
+        epochs=90,
     ),
     "quick": Config(n_seeds=5),
     "paper": Config(

@@ -1,5 +1,6 @@
 """Collapse of trained classifiers, and their errors on new samples over time."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from theodolite.studies.poggio2020square.collapse_everywhere.measure_stopping im
     sooner,
     stopping_gain,
 )
-from theodolite.studies.poggio2020square.shared.ranks import rank_correlation
+from theodolite.studies.poggio2020square.shared.ranks import known, rank_correlation
 from theodolite.studies.poggio2020square.shared.split_classes import (
     SplitClasses,
     flipped,
@@ -54,7 +55,9 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     if cell["labels"] == FLIPPED:
         labels = flipped(labels, config.wrong, trial=trial)
     trained = _trained(config, cell, split, labels)
-    rows = [*_ends(trained), *_curves(trained), *_comparison(trained)]
+    rows = [*_ends(trained), *_curves(trained)]
+    if cell["classes"] == config.compared:
+        rows += _comparison(trained)
     if cell["labels"] != FLIPPED:
         rows += _collapse(config, cell, split, trained)
     return Rows({**cell, **row} for row in rows)
@@ -102,18 +105,19 @@ def _trained(
 
 
 def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
-    """Return norms, losses and errors at the end; nothing of what diverged."""
+    """Return norms, losses and errors at the end; no numbers of what diverged."""
     rows: list[Row] = []
     for run, network in trained.items():
-        if network.status == "diverged":
-            rows.append(_row("norm", run, None, 0.0))
-            continue
-        last = network.last
+        rho = last = loss = error = math.nan
+        if network.status != "diverged":
+            end = network.last
+            rho, last = end.rho, float(end.layer_norms[-1])
+            loss, error = end.train_loss, end.train_error
         rows += [
-            _row("norm", run, last.rho, EPS * last.rho, reading="product"),
-            _row("norm", run, last.layer_norms[-1], EPS, reading="last"),
-            _row("train_loss", run, last.train_loss, EPS * last.train_loss),
-            _row("train_error", run, last.train_error, 0.0),
+            _row("norm", run, rho, EPS * rho, reading="product"),
+            _row("norm", run, last, EPS * last, reading="last"),
+            _row("train_loss", run, loss, EPS * loss),
+            _row("train_error", run, error, 0.0),
         ]
     return rows
 
@@ -131,20 +135,29 @@ def _comparison(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
     """Return what stopping early gains, and which loss is good sooner."""
     rows: list[Row] = []
     for run, network in trained.items():
-        if len(network.records) < 2:
-            continue
-        wrong = [record.test_wrong for record in network.records]
-        even, odd = ([float(w[place::2].mean()) for w in wrong] for place in (0, 1))
-        rows.append(_row("stopping_gain", run, stopping_gain(even, odd), 0.0))
+        rows.append(_row("stopping_gain", run, _gain(network), 0.0))
         other = trained.get(("cross_entropy", *run[1:]))
         if run[0] == "square" and other is not None:
-            curves = [
-                {record.epoch: record.test_error for record in each.records}
-                for each in (network, other)
-            ]
-            value, error = sooner(*curves)
-            rows.append(_row("sooner", run, value, error))
+            rows.append(_row("sooner", run, *_sooner(network, other)))
     return rows
+
+
+def _gain(network: "TrainedClassifier") -> float:
+    if network.status == "diverged":
+        return math.nan
+    wrong = [record.test_wrong for record in network.records]
+    even, odd = ([float(w[place::2].mean()) for w in wrong] for place in (0, 1))
+    return stopping_gain(even, odd)
+
+
+def _sooner(*networks: "TrainedClassifier") -> tuple[float, float]:
+    if any(network.status == "diverged" for network in networks):
+        return math.nan, 0.0
+    one, other = (
+        {record.epoch: record.test_error for record in network.records}
+        for network in networks
+    )
+    return sooner(one, other)
 
 
 def _collapse(
@@ -162,17 +175,15 @@ def _collapse(
     found: dict[Run, float] = {}
     for run, network in trained.items():
         if network.status == "diverged":
+            rows += [_row(name, run, math.nan, 0.0, stage="end") for name in PROPERTIES]
             continue
         labels = _labels(run)
-        rows += _properties(network.network(), split, "eval", stage="end", **labels)
+        new = _properties(network.network(), split, "eval", stage="end", **labels)
+        rows += new
         if run[0] == "square":
-            found[run] = next(
-                r["value"]
-                for r in rows[::-1]
-                if r["quantity"] == "nc1" and r.get("stage") == "end"
-            )
+            found[run] = Rows(new).value(quantity="nc1")
     norms = [trained[run].last.rho for run in found]
-    value = rank_correlation(norms, list(found.values()))
+    value = known(rank_correlation(norms, list(found.values())))
     return [
         *rows,
         {"quantity": "rank", "of": "nc1", "runs": len(found), "value": value,
@@ -216,13 +227,13 @@ def _properties(
     ]  # fmt: skip
 
 
-def _row(quantity: str, run: Run, value: Any, error: float, **more: Any) -> Row:
+def _row(quantity: str, run: Run, value: float, error: float, **more: Any) -> Row:
     return {
         "quantity": quantity,
         **_labels(run),
         **more,
-        "value": None if value is None else float(value),
-        "error": float(error),
+        "value": known(float(value)),
+        "error": 0.0 if math.isnan(value) else float(error),
     }
 
 

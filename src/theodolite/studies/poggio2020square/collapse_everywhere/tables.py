@@ -28,7 +28,7 @@ def curves(roads: Roads) -> Rows:
     rows = roads.measured.where(
         lambda row: row["epoch"] > 0, quantity="test_error", decay=0.0
     )
-    most = rows.where(classes=max(rows.levels("classes")))
+    most = rows.where(classes=max(rows.levels("classes"), default=0))
     return points(most, ("labels", "loss", "start", "epoch"))
 
 

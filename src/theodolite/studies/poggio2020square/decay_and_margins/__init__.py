@@ -5,8 +5,8 @@ loss: observation 2, lemma 1, figures 1 to 9, appendix E.1, footnote 13. The cla
 our words: weight decay makes training forget its start and end at small norms, which
 have wide margins and few errors; label noise does the same.
 
-Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK; at
-PAPER 340 networks of 1,000 epochs on 10,000 images, some minutes of a GPU.
+Departures: see ``STUDY.departures``. Cost: a quarter of a minute of processor time at
+QUICK; at PAPER 360 networks of 1,000 epochs on 10,000 images, for a GPU.
 """
 
 from theodolite.studies.poggio2020square.decay_and_margins.claims import CLAIMS

@@ -18,7 +18,7 @@ from theodolite.studies.poggio2020square.decay_and_margins.measure_memory import
     memory,
     threshold,
 )
-from theodolite.studies.poggio2020square.shared.ranks import rank_correlation
+from theodolite.studies.poggio2020square.shared.ranks import known, rank_correlation
 from theodolite.studies.poggio2020square.shared.split_classes import split_classes
 
 if TYPE_CHECKING:
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 EPS = 1e-4  # of networks in single precision, relative
 AT_ONCE = 15  # runs a stack on the CPU, small as these networks are
 COUNTED = ("test_error", "train_error")
+READINGS = ("product", "last")
+BY_NORM = ("norm", "mean_margin", "least_margin")
+NUMBERS = (
+    *(f"{name}/{reading}" for name in BY_NORM for reading in READINGS),
+    *COUNTED,
+    "train_loss",
+    "norm_times_margin",
+)
 Run = tuple[float, float, float]  # decay, start, noise
 
 
@@ -45,7 +53,11 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         *_ranks(config, found),
         *_memories(config, found),
     ]
-    return Rows({**row, "trial": trial} for row in rows)
+    numbers = ("value", "error")
+    return Rows(
+        {**row, **{name: known(row[name]) for name in numbers}, "trial": trial}
+        for row in rows
+    )
 
 
 def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
@@ -95,11 +107,11 @@ def _end(network: "TrainedClassifier", length: int) -> dict[str, float]:
     """Return what a training would end with at a length, averaged over its last fifth.
 
     Norms keep swinging where decay balances the gradient, hence the average; that of
-    norms is geometric. A network that diverged has no numbers.
+    norms is geometric. Those of a network that diverged are NaN.
     """
     tail = [r for r in network.records if 0.8 * length - 1 <= r.epoch <= length]
     if network.status == "diverged" or not tail:
-        return {}
+        return dict.fromkeys(NUMBERS, math.nan)
     last = [float(record.layer_norms[-1]) for record in tail]
     product = [record.rho for record in tail]
     margins = [record.output_margins for record in tail]
@@ -146,7 +158,8 @@ def _spreads(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
             outputs = [record.output_margins for record in records]
             # Early means may be of either sign: deviations over the root mean square.
             each = [m.std() / np.sqrt(np.mean(m**2)) for m in outputs]
-            value = float(np.mean(each)) if each else None
+            lost = network.status == "diverged" or not each
+            value = math.nan if lost else float(np.mean(each))
             rows.append(
                 {"quantity": "margin_spread", "stage": stage, **_labels(run),
                  "value": value, "error": EPS}
@@ -159,7 +172,7 @@ def _ranks(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
     ends = {
         run: numbers
         for (run, length), numbers in found.items()
-        if length == config.epochs and not run[2] and numbers
+        if length == config.epochs and not run[2]
     }
     close = {r: e for r, e in ends.items() if e["train_loss"] < FITTED}
     groups = {
@@ -169,7 +182,7 @@ def _ranks(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
     }
     rows: list[Row] = []
     for over, group in groups.items():
-        for reading in ("product", "last"):
+        for reading in READINGS:
             norms = [e[f"norm/{reading}"] for e in group.values()]
             for of in ("mean_margin", "least_margin", "test_error"):
                 key = of if of == "test_error" else f"{of}/{reading}"
@@ -187,11 +200,11 @@ def _memories(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row
     kinds = list(dict.fromkeys((decay, noise) for decay, _, noise in wanted))
     rows: list[Row] = []
     for length in config.lengths:
-        for reading in ("product", "last"):
+        for reading in READINGS:
             kept: dict[tuple[float, float], float] = {}
             for decay, noise in kinds:
                 ends = {
-                    start: found[run, length].get(f"norm/{reading}", math.nan)
+                    start: found[run, length][f"norm/{reading}"]
                     for run in wanted
                     for start in (run[1],)
                     if (run[0], run[2]) == (decay, noise)

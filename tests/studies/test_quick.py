@@ -101,6 +101,11 @@ FAILURES = {
     "along_training/better-at-another-depth",
     "final_losses_linear/two-shortcut-loss-invariant",
     "phase_diagram/errors-are-late-divergence",
+    "shifted_spectra/average-shifts-scores",
+    "shifted_spectra/skips-train-faster",
+    "shifted_spectra/average-trains-faster",
+    "shifted_spectra/average-faster-initially",
+    "shifted_spectra/script-shifts-scores",
     "why_it_helps/more-is-faster",
     "why_it_helps/blocks-foretell-speed",
 }
@@ -120,6 +125,8 @@ UNDECIDED = {
     "shortcut_depth_cifar/two-shortcut-best-when-deep",
     "phase_diagram/most-foretold",
     "phase_diagram/two-shortcut-trains-widest",
+    "shifted_spectra/skips-shift-scores",
+    "shifted_spectra/some-initialisation",
     "why_it_helps/scores-foretell-speed",
 }
 

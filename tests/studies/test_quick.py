@@ -125,6 +125,11 @@ FAILURES = {
     "phase_diagram/errors-are-late-divergence",
     "image_tables/ends-lower-in-print",
     "image_tables_imagenet/better-in-print",
+    "shifted_spectra/average-shifts-scores",
+    "shifted_spectra/skips-train-faster",
+    "shifted_spectra/average-trains-faster",
+    "shifted_spectra/average-faster-initially",
+    "shifted_spectra/script-shifts-scores",
     "why_it_helps/more-is-faster",
     "why_it_helps/blocks-foretell-speed",
 }
@@ -173,6 +178,8 @@ UNDECIDED = {
     "image_tables_imagenet/faster-on-imagenet",
     "image_tables_imagenet/better-on-imagenet",
     "image_tables_imagenet/modified-fails-at-0.2",
+    "shifted_spectra/skips-shift-scores",
+    "shifted_spectra/some-initialisation",
     "why_it_helps/scores-foretell-speed",
 }
 

@@ -146,7 +146,8 @@ STORY = (
         (
             Finding("shifted_spectra/skips-train-faster"),
             Finding("shifted_spectra/average-trains-faster"),
-            Finding("shifted_spectra/faster-initially"),
+            Finding("shifted_spectra/skips-faster-initially"),
+            Finding("shifted_spectra/average-faster-initially"),
             Finding("shifted_spectra/some-initialisation"),
             Finding("shifted_spectra/scores-see-less"),
             Finding("shifted_spectra/small-weights-want-skips"),

@@ -9,6 +9,7 @@ Departures: see ``STUDY.departures``. Cost: half a minute of processor time at Q
 ten minutes at PAPER; ten trials of figure 2 take one and a half on two cores.
 """
 
+from theodolite.studies.committed import CommittedRun
 from theodolite.studies.macdonald2023skip.shifted_spectra.claims import CLAIMS
 from theodolite.studies.macdonald2023skip.shifted_spectra.config import PRESETS, cells
 from theodolite.studies.macdonald2023skip.shifted_spectra.figure import (
@@ -24,7 +25,7 @@ from theodolite.studies.macdonald2023skip.shifted_spectra.tables import (
     network_table,
     start_table,
 )
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.study import Committed, Drawing, Study
 
 STUDY = Study(
     title="Figures 1 and 2: skips, singular values and speed",
@@ -73,11 +74,20 @@ STUDY = Study(
             draw_starts,
         ),
     ),
+    committed=Committed(
+        CommittedRun(
+            "theodolite.studies.macdonald2023skip",
+            "shifted_spectra",
+            free=("n_seeds", "starts", "start_trials", "script_trials", "matrices"),
+        ),
+        ("quantity", "metric", "share", "step", "over", "shift", "stride", "map"),
+    ),
     departures=(
         "Every trial draws 32 images of its own; the published script has one draw for "
         "all trials.",
         "Images are standardised, as the paper says of all its data; the published "
-        "script does not, and a claim of its own says what that changes.",
+        "script does not, and a claim of its own says what that changes, from 8 "
+        "trials with spectra at the first and the tenth step.",
         "The paper speaks of six convolutions; its script has five and the projection, "
         "and its sizes are used.",
         "Spectra are told by the means of ten equal shares in place of histograms.",

@@ -84,14 +84,15 @@ def draw_starts(table: Rows) -> "Figure":
     for panel, (quantity, label) in zip(panels, CHANGES.items(), strict=True):
         for kind in names:
             rows = table.where(quantity=quantity, addition=kind)
-            figures.band(
-                panel,
+            style = figures.series_style(kind, list(LABELS))
+            panel.errorbar(
                 rows.column("place"),
                 rows.values(),
-                rows.values("spread"),
-                style=figures.series_style(kind, list(LABELS)),
+                yerr=rows.values("spread"),
+                color=style.colour,
+                marker=style.marker,
+                linestyle="none",
                 label=f"adding what makes {LABELS[kind]}",
-                line=False,
             )
         figures.rule(panel, 0.0)
         starts = {row["place"]: row["start"] for row in table}

@@ -26,9 +26,6 @@ CASES = {
     "factors of every make": lambda: (
         surgery.scale_branches(styles.Scaled(), ROWS, by=0.5, learnable=True), ROWS,
     ),
-    "a norm moved": lambda: (
-        surgery.move_norms(styles.Mixer(), IMAGES, to="post"), IMAGES,
-    ),
 }  # fmt: skip
 
 

@@ -131,23 +131,44 @@ def images(size, device):
     )
 
 
-def torchvision_and_timm(device):
-    """Check the ResNets of both, as far as they are installed."""
+def operate_on_both(device, *, deep):
+    """Operate on the ResNets of torchvision and timm, where they are installed."""
     models = pytest.importorskip("torchvision.models")
-    operate_on_a_resnet(models.resnet18(weights=None).to(device), images(64, device), 3)
-    operate_on_a_resnet(models.resnet50(weights=None).to(device), images(64, device), 4)
     timm = pytest.importorskip("timm")
-    operate_on_a_resnet(timm.create_model("resnet18").to(device), images(64, device), 3)
-    model = timm.create_model("convnext_atto").to(device).eval()
-    result = surgery.zero_branches(model, images(64, device), how="scale")
-    assert not result.log.left
+    batch = images(64 if deep else 32, device)
+    operate_on_a_resnet(models.resnet18(weights=None).to(device), batch, 3)
+    operate_on_a_resnet(timm.create_model("resnet18").to(device), batch, 3)
+    if deep:
+        operate_on_a_resnet(models.resnet50(weights=None).to(device), batch, 4)
+        model = timm.create_model("convnext_atto").to(device).eval()
+        result = surgery.zero_branches(model, batch, how="scale")
+        assert len(result.log.done) == 12
+        assert not result.log.left
 
 
 def test_torchvision_and_timm():
-    torchvision_and_timm("cpu")
+    operate_on_both("cpu", deep=False)
 
 
 @pytest.mark.gpu
 def test_torchvision_and_timm_on_a_gpu(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
-    torchvision_and_timm("cuda")
+    operate_on_both("cuda", deep=True)
+
+
+@pytest.mark.gpu
+def test_altered_networks_run_on_a_gpu_as_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    model, batch = statistics(resnet()), PIXELS["pixel_values"]
+    altered = surgery.add_identity(model, {"pixel_values": batch}, isometry=True).model
+    wanted = scores(altered, {"pixel_values": batch})
+    moved = copy.deepcopy(altered).to("cuda")
+    found = scores(moved, {"pixel_values": batch.to("cuda")})
+    assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
+    there = statistics(copy.deepcopy(model)).to("cuda")
+    batch = {"pixel_values": batch.to("cuda")}
+    result = surgery.scale_branches(there, batch, by=0.5, learnable=True)
+    compiled = torch.compile(result.model, fullgraph=True)
+    assert_close(
+        scores(compiled, batch), scores(result.model, batch), rtol=1e-3, atol=1e-4
+    )

@@ -217,27 +217,30 @@ class _Counting(TorchFunctionMode):
         if edits[0].after != self._module.surgery_plan.clock.ran:
             raise SurgeryError(_ELSEWHERE)
         operands = list(found.operands)
-        if found.in_place:
-            # What is written to must not be what an edit has kept for its derivative.
-            operands[0] = operands[0].clone()
         for each in edits:
             if each.place != RESULT:
-                operands[each.place] = self._edited(each, operands[each.place])
-        result = found.anew(tuple(operands))
+                value = operands[each.place]
+                written = found.in_place and each.place == 0
+                operands[each.place] = self._edited(each, value, written)
+        result = func(*operands, **found.options)
         for each in edits:
             if each.place == RESULT:
-                result = self._edited(each, result)
-        return found.operands[0].copy_(result) if found.in_place else result
+                result = self._edited(each, result, found.in_place)
+        return result
 
     def finish(self) -> None:
         """Refuse a run in which an edit found no sum."""
         if any(each.ordinal >= self._sums for each in self._module.surgery_plan.sums):
             raise SurgeryError(_ELSEWHERE)
 
-    def _edited(self, each: SumEdit, value: Tensor) -> Tensor:
+    def _edited(self, each: SumEdit, value: Tensor, written: bool) -> Tensor:
+        """Edit a value; one that the sum writes to is written over itself."""
         held = self._module.surgery_plan.clock.held
         beside = None if each.tap is None else held[each.tap.label]
-        return each.edit(self._module, value, beside)
+        if not written:
+            return each.edit(self._module, value, beside)
+        # What is written to must not be what the edit keeps for its derivative.
+        return value.copy_(each.edit(self._module, value.clone(), beside))
 
     def _held(self, name: str, ordinal: int, result: Any) -> Any:
         for tap in self._tapped:

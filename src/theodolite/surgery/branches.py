@@ -1,7 +1,7 @@
 """Branches scaled, by a number or with depth, and branches that start at zero."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -87,8 +87,7 @@ def zero_branches(
     operation = Operation("zero_branches", model, batch)
     spans = spans_of(operation, which)
     if how == "weights":
-        for _, span in spans:
-            _zero(operation, span, strict=which is not None)
+        _zero(operation, spans, strict=which is not None)
         return operation.finish(none=no_skips(operation))
 
     def change(number: int, place: Place, span: Span) -> None:
@@ -132,53 +131,81 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     return [float(factor) for factor in factors]
 
 
-def _zero(operation: Operation, span: Span, *, strict: bool) -> None:
-    """Write zeros into the last layer that ends a branch by them."""
+def _zero(
+    operation: Operation, spans: Sequence[tuple[int, Span]], *, strict: bool
+) -> None:
+    """Write zeros into the last layer that ends a branch by them, of each branch."""
     recording = operation.transcript.recording
-    module = recording.calls[span.into].module
-    try:
-        names = _ending(operation, span)
-    except SurgeryError as error:
-        if strict:
-            raise
-        operation.leave(module, "branch", "", error)
-        return
-    for name in names:
-        operation.write(name, torch.zeros(()))
-        operation.note(module, name, "as it was", "0")
+    found, reasons = _search(operation, dict(spans))
+    for number, span in spans:
+        module = recording.calls[span.into].module
+        if number not in found:
+            if strict:
+                raise reasons[number]
+            operation.leave(module, "branch", "", reasons[number])
+        for name in found.get(number, []):
+            operation.write(name, torch.zeros(()))
+            operation.note(module, name, "as it was", "0")
 
 
-def _ending(operation: Operation, span: Span) -> list[str]:
-    """Find the parameters whose zeros make a branch zero, by trying."""
+def _search(
+    operation: Operation, spans: Mapping[int, Span]
+) -> tuple[dict[int, list[str]], dict[int, SurgeryError]]:
+    """Find parameters whose zeros end branches, by trying; all branches at a time."""
     recording = operation.transcript.recording
-    for _, names in zip(range(_TRIALS), endings(recording, span), strict=False):
-        with preserve(operation.model), torch.no_grad():
-            for name in names:
-                operation.model.get_parameter(name).zero_()
-            if _size(operation, span) == 0:
-                return names
-    raise SurgeryError(
-        f"the branch in {where(recording, span)} has no layer whose zeros make it "
-        "zero, wanted is one with weights, and nothing behind it that makes something "
-        "of nothing: pass how='scale'"
+    left = {number: endings(recording, span) for number, span in spans.items()}
+    reasons = {number: _endless(operation, span) for number, span in spans.items()}
+    found: dict[int, list[str]] = {}
+    for _ in range(_TRIALS):
+        tried: dict[int, list[str]] = {}
+        for number in list(left):
+            try:
+                tried[number] = next(left[number])
+            except StopIteration:
+                del left[number]
+            except SurgeryError as error:
+                reasons[number] = error
+                del left[number]
+        if not tried:
+            break
+        zeros = [n for names in (*found.values(), *tried.values()) for n in names]
+        ended = _ended(operation, {n: spans[n] for n in tried}, zeros)
+        found |= {number: tried[number] for number in ended}
+        left = {number: rest for number, rest in left.items() if number not in ended}
+    # Zeros that were tried in vain, and are no more, may have ended others.
+    zeros = [name for names in found.values() for name in names]
+    sure = _ended(operation, {n: spans[n] for n in found}, zeros) if found else set()
+    return {number: found[number] for number in sorted(sure)}, reasons
+
+
+def _endless(operation: Operation, span: Span) -> SurgeryError:
+    return SurgeryError(
+        f"the branch in {where(operation.transcript.recording, span)} has no layer "
+        "whose zeros make it zero, wanted is one with weights, and nothing behind it "
+        "that makes something of nothing: pass how='scale'"
     )
 
 
-def _size(operation: Operation, span: Span) -> float:
-    """Return the largest number that a branch adds on the batch."""
-    fused = is_fused(operation.transcript.recording.calls[span.into], span)
-    sizes: list[float] = []
+def _ended(
+    operation: Operation, spans: Mapping[int, Span], zeros: Sequence[str]
+) -> set[int]:
+    """Return the branches that add nothing on the batch with some parameters zero."""
+    calls, model = operation.transcript.recording.calls, operation.model
+    ended: set[int] = set()
 
     def look(index: int, operator: Any, args: tuple, kwargs: dict) -> Any:
-        if index == span.into:
-            added = args[span.position]
-            if fused:
-                blank = operator(torch.zeros_like(args[0]), *args[1:], **kwargs)
-                added = blank
-            sizes.append(float(added.detach().abs().max()))
+        for number, span in spans.items():
+            if index == span.into:
+                added = args[span.position]
+                if is_fused(calls[index], span):
+                    added = operator(torch.zeros_like(args[0]), *args[1:], **kwargs)
+                if not bool(added.detach().any()):
+                    ended.add(number)
         return operator(*args, **kwargs)
 
-    model = operation.model
-    with as_written(model), Recorder(model, act=look):
-        run_model(model, operation.batch)
-    return max(sizes)
+    with preserve(model), torch.no_grad():
+        for name in zeros:
+            model.get_parameter(name).zero_()
+        with as_written(model), Recorder(model, act=look):
+            run_model(model, operation.batch)
+    return ended

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 _PLAIN = ("input", "other")
@@ -52,10 +51,6 @@ class TorchSum:
     operands: tuple[Any, ...]
     options: dict[str, Any]
 
-    def anew(self, operands: tuple[Any, ...]) -> Tensor:
-        """Add other operands, into a new tensor."""
-        return getattr(torch, self.name)(*operands, **self.options)
-
 
 def read_sum(
     func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
@@ -63,6 +58,7 @@ def read_sum(
     """Return what a function of torch adds, None if it is no sum of tensors.
 
     Example:
+        >>> import torch
         >>> x = torch.ones(2)
         >>> read_sum(torch.Tensor.add_, (x, x), {}).in_place
         True

@@ -235,6 +235,13 @@ def test_a_loaded_number_replaces_the_own_one():
     assert other.param_groups[0]["rho"] == 2.0
 
 
+def test_the_state_of_another_optimiser_is_refused():
+    model = chain()
+    plain = torch.optim.SGD(model.parameters(), lr=0.1).state_dict()
+    with pytest.raises(ConfigError, match="that of another optimiser"):
+        SphereSGD(model.parameters(), lr=0.1).load_state_dict(plain)
+
+
 def test_works_with_a_closure_a_scheduler_and_copies():
     model = chain()
     optim = SphereSGD(model.parameters(), lr=0.2, momentum=0.5, rho=lambda t: 1 + t)

@@ -31,7 +31,7 @@ class Sums:
     Attributes:
         along: Squares of features less their class mean, along each row of the basis.
         squares: Squared norms of features less the shift, a class.
-        apart: Features less the shift, a row a class; empty where not asked for.
+        apart: Features less the shift, a row a class; empty where there is none.
         tally: Weights of samples: whose decision is known; of these, whose nearest
             mean is that of the class decided for; whose decision is right; of all,
             whose nearest mean is that of their class; all; whose nearest mean is closer
@@ -58,7 +58,6 @@ class Pass:
         dtype: Type that features have, or are brought to.
         rows: Row of the head of each class mean.
         error: How far a class mean may be off, in norm.
-        means_again: Whether to add up features less the shift, which tells means anew.
     """
 
     def __init__(
@@ -69,10 +68,9 @@ class Pass:
         dtype: torch.dtype,
         rows: Tensor,
         error: float = 0.0,
-        means_again: bool = True,
     ) -> None:
         self._between, self._head, self._shift = between, head, shift
-        self._error, self._again = error, means_again and shift is not None
+        self._error = error
         self._dtype, self._classes = dtype, rows
         basis, base = between.basis, torch.zeros_like(between.means)
         base = base if shift is None else shift.double()
@@ -98,7 +96,8 @@ class Pass:
         """Add up over all samples."""
         between, zeros = self._between, torch.zeros_like
         along, squares = zeros(between.eigenvalues), zeros(between.count)
-        apart = zeros(between.means) if self._again else between.means.new_zeros(0)
+        shifted = self._shift is not None
+        apart = zeros(between.means) if shifted else between.means.new_zeros(0)
         tally = torch.zeros(6, dtype=torch.float64, device=along.device)
         for block in blocks(pieces, self._size):
             norms, found = self._products(block, apart)
@@ -125,7 +124,6 @@ class Pass:
                 off = room[: len(piece)]
                 torch.index_select(self._shift, 0, piece.labels, out=off)
                 h = torch.sub(h, off, out=off)
-            if self._again:
                 add_by_class(apart, piece, h)
             torch.linalg.vector_norm(h, dim=1, out=norms[start:stop])
             torch.mm(self._rows, h.T, out=found[:, start:stop])

@@ -31,8 +31,8 @@ from theodolite.instruments.classifiers.team import Team
 
 # Relative error that makes another pass, and passes at most, by choice.
 _WANTED, _PASSES = 2e-7, 4
-# Samples that are looked at beforehand.
-_FORESEEN = 256
+# Samples that are looked at in float64 beforehand, to see what rounding does.
+_FEW = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,21 +101,16 @@ def deviations(
     means, error = class_means(pieces, count, width, team)
     between = Between.of(means, count, centre)
     eps = torch.finfo(dtype).eps
-    lost, loose = map(team.largest, _foreseen(pieces, between, error, eps))
+    lost = team.largest(_foreseen(pieces, between, error, eps))
     shift, before = means.to(dtype) if lost > _WANTED else None, float("inf")
     for turn in range(_PASSES):
-        # Means that are known well enough need not be told anew, which takes longer
-        # than all else about a shift.
-        again = turn > 0 or loose > _WANTED / 4
-        run = Pass(between, head, shift, dtype, rows, error, again)
-        sums = run.sums(pieces).over(team)
+        sums = Pass(between, head, shift, dtype, rows, error).sums(pieces).over(team)
         found = _about_means(between, sums, shift, error, eps)
         # Another pass helps where it is needed, and while the last one did.
         done = found.loss <= _WANTED or found.loss > before / 2
         if done or turn == _PASSES - 1:
             return found
-        if len(sums.apart):
-            assert shift is not None
+        if shift is not None:
             before, means = found.loss, shift.double() + sums.apart / count[:, None]
         shift, between = means.to(dtype), Between.of(means, count, centre)
     raise AssertionError("a pass is made")
@@ -146,8 +141,9 @@ def class_means(
 ) -> tuple[Tensor, float]:
     """Return the mean of each class in float64, and the error of any.
 
-    The error is that of summing the first chunk in its own type, compared with float64;
-    those of further chunks are independent of it.
+    The error is that of summing a few samples in their own type, compared with float64;
+    over a chunk it grows as sums do, times the root of their number, and those of
+    further chunks are independent of it.
     """
     sums = torch.zeros(len(count), width, dtype=torch.float64, device=count.device)
     lost = passed = 0.0
@@ -155,9 +151,11 @@ def class_means(
         h = piece.features.to(working(piece.features.dtype))
         part = add_by_class(sums, piece, h)
         if not passed and part is not sums:
-            exact = torch.zeros_like(sums)
-            add_by_class(exact, piece, h.double())
-            lost = float((part - exact).norm(dim=1).max())
+            few = piece.part(0, _FEW)
+            rough = add_by_class(torch.zeros_like(sums), few, h[:_FEW])
+            exact = add_by_class(torch.zeros_like(sums), few, h[:_FEW].double())
+            lost = float((rough - exact).norm(dim=1).max())
+            lost *= (len(piece) / len(few)) ** 1.5
         passed += 1
     sums = team.sum(sums)
     if not bool(torch.isfinite(sums).all()):
@@ -169,41 +167,27 @@ def class_means(
 
 def _foreseen(
     pieces: Sequence[Piece], between: Between, error: float, eps: float
-) -> tuple[float, float]:
-    """Return what sums would lose, as the first samples show, about two places.
-
-    About the origin, and about the means, rounded, as they are known.
-    """
+) -> float:
+    """Return what sums about the origin would lose, as the first samples show."""
     few = float(between.count.min()) ** 0.5  # over so many, rounding averages out
     for piece in chunks(pieces, CHUNK):
-        h = piece.features[:_FORESEEN].double()
-        apart = h - between.means[piece.labels[:_FORESEEN]]
-        within, total = float(apart.square().sum()), float(h.square().sum())
+        h, labels = piece.features[:_FEW].double(), piece.labels[:_FEW]
+        within = float((h - between.means[labels]).square().sum())
+        total, count = float(h.square().sum()), len(h)
         tilt = error / h.shape[1] ** 0.5
-        lost = eps * total / few + 2 * tilt * (total * len(h)) ** 0.5
+        lost = eps * total / few + 2 * tilt * (total * count) ** 0.5
         own = 2 * tilt / between.narrowest
-        if not within:
-            return float("inf"), float("inf")
-        size = float(between.means.norm(dim=1).max())
-        return own + lost / within, own + len(h) * _unknown(error, eps * size) / within
-    return 0.0, 0.0
-
-
-def _unknown(error: float, off: float) -> float:
-    """Return what a mean, off its shift by so much or more, adds to a square."""
-    return error * (error + 2 * off)
+        return own + (lost / within if within else float("inf"))
+    return 0.0
 
 
 def _about_means(
     between: Between, sums: Sums, shift: Tensor | None, error: float, eps: float
 ) -> Deviations:
     """Correct what was summed about a shift, and say how far rounding moves it."""
-    count, open_ = between.count, 0.0
+    count = between.count
     along, off = sums.along, between.means
-    if shift is not None and not len(sums.apart):
-        off = between.means - shift.double()
-        open_ = float(count.sum()) * _unknown(error, float(off.norm(dim=1).max()))
-    elif shift is not None:
+    if shift is not None:
         off = sums.apart / count[:, None]
         moved = shift.double() + off - between.means
         error = float(moved.norm(dim=1).max())
@@ -216,7 +200,7 @@ def _about_means(
     ratio = float((along / between.eigenvalues).sum())
     # Coordinates are rounded on their own: few errors point along a given direction.
     tilt = error / between.means.shape[1] ** 0.5
-    lost = eps * total / float(count.min()) ** 0.5 + open_
+    lost = eps * total / float(count.min()) ** 0.5
     if shift is None:
         norm = float(between.means.norm(dim=1).max())
         lost += 2 * tilt * norm * float(count.sum())

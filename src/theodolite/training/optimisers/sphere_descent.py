@@ -127,6 +127,12 @@ class SphereSGD(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore numbers and tensors; schedules that were left out stay as here."""
+        saved = state_dict.get("param_groups", [{}])
+        if any("sphere" not in group or "steps" not in group for group in saved):
+            raise ConfigError(
+                "the state is that of another optimiser, without sphere and steps: "
+                "load one that SphereSGD saved"
+            )
         own = [group["rho"] for group in self.param_groups]
         super().load_state_dict(state_dict)
         for group, rho in zip(self.param_groups, own, strict=True):

@@ -119,6 +119,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stable_rates import rectified_sharpness
 from theodolite.theory.stalled_network import StalledNetwork
 from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
 from theodolite.theory.system_jacobians import (
@@ -128,7 +129,6 @@ from theodolite.theory.system_jacobians import (
     system_jacobian,
 )
 from theodolite.theory.system_regularity import Regularity, system_regularity
-from theodolite.theory.stable_rates import rectified_sharpness
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,

@@ -19,7 +19,7 @@ from theodolite.core import (
     somewhere,
 )
 from theodolite.core import difference as gap
-from theodolite.studies.macdonald2023skip.image_tables.beside_print import (
+from theodolite.studies.macdonald2023skip.image_tables.claims_beside import (
     accuracy_cells,
     as_printed,
     loss_cells,

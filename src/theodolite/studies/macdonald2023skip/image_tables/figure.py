@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from theodolite import figures
 from theodolite.core import Rows
 from theodolite.studies.macdonald2023skip.shared.image_figure import NAMES
@@ -31,10 +29,10 @@ def _panel(panel: "Axes", rows: Rows) -> None:
     series = [(word, scale) for word in ("printed", "ours") for scale in NAMES]
     for place, (word, scale) in enumerate(series):
         mine = rows.where(added_identity=scale, source=word)
-        x = np.array([rates.index(rate) for rate in mine.column("rate")], float)
+        shift = 0.14 * (place - 1.5)
         figures.band(
             panel,
-            x + 0.14 * (place - 1.5),
+            [rates.index(rate) + shift for rate in mine.column("rate")],
             mine.values(),
             mine.values("spread"),
             style=figures.series_style(NAMES[scale], list(NAMES.values())),

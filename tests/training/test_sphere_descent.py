@@ -234,7 +234,7 @@ def test_an_optimiser_made_behind_loaded_weights_resumes_too():
     descend(model, optim, 6)
     resumed = copy.deepcopy(model)
     other = SphereSGD(resumed.named_parameters(), lr=0.1, rho=rho)
-    other.load_state_dict(optim.state_dict())
+    other.load_state_dict(copy.deepcopy(optim.state_dict()))
     assert other.norms() == pytest.approx([rho(6)], rel=1e-12)
     descend(model, optim, 8)
     descend(resumed, other, 8)

@@ -94,6 +94,11 @@ REFUTED = {
 }
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
+    "trained_norms/large-norms-shrink",
+    "trained_norms/margins-are-the-inverse-norm",
+    "trained_norms/loss-approaches-zero",
+    "trained_norms/one-run-is-typical",
+    "trained_norms/every-run-trains",
     "collapse_everywhere/at-each-global-minimum",
     "stationary_layers/recurrent-is-forward",
     "stationary_layers/training-orthogonalises",
@@ -134,6 +139,15 @@ FAILURES = {
     "why_it_helps/blocks-foretell-speed",
 }
 UNDECIDED = {
+    "trained_norms/separable-early",
+    "trained_norms/norm-grows-from-small-starts",
+    "trained_norms/decay-forgets-the-start",
+    "trained_norms/figure-1-has-decay",
+    "trained_norms/others-remember",
+    "trained_norms/ratio-at-rest",
+    "trained_norms/margins-narrow",
+    "trained_norms/small-starts-generalise",
+    "trained_norms/outputs-far-below-one",
     "scheduled_norm/grown-errs-no-more",
     "scheduled_norm/grown-forgets-its-start",
     "scheduled_norm/bare-errs-no-more",

@@ -112,6 +112,7 @@ UNDECIDED = {
     "collapse_everywhere/square-is-good-sooner",
     "collapse_everywhere/square-overfits-late",
     "collapse_everywhere/stopping-helps-square-more",
+    "collapse_everywhere/decay-keeps-from-overfitting",
     "critical_points/counts-within-a-tenth",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/gradients-deeper-without-norm",

@@ -200,6 +200,7 @@ def test_the_committed_run_diverged_where_theory_says_and_only_there():
     committed = find(STUDY).study.committed
     assert committed is not None
     roads = committed.run.roads(Rows())
+    assert roads is not None
     alive = roads.measured.where(quantity="alive")
     seen = {
         (row["family"], row["condition"]): row["value"] > 1

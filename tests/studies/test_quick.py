@@ -103,6 +103,12 @@ FAILURES = {
     "along_training/better-at-another-depth",
     "final_losses_linear/two-shortcut-loss-invariant",
     "phase_diagram/errors-are-late-divergence",
+    "trained_norms/norm-grows-from-small-starts",
+    "trained_norms/large-norms-shrink",
+    "trained_norms/margins-are-the-inverse-norm",
+    "trained_norms/loss-approaches-zero",
+    "trained_norms/one-run-is-typical",
+    "trained_norms/every-run-trains",
 }
 UNDECIDED = {
     "decay_and_margins/noise-lowers-norms-in-training",
@@ -128,6 +134,12 @@ UNDECIDED = {
     "shortcut_depth_cifar/two-shortcut-best-when-deep",
     "phase_diagram/most-foretold",
     "phase_diagram/two-shortcut-trains-widest",
+    "trained_norms/decay-forgets-the-start",
+    "trained_norms/others-remember",
+    "trained_norms/ratio-at-rest",
+    "trained_norms/margins-narrow",
+    "trained_norms/small-starts-generalise",
+    "trained_norms/outputs-far-below-one",
 }
 
 

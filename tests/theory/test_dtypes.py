@@ -333,6 +333,7 @@ COUNTS |= {
         0.1, 0.1, gamma=0.5, samples=n, delta=0.1
     ),
     "projection_gap": lambda n: theory.projection_gap(n),
+    "rectified_sharpness": lambda n: theory.rectified_sharpness(n),
 }
 
 

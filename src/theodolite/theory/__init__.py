@@ -96,6 +96,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stable_rates import rectified_sharpness
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -179,6 +180,7 @@ __all__ = [
     "plain_path_count",
     "projection_gap",
     "ramp_loss",
+    "rectified_sharpness",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",

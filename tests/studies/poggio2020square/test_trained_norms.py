@@ -83,6 +83,7 @@ WORLDS = [
     ("outputs-far-below-one", "largest_f", {"condition": "bn"}, const(0.7)),
     ("outputs-far-below-one", "folded_rho", {"condition": "plain"}, const(2.0)),
     ("every-run-trains", "alive", {"condition": "plain", "trial": 1}, const(0.0)),
+    ("wide-layers-cannot-rest", "alive", {"family": "dense"}, const(0.0)),
 ]  # fmt: skip
 
 
@@ -114,13 +115,22 @@ def as_printed():
                 for name, value in own.items()
             ]
     study = find(STUDY).study
-    return study, Roads(study.predict(study.presets["smoke"]), Rows(rows))
+    theory = study.predict(study.presets["smoke"])
+    # Of the dense networks with decay theory says that they cannot be trained.
+    wide = [
+        {**row, "value": 2.0 if row["family"] == "dense" else 0.5}
+        for row in theory.where(quantity="instability", condition="bn_wd")
+    ]
+    theory = theory.where(quantity="rho_start") + wide
+    return study, Roads(theory, Rows(rows))
 
 
 def test_all_holds_in_a_world_as_printed_but_the_errata():
     study, roads = as_printed()
     found = {claim.name: said(claim.rule(roads)) for claim in study.claims}
     errata = {"start-is-not-zero", "figure-1-has-decay"}
+    # The paper knows of no width beyond which nothing trains.
+    assert found.pop("wide-layers-cannot-rest") == ("FAILS", None)
     for name, pair in found.items():
         wanted = ("FAILS", "HOLDS") if name in errata else ("HOLDS", None)
         assert pair == wanted, name
@@ -186,6 +196,23 @@ def test_figures_are_drawn_from_rows(smoke_root):
             assert drawing.draw(drawing.table(roads)).axes
 
 
+def test_the_committed_run_diverged_where_theory_says_and_only_there():
+    committed = find(STUDY).study.committed
+    assert committed is not None
+    roads = committed.run.roads(Rows())
+    assert roads is not None
+    alive = roads.measured.where(quantity="alive")
+    seen = {
+        (row["family"], row["condition"]): row["value"] > 1
+        for row in roads.predicted.where(quantity="instability")
+        if len(alive.where(family=row["family"]))
+    }
+    assert len(seen) == 8
+    for (family, condition), unstable in seen.items():
+        found = alive.where(family=family, condition=condition).values()
+        assert set(found) == {0.0 if unstable else 1.0}, (family, condition)
+
+
 def test_samples_are_unit_images_of_two_classes():
     samples, shape = load_samples("digits", (3, 8))
     assert shape == (1, 8, 8)
@@ -201,10 +228,27 @@ def test_the_last_epochs_are_all_read():
     assert {0, 1, 10} <= set(found)
 
 
+def test_width_decides_what_is_stable():
+    """The threshold is 117 units: 32 are below, 256 and 16 x 32 above."""
+    study = find(STUDY).study
+    paper = study.predict(study.presets["paper"])
+    found = {
+        (row["family"], row["condition"]): row["value"] > 1
+        for row in paper.where(quantity="instability")
+    }
+    assert {key for key, unstable in found.items() if unstable} == {
+        (family, condition)
+        for family in ("dense", "convolutional")
+        for condition in ("bn_wd", "bn_fast")
+    }
+    assert ("narrow_dense", "bn_wd") in found
+    assert ("narrow_dense", "bn") not in found
+
+
 @pytest.mark.parametrize(
     ("change", "hint"),
     [
-        ({"epochs": 5}, "epochs are 5"),
+        ({"epochs": 5}, r"epochs are \(5, "),
         ({"readings": 2}, "readings is 2"),
         ({"classes": (3, 3)}, "two different"),
     ],

@@ -186,6 +186,7 @@ STORY = (
             Finding("trained_norms/outputs-far-below-one"),
             Finding("trained_norms/small-starts-generalise"),
             Finding("trained_norms/every-run-trains"),
+            Finding("trained_norms/wide-layers-cannot-rest"),
         ),
     ),
     Chapter(

@@ -27,6 +27,7 @@ from theodolite.studies.poggio2020square.trained_norms.claims_tests import (
     larger_from_larger,
     less_from_largest,
     narrows,
+    wide_diverge,
 )
 
 TENTH = "a tenth is what one would see in a figure whose axis spans decades"
@@ -309,5 +310,24 @@ CLAIMS = (
         ),
         rival="large starts without normalisation that blow up",
         choices=(READINGS,),
+    ),
+    Claim(
+        name="wide-layers-cannot-rest",
+        place="Beside figures 1 to 5",
+        kind=Kind.BEYOND,
+        statement=(
+            "At the captions' rate $\\eta = 0.1$ and momentum $\\mu = 0.9$ no network "
+            "trains whose normalised units make the last layer's curvature "
+            "$1 + (n-1)/\\pi$ exceed $2(1+\\mu)/\\eta$: beyond 117 units, from any "
+            "start."
+        ),
+        test=wide_diverge,
+        rival="batch normalisation that makes any rate stable",
+        choices=(
+            Choice(
+                what="curvature at the start, of independent normal units",
+                why="it is known beforehand; units that agree curve more",
+            ),
+        ),
     ),
 )

@@ -20,9 +20,11 @@ from theodolite.core import (
     above,
     alike,
     all_of,
+    below,
     difference,
     equivalent,
     inside,
+    largest,
     mean,
     measured,
     nothing,
@@ -161,6 +163,23 @@ def larger_from_larger(
         ]
 
     return in_families(make)
+
+
+def wide_diverge(roads: Roads) -> Judgement:
+    """Judge whether nothing trains that theory calls unstable at its start."""
+    pieces = [
+        inside(
+            largest(
+                measured("alive", family=row["family"], condition=row["condition"])
+            ),
+            below(0.5, source="ours", why="1 for a run that trained, else 0"),
+        )(roads)
+        for row in roads.predicted.where(quantity="instability")
+        if row["value"] > 1
+    ]
+    if not pieces:
+        return nothing("no network is wide enough to be unstable at its rate")
+    return all_of(pieces)
 
 
 def factor(value: float, why: str) -> Region:

@@ -16,24 +16,33 @@ TITLES = {
 }
 STARTS = ("0.1", "1", "5", "15", "30")
 FEW = 10  # epochs of the zooms
-SHORT = {"dense": "dense", "convolutional": "conv."}
+SHORT = {
+    "dense": "dense",
+    "convolutional": "conv.",
+    "narrow_dense": "narrow",
+    "narrow_convolutional": "narrow conv.",
+}
 
 
 def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
-    """Return panels by family and condition."""
-    families = table.levels("family")
-    conditions = [name for name in TITLES if name in table.levels("condition")]
+    """Return panels by family and condition, of those that there are."""
+    keys = [
+        (family, condition)
+        for family in SHORT
+        for condition in TITLES
+        if len(table.where(family=family, condition=condition))
+    ]
+    columns = min(4, len(keys))
+    lines = -(-len(keys) // columns)
     figure, panels = figures.new_figure(
-        2.9 * max(2, len(conditions)),
-        height * len(families) + 0.4,
-        panels=(len(families), len(conditions)),
+        2.9 * max(2, columns), height * lines + 0.4, panels=(lines, columns)
     )
-    keys = [(f, c) for f in families for c in conditions]
-    found = dict(zip(keys, panels, strict=True))
+    for spare in panels[len(keys) :]:
+        spare.remove()
+    found = dict(zip(keys, panels[: len(keys)], strict=True))
     for (family, condition), panel in found.items():
         panel.set_title(f"{SHORT[family]}, {TITLES[condition]}", fontsize=8)
-        if family == families[-1]:
-            panel.set_xlabel("epoch")
+        panel.set_xlabel("epoch")
     return figure, found
 
 
@@ -99,7 +108,7 @@ def draw_norms(table: Rows) -> "Figure":
 def draw_zooms(table: Rows) -> "Figure":
     r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
     families, last = table.levels("family"), max(table.column("epoch"))
-    kinds = (
+    kinds: tuple[tuple[str, str, int], ...] = (
         ("rho_at", r"$\rho$", FEW),
         ("mean_abs_f_at", "mean $|f_n|$", last),
         ("mean_abs_f_at", "mean $|f_n|$", FEW),
@@ -107,8 +116,8 @@ def draw_zooms(table: Rows) -> "Figure":
     figure, panels = figures.new_figure(
         8.8, 2.6 * len(families), panels=(len(families), len(kinds))
     )
-    keys = [(family, *kind) for family in families for kind in kinds]
-    for (family, quantity, name, cut), panel in zip(keys, panels, strict=True):
+    keys = [(family, kind) for family in families for kind in kinds]
+    for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
         rows = table.where(family=family, quantity=quantity)
         _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
         panel.set_title(f"{SHORT[family]}, {name}", fontsize=8)

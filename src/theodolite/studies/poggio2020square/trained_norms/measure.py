@@ -47,7 +47,7 @@ def train(
     from theodolite.training import ClassifierRecipe, train_classifiers
 
     samples, shape = load_samples(config.dataset, config.classes)
-    kinds = [(name, start, trial) for trial in trials for name, start in runs()]
+    kinds = [(name, start, trial) for trial in trials for name, start in runs(family)]
     epochs = config.epochs_of(family)
     trained = train_classifiers(
         [config.blueprint(family, name, start, shape) for name, start, _ in kinds],

@@ -9,11 +9,19 @@ KEYS = ("family", "condition", "start")
 
 
 def _courses(roads: Roads, *quantities: str) -> Rows:
-    """Return means over the trials whose course was kept."""
-    return Rows.joined(
+    """Return means over the trials whose course was kept, of what moved at all."""
+    found = Rows.joined(
         points(roads.measured.where(quantity=name), (*KEYS, "epoch"))
         for name in quantities
     )
+    moved = {tuple(row[k] for k in KEYS) for row in found if row["epoch"] > 0}
+    return found.where(lambda row: tuple(row[k] for k in KEYS) in moved)
+
+
+def _decayed(rows: Rows) -> Rows:
+    """Return those with decay or, where none of them trained, without."""
+    kept = rows.where(condition="bn_wd")
+    return kept if len(kept) else rows.where(condition="bn")
 
 
 def losses(roads: Roads) -> Rows:
@@ -29,14 +37,12 @@ def norms(roads: Roads) -> Rows:
 
 def zooms(roads: Roads) -> Rows:
     """Return norms and mean outputs with decay, by epoch."""
-    rows = _courses(roads, "rho_at", "mean_abs_f_at")
-    return rows.where(condition="bn_wd")
+    return _decayed(_courses(roads, "rho_at", "mean_abs_f_at"))
 
 
 def ratios(roads: Roads) -> Rows:
     """Return ratios with decay, and where they should rest."""
-    rows = _courses(roads, "ratio_at", "ratio_limit_at")
-    return rows.where(condition="bn_wd")
+    return _decayed(_courses(roads, "ratio_at", "ratio_limit_at"))
 
 
 def margins(roads: Roads) -> Rows:

@@ -132,6 +132,12 @@ FAILURES = {
     "shifted_spectra/script-shifts-scores",
     "why_it_helps/more-is-faster",
     "why_it_helps/blocks-foretell-speed",
+    "trained_norms/norm-grows-from-small-starts",
+    "trained_norms/large-norms-shrink",
+    "trained_norms/margins-are-the-inverse-norm",
+    "trained_norms/loss-approaches-zero",
+    "trained_norms/one-run-is-typical",
+    "trained_norms/every-run-trains",
 }
 UNDECIDED = {
     "scheduled_norm/grown-errs-no-more",
@@ -146,6 +152,7 @@ UNDECIDED = {
     "collapse_everywhere/square-is-good-sooner",
     "collapse_everywhere/square-overfits-late",
     "collapse_everywhere/stopping-helps-square-more",
+    "collapse_everywhere/decay-keeps-from-overfitting",
     "critical_points/counts-within-a-tenth",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/gradients-deeper-without-norm",
@@ -181,6 +188,12 @@ UNDECIDED = {
     "shifted_spectra/skips-shift-scores",
     "shifted_spectra/some-initialisation",
     "why_it_helps/scores-foretell-speed",
+    "trained_norms/decay-forgets-the-start",
+    "trained_norms/others-remember",
+    "trained_norms/ratio-at-rest",
+    "trained_norms/margins-narrow",
+    "trained_norms/small-starts-generalise",
+    "trained_norms/outputs-far-below-one",
 }
 
 

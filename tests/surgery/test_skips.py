@@ -96,6 +96,20 @@ def test_chosen_skips_are_removed_and_others_stay():
         )
 
 
+def test_the_log_is_a_table_and_rows():
+    result = surgery.remove_skips(styles.TorchvisionLike(), IMAGES)
+    assert str(result.log).splitlines() == [
+        "remove_skips: 3 changes",
+        "module    what  before      after",
+        "layer1.0  skip  identity    none",
+        "layer1.1  skip  identity    none",
+        "layer2.0  skip  projection  none",
+    ]
+    assert [row["module"] for row in result.log.rows()] == [
+        "layer1.0", "layer1.1", "layer2.0",
+    ]  # fmt: skip
+
+
 class Shared(nn.Module):
     """One block that runs twice, and a network in which it adds at one place only."""
 

@@ -23,7 +23,7 @@ SMOOTH = [name for name in NONLINEARITIES if name not in ("relu", "three_halves"
 WAYS = ("plain", "weight_norm", "entry_norm", "length_direction")
 NORMALISED = WAYS[1:3]
 # Above this a dense Hessian is too slow to take many times.
-MOST_PARAMETERS = 50
+MOST_PARAMETERS = 40
 
 
 def powers(low, high):

@@ -29,7 +29,7 @@ from theodolite.theory import (
 )
 
 QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 MANY = settings(QUICK, max_examples=2000)
 SEEDS = st.integers(0, 2**31)
@@ -128,7 +128,7 @@ def test_no_hessian_within_a_radius_exceeds_the_bound(
     check_in_balls(plan, samples, cost, seed, radius)
 
 
-@QUICK
+@settings(QUICK, max_examples=120)
 @given(systems(depth=3), st.integers(2, 4), SEEDS)
 def test_no_tangent_kernel_falls_below_the_sum_over_layers(plan, samples, seed):
     check_kernel(plan, samples, seed)

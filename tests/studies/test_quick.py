@@ -94,12 +94,8 @@ REFUTED = {
 }
 # What is not so: claims of the papers, and what we asked beyond them.
 FAILURES = {
-    "trained_norms/large-norms-shrink",
-    "trained_norms/margins-are-the-inverse-norm",
-    "trained_norms/loss-approaches-zero",
-    "trained_norms/one-run-is-typical",
-    "trained_norms/every-run-trains",
     "collapse_everywhere/at-each-global-minimum",
+    "scheduled_norm/grown-has-wider-margins",
     "stationary_layers/recurrent-is-forward",
     "stationary_layers/training-orthogonalises",
     "measured_ensemble/beta-is-rho",
@@ -137,20 +133,17 @@ FAILURES = {
     "shifted_spectra/script-shifts-scores",
     "why_it_helps/more-is-faster",
     "why_it_helps/blocks-foretell-speed",
+    "trained_norms/norm-grows-from-small-starts",
+    "trained_norms/large-norms-shrink",
+    "trained_norms/margins-are-the-inverse-norm",
+    "trained_norms/loss-approaches-zero",
+    "trained_norms/one-run-is-typical",
+    "trained_norms/every-run-trains",
 }
 UNDECIDED = {
-    "trained_norms/separable-early",
-    "trained_norms/norm-grows-from-small-starts",
-    "trained_norms/decay-forgets-the-start",
-    "trained_norms/figure-1-has-decay",
-    "trained_norms/others-remember",
-    "trained_norms/ratio-at-rest",
-    "trained_norms/margins-narrow",
-    "trained_norms/small-starts-generalise",
-    "trained_norms/outputs-far-below-one",
-    "scheduled_norm/grown-errs-no-more",
     "scheduled_norm/grown-forgets-its-start",
     "scheduled_norm/bare-errs-no-more",
+    "scheduled_norm/bare-has-wider-margins",
     "scheduled_norm/bare-forgets-its-start",
     "scheduled_norm/growth-beats-holding",
     "decay_and_margins/noise-lowers-norms-in-training",
@@ -160,6 +153,7 @@ UNDECIDED = {
     "collapse_everywhere/square-is-good-sooner",
     "collapse_everywhere/square-overfits-late",
     "collapse_everywhere/stopping-helps-square-more",
+    "collapse_everywhere/decay-keeps-from-overfitting",
     "critical_points/counts-within-a-tenth",
     "weight_norm_growth/growth-is-first-order",
     "depth_along_training/gradients-deeper-without-norm",
@@ -195,6 +189,12 @@ UNDECIDED = {
     "shifted_spectra/skips-shift-scores",
     "shifted_spectra/some-initialisation",
     "why_it_helps/scores-foretell-speed",
+    "trained_norms/decay-forgets-the-start",
+    "trained_norms/others-remember",
+    "trained_norms/ratio-at-rest",
+    "trained_norms/margins-narrow",
+    "trained_norms/small-starts-generalise",
+    "trained_norms/outputs-far-below-one",
 }
 
 

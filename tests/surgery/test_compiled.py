@@ -9,10 +9,16 @@ from tests.surgery.test_identities import Functional
 from theodolite import surgery
 
 IMAGES = torch.linspace(-2, 2, 2 * 3 * 8 * 8).sin().reshape(2, 3, 8, 8)
-ROWS = torch.linspace(-2, 2, 12).cos().reshape(3, 4)
 CASES = {
-    "around a layer": lambda: (
-        surgery.add_identity(styles.PreActNet(), IMAGES, learnable=True), IMAGES,
+    "around a layer, and at the sums": lambda: (
+        surgery.scale_branches(
+            surgery.add_identity(styles.PreActNet(), IMAGES, learnable=True).model,
+            IMAGES,
+            by=0.5,
+            learnable=True,
+            which="layers.0",
+        ),
+        IMAGES,
     ),
     "by functions": lambda: (
         surgery.add_identity(Functional("module"), IMAGES), IMAGES,
@@ -22,9 +28,6 @@ CASES = {
             surgery.change_norms(styles.OptionA(), IMAGES, to="weight").model, IMAGES
         ),
         IMAGES,
-    ),
-    "factors of every make": lambda: (
-        surgery.scale_branches(styles.Scaled(), ROWS, by=0.5, learnable=True), ROWS,
     ),
 }  # fmt: skip
 

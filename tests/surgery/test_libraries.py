@@ -9,7 +9,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.anatomy.test_transformers import IMAGES as PIXELS
-from tests.anatomy.test_transformers import TOKENS, bert, convnext, gpt2, resnet, vit
+from tests.anatomy.test_transformers import TOKENS, bert, convnext, gpt2, resnet
 from theodolite import surgery
 from theodolite.anatomy import anatomy
 from theodolite.core import PreactivationBlueprint, ShortcutBlueprint
@@ -81,8 +81,8 @@ def test_transformers_resnet():
 
 @pytest.mark.parametrize(
     ("make", "batch"),
-    [(convnext, PIXELS), (vit, PIXELS), (bert, TOKENS), (gpt2, TOKENS)],
-    ids=["convnext", "vit", "bert", "gpt2"],
+    [(convnext, PIXELS), (bert, TOKENS), (gpt2, TOKENS)],
+    ids=["convnext", "bert", "gpt2"],
 )
 def test_networks_of_transformers_bear_what_their_parts_allow(make, batch):
     model = make().eval()

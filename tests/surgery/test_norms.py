@@ -56,6 +56,30 @@ def test_norms_become_another_kind_and_keep_what_they_learned(to, norm):
     assert [change.module for change in one.log.done] == ["layer1.0.bn1"]
 
 
+@pytest.mark.parametrize("to", ["group", "layer", "pixel"])
+def test_norms_without_factors_stay_so_and_frozen_ones_stay_frozen(to):
+    layers = nn.BatchNorm2d(3, affine=False), nn.BatchNorm2d(3).requires_grad_(False)
+    changed = surgery.change_norms(nn.Sequential(*layers), IMAGES, to=to).model
+    assert list(changed.state_dict()) == ["1.weight", "1.bias"]
+    assert not any(parameter.requires_grad for parameter in changed.parameters())
+
+
+class Curious(nn.Module):
+    """A forward that reads its norm's weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+
+    def forward(self, x):
+        return self.norm(x.to(self.norm.weight.dtype))
+
+
+def test_code_that_cannot_do_without_a_part_is_refused():
+    with pytest.raises(SurgeryError, match=r"does not run.*weight"):
+        surgery.change_norms(Curious(), IMAGES, to="none")
+
+
 def test_groups_divide_the_channels():
     model = nn.Sequential(nn.Conv2d(3, 12, 3), nn.BatchNorm2d(12))
     changed = surgery.change_norms(model, IMAGES, to="group", groups=5).model

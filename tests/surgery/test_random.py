@@ -15,7 +15,7 @@ from theodolite.core import SurgeryError
 ROWS = X.double()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_operations_on_random_networks_do_what_changed_operators_do(seed):
     model = random_network(seed).double()
     if not anatomy(model, ROWS).additions:
@@ -45,7 +45,7 @@ def test_operations_on_random_networks_do_what_changed_operators_do(seed):
     assert same_bits(bits(model), before)
 
 
-@pytest.mark.parametrize("seed", range(12, 20))
+@pytest.mark.parametrize("seed", range(6, 14))
 def test_projections_of_random_networks_get_an_identity(seed):
     model = random_network(seed).double()
     paths = [n for n, m in model.named_modules() if n.endswith("project") and m]

@@ -96,6 +96,20 @@ def test_chosen_skips_are_removed_and_others_stay():
         )
 
 
+def test_the_log_is_a_table_and_rows():
+    result = surgery.remove_skips(styles.TorchvisionLike(), IMAGES)
+    assert str(result.log).splitlines() == [
+        "remove_skips: 3 changes",
+        "module    what  before      after",
+        "layer1.0  skip  identity    none",
+        "layer1.1  skip  identity    none",
+        "layer2.0  skip  projection  none",
+    ]
+    assert [row["module"] for row in result.log.rows()] == [
+        "layer1.0", "layer1.1", "layer2.0",
+    ]  # fmt: skip
+
+
 class Shared(nn.Module):
     """One block that runs twice, and a network in which it adds at one place only."""
 
@@ -243,3 +257,51 @@ def test_settings_that_are_no_list_are_one_sentence(operate):
 def test_a_batch_on_which_nothing_can_be_checked_is_refused(batch, says):
     with pytest.raises(SurgeryError, match=f"returns {says} on the batch"):
         surgery.remove_skips(styles.TorchvisionLike().eval(), batch)
+
+
+class InPlace(nn.Module):
+    """A sum that is written into a tensor, which is read under another name."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        made = kept = self.layer(x).tanh() * 1
+        made.add_(x)
+        return kept
+
+
+@pytest.mark.parametrize("learnable", [False, True])
+def test_sums_in_place_are_seen_under_every_name(learnable):
+    model, x = InPlace(), torch.randn(3, 4)
+    result = surgery.scale_branches(model, x, by=0.5, learnable=learnable)
+    assert_close(result.model(x), x + 0.5 * (model(x) - x))
+    assert result.check.gradient > 0
+
+
+def test_a_skip_goes_around_a_module_that_writes_over_its_input():
+    inner = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4))
+    model, x = nn.Sequential(nn.Linear(4, 4), inner), torch.randn(3, 4)
+    result = surgery.insert_skips(model, x, around="1", scale=1.0, learnable=False)
+    first = model[0](x)
+    assert_close(result.model(x), first + inner[1](first.relu()))
+
+
+class Overwriting(nn.Module):
+    """A projection by functions, of a tensor that the branch writes over."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.branch = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.down = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x):
+        x = self.stem(x) * 1
+        short = torch.matmul(x, self.down) * 1
+        return short + self.branch(x.tanh_())
+
+
+def test_a_tensor_that_is_written_over_before_the_sum_is_refused():
+    with torch.no_grad(), pytest.raises(SurgeryError, match="written over"):
+        surgery.add_identity(Overwriting(), torch.randn(3, 4))

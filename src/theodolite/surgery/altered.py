@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -26,6 +27,10 @@ _ELSEWHERE = (
     "an altered module makes other sums in this run than when it was altered, wanted "
     "are the same: alter it in the mode in which it will run, with a batch of the kind "
     "that it will get"
+)
+_OVERWRITTEN = (
+    "the tensor from which a skip starts is written over before the sum, wanted is one "
+    "that keeps its numbers: make the first step of the branch not in-place"
 )
 RESULT = -1  # the place of an edit that acts on the sum itself
 
@@ -83,12 +88,14 @@ class VisitEdit:
         before: Whether it acts on arguments, else on the result.
         keys: Which arguments it acts on or reads.
         edit: What is done.
+        keep: Whether the module writes over the argument, so that it must be copied.
     """
 
     label: str
     before: bool
     keys: tuple[Key, ...]
     edit: Edit
+    keep: bool = False
 
 
 class Clock:
@@ -98,6 +105,22 @@ class Clock:
         self.depth = 0
         self.ran: tuple[int, str] = (0, "")
         self.held: dict[str, Tensor] = {}
+        self.versions: dict[str, int] = {}
+
+    def hold(self, tap: Tap, value: Tensor) -> None:
+        """Keep a tensor for an edit further on."""
+        self.held[tap.label] = value
+        if not torch.compiler.is_compiling():
+            self.versions[tap.label] = version_of(value)
+
+    def overwritten(self, tap: Tap) -> bool:
+        """Tell whether a tensor was written to since it was kept."""
+        return self.versions[tap.label] != version_of(self.held[tap.label])
+
+
+def version_of(tensor: Tensor) -> int:
+    """Count the writes to a tensor, if torch does."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 @dataclass(kw_only=True, eq=False)
@@ -123,12 +146,14 @@ class Altered(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's own forward with its edits."""
         plan = self.surgery_plan
+        reads = [_read(each, args, kwargs) for each in plan.visits]
         given, named = _given(self, plan, args, kwargs)
         if plan.sums:
             clock = plan.clock
             kept = clock.depth, clock.ran, clock.held
             clock.depth, clock.ran = 0, (0, "")
-            clock.held = _inputs(plan, given, named)
+            clock.held = {}
+            _hold_inputs(plan, given, named)
             try:
                 counting = _Counting(self)
                 with counting:
@@ -138,10 +163,8 @@ class Altered(nn.Module):
                 clock.depth, clock.ran, clock.held = kept
         else:
             result = super().forward(*given, **named)
-        for each in plan.visits:
+        for each, read in zip(plan.visits, reads, strict=True):
             if not each.before:
-                key = each.keys[0]
-                read = args[key] if isinstance(key, int) else kwargs[key]
                 result = each.edit(self, result, read)
         return result
 
@@ -149,6 +172,13 @@ class Altered(nn.Module):
         made = super().__reduce_ex__(protocol)
         assert isinstance(made, tuple)
         return (_blank, (self.surgery_base,), *made[2:])
+
+
+def _read(each: VisitEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the argument that an edit reads, as it came."""
+    key = each.keys[0]
+    value = args[key] if isinstance(key, int) else kwargs[key]
+    return value.clone() if each.keep else value
 
 
 def _given(
@@ -169,13 +199,10 @@ def _given(
     return tuple(given), named
 
 
-def _inputs(
-    plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Tensor]:
-    held: dict[str, Tensor] = {}
+def _hold_inputs(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     for tap in plan.taps("input"):
-        held[tap.label] = args[tap.key] if isinstance(tap.key, int) else kwargs[tap.key]
-    return held
+        given = args[tap.key] if isinstance(tap.key, int) else kwargs[tap.key]
+        plan.clock.hold(tap, given)
 
 
 class _Counting(TorchFunctionMode):
@@ -235,8 +262,11 @@ class _Counting(TorchFunctionMode):
 
     def _edited(self, each: SumEdit, value: Tensor, written: bool) -> Tensor:
         """Edit a value; one that the sum writes to is written over itself."""
-        held = self._module.surgery_plan.clock.held
-        beside = None if each.tap is None else held[each.tap.label]
+        clock, tap, beside = self._module.surgery_plan.clock, each.tap, None
+        if tap is not None:
+            beside = clock.held[tap.label]
+            if not torch.compiler.is_compiling() and clock.overwritten(tap):
+                raise SurgeryError(_OVERWRITTEN)
         if not written:
             return each.edit(self._module, value, beside)
         # What is written to must not be what the edit keeps for its derivative.
@@ -245,7 +275,7 @@ class _Counting(TorchFunctionMode):
     def _held(self, name: str, ordinal: int, result: Any) -> Any:
         for tap in self._tapped:
             if tap.name == name and tap.ordinal == ordinal:
-                self._module.surgery_plan.clock.held[tap.label] = result
+                self._module.surgery_plan.clock.hold(tap, result)
         return result
 
 
@@ -268,7 +298,7 @@ class Enter:
             for tap in self.plan.taps("given"):
                 if tap.name == self.path:
                     given = args if isinstance(tap.key, int) else kwargs
-                    self.clock.held[tap.label] = given[tap.key]
+                    self.clock.hold(tap, given[tap.key])
         self.clock.depth += 1
 
 
@@ -285,7 +315,7 @@ class Leave:
             self.clock.ran = (self.clock.ran[0] + 1, self.path)
             for tap in self.plan.taps("gave"):
                 if tap.name == self.path:
-                    self.clock.held[tap.label] = result
+                    self.clock.hold(tap, result)
 
 
 @cache

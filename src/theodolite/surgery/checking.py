@@ -57,7 +57,7 @@ def run_both_ways(model: nn.Module, batch: Batch) -> Pass:
 @contextmanager
 def _in_full_precision() -> Iterator[None]:
     """Compute in all 24 bits on cards that would round convolutions to 11."""
-    switches = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    switches: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     found = [switch.allow_tf32 for switch in switches]
     try:
         for switch in switches:

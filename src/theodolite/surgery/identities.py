@@ -106,7 +106,7 @@ def _site(
     passage = passage_of(operation.transcript, span)
     if passage is not None:
         return passage.path, lambda label, edit: VisitEdit(
-            label=label, before=False, keys=passage.keys, edit=edit
+            label=label, before=False, keys=passage.keys, edit=edit, keep=passage.keep
         )
     place = alone(operation, place_of(operation.transcript, span))
     tap = tap_of(operation.transcript, place, span.entry)

@@ -122,11 +122,12 @@ def with_affine_of(new: nn.Module, old: nn.Module) -> nn.Module:
         new = new.to(device=held[0].device, dtype=held[0].dtype)
     for name in ("weight", "bias"):
         source, target = getattr(old, name, None), getattr(new, name, None)
-        if source is None or target is None:
-            continue
-        with torch.no_grad():
-            target.copy_(source)
-        target.requires_grad_(source.requires_grad)
+        if source is None:
+            new.register_parameter(name, None)
+        elif target is not None:
+            with torch.no_grad():
+                target.copy_(source)
+            target.requires_grad_(source.requires_grad)
     return new.train(old.training)
 
 

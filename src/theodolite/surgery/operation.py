@@ -151,11 +151,11 @@ class Operation:
             return run_both_ways(self.model, self.batch)
         except TheodoliteError as error:
             raise SurgeryError(f"the altered network does not run: {error}") from error
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        except Exception as error:  # whatever somebody's forward raises
             said = (str(error).splitlines() or [type(error).__name__])[0]
             raise SurgeryError(
-                f"the altered network does not run ({said}), wanted are shapes that "
-                "fit: alter fewer parts of it"
+                f"the altered network does not run ({said}), wanted are parts that its "
+                "code can do without: alter fewer of them"
             ) from error
 
 

@@ -35,10 +35,12 @@ class Passage:
     Attributes:
         path: Of the module.
         keys: Where among its arguments the value comes.
+        keep: Whether the module writes over it.
     """
 
     path: str
     keys: tuple[Key, ...]
+    keep: bool = False
 
 
 def place_of(transcript: Transcript, span: Span) -> Place:
@@ -110,7 +112,8 @@ def passage_of(transcript: Transcript, span: Span) -> Passage | None:
             continue
         alone = len(transcript.visits_of(visit.module)) == 1
         if alone and visit.module and "<" not in visit.module:
-            return Passage(path=visit.module, keys=keys)
+            keep = visit.index in transcript.overwrites
+            return Passage(path=visit.module, keys=keys, keep=keep)
     return None
 
 

@@ -62,6 +62,7 @@ def _insert(
 ) -> None:
     given, gave = _ends(operation, path)
     values = operation.transcript.recording.values
+    visits = operation.transcript.visits_of(path)
     straight = bridge(
         values[given].shape, values[gave].shape, named(path), isometry=isometry
     )
@@ -75,6 +76,7 @@ def _insert(
         before=False,
         keys=(0,),
         edit=WithIdentity(straight, factor),
+        keep=bool(set(visits) & operation.transcript.overwrites),
     )
     operation.attach(path, edit, extras)
     by = "" if scale == 1 and not learnable else f"{scale:g} "

@@ -60,6 +60,7 @@ class Transcript:
         given: By visit, the values that it was given, by place or keyword.
         gave: By visit, the value that it returned, nothing if that is no bare tensor.
         outside: Visits of modules that are no part of the module that ran them.
+        overwrites: Visits that write over what they are given.
     """
 
     recording: Recording
@@ -67,6 +68,7 @@ class Transcript:
     given: dict[int, dict[Key, int]]
     gave: dict[int, tuple[int, ...]]
     outside: frozenset[int]
+    overwrites: frozenset[int]
 
     def function_of(self, call: int) -> FunctionCall | None:
         """Return the function that ran an operator, if the visit itself called it."""
@@ -110,6 +112,7 @@ def transcribe(model: nn.Module, batch: Batch) -> Transcript:
         given=notes[-1].given,
         gave=notes[-1].gave,
         outside=frozenset(notes[-1].outside),
+        overwrites=frozenset(notes[-1].overwrites),
     )
 
 
@@ -125,6 +128,7 @@ class _Notes(TorchFunctionMode):
         self._ran: dict[int, tuple[int, str]] = {}
         self._inner: dict[int, dict[int, str]] = {}
         self.outside: set[int] = set()
+        self.overwrites: set[int] = set()
         self.functions: list[FunctionCall] = []
         self.given: dict[int, dict[Key, int]] = {}
         self.gave: dict[int, tuple[int, ...]] = {}
@@ -186,6 +190,9 @@ class _Notes(TorchFunctionMode):
         # Hooks run in order, so that the recorder has left the visit already.
         visit = self._inside.pop()
         self._modules.pop()
+        held = self._numbers(dict(enumerate(args)))
+        if any(self.given[visit].get(key) != number for key, number in held.items()):
+            self.overwrites.add(visit)
         if self._inside and not isinstance(module, Edit):
             path = self._parts(self._modules[-1]).get(id(module))
             if path is None:

@@ -191,8 +191,7 @@ def row_derivatives(
         normal = _normalised(layer, weights, _rows(z))[0]
         return np.stack([normal, np.ones_like(normal)], axis=2)
     patches = z.T if isinstance(layer, AffineLayer) else _columns(unfolded(layer, z))
-    slopes = matrix_derivatives(layer, weights)  # (rows, columns, parameters of a row)
-    found = np.einsum("kn,okp->onp", patches, slopes)
+    found = _moved(layer, weights, patches.T)
     if not layer.bias:
         return found
     return np.concatenate([found, np.ones((*found.shape[:2], 1))], axis=2)
@@ -211,25 +210,26 @@ def matrix_of(layer: Weighted, weights: Weights) -> np.ndarray:
     return layer.scale * w
 
 
-def matrix_derivatives(layer: Weighted, weights: Weights) -> np.ndarray:
-    """Return the factor times DP, a row: (rows, columns, parameters of a row)."""
-    w = _raw(weights)
-    eye = np.eye(w.shape[1])
+def _moved(layer: Weighted, weights: Weights, samples: np.ndarray) -> np.ndarray:
+    """Return the factor times X^T DP, a row of the matrix at a time.
+
+    Shape (rows, samples, parameters of a row).
+    """
+    w, x = _raw(weights), samples[None]
     if layer.parameterisation == "plain":
-        found = np.broadcast_to(eye, (len(w), *eye.shape))
+        found = np.broadcast_to(x, (len(w), *samples.shape))
     elif layer.parameterisation == "entry_norm":
-        found = eye * (layer.eps * (layer.eps + w**2) ** -1.5)[:, None, :]
+        found = x * (layer.eps * (layer.eps + w**2) ** -1.5)[:, None, :]
     elif layer.parameterisation == "weight_norm":
         q = (layer.eps + (w**2).sum(1))[:, None, None]
-        found = q**-0.5 * (eye - w[:, :, None] * w[:, None, :] / q)
+        along = (w @ samples.T)[:, :, None]
+        found = q**-0.5 * (x - along * w[:, None, :] / q)
     else:
-        norms = np.linalg.norm(w, axis=1)[:, None]
-        unit = w / norms
-        lengths = np.asarray(weights["lengths"], dtype=float)[:, None]
-        across = eye - unit[:, :, None] * unit[:, None, :]
-        found = np.concatenate(
-            [(lengths / norms)[..., None] * across, unit[..., None]], axis=2
-        )
+        norms = np.linalg.norm(w, axis=1, keepdims=True)
+        unit, lengths = w / norms, np.asarray(weights["lengths"], dtype=float)
+        along = (unit @ samples.T)[:, :, None]
+        across = (lengths[:, None] / norms)[..., None] * (x - along * unit[:, None, :])
+        found = np.concatenate([across, along], axis=2)
     return layer.scale * found
 
 

@@ -5,7 +5,7 @@ than columns.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -125,7 +125,8 @@ def _own(layer: SystemLayer, weights: Weights, z: np.ndarray) -> tuple[float, st
     outputs = z.size // z[:1].size * int(np.prod(layer.shape_after(z.shape[1:])))
     if layer.parameters < outputs:
         return 0.0, ""
-    if outputs <= LARGEST_DENSE and outputs * layer.parameters <= LARGEST_STACK:
+    small = (_widest(layer, z) * len(z)) ** 2 <= LARGEST_STACK
+    if outputs <= LARGEST_DENSE and small:
         return smallest_eigenvalue(parameter_jacobian(layer, weights, z)), ""
     total = 0.0
     for one, part in zip(layer.branch, weights, strict=True):
@@ -139,6 +140,9 @@ def _of_rows(
     weights: Weights,
     z: np.ndarray,
 ) -> tuple[float, str]:
+    if not isinstance(layer, BatchNormLayer) and layer.parameterisation == "plain":
+        layer = replace(layer, out=1)  # rows do not differ
+        weights = {name: np.asarray(one)[:1] for name, one in weights.items()}
     features, shape = _features(layer), layer.shape_after(z.shape[1:])
     count = len(z) * int(np.prod(shape[1:]))
     width = layer.parameters // features
@@ -165,12 +169,23 @@ def _onward(layer: SystemLayer, weights: Weights, z: np.ndarray) -> tuple[float,
     out = int(np.prod(layer.shape_after(z.shape[1:])))
     if out > into:
         return 0.0, ""
-    mixes = isinstance(layer, ResidualLayer) and _mixes(layer)
-    size = (out * len(z)) * (into * len(z)) if mixes else out * into
-    each = len(z) if isinstance(layer, ResidualLayer) and not mixes else 1
-    if size * each > LARGEST_STACK:
+    size = out * into
+    if isinstance(layer, ResidualLayer):
+        size = len(z) * _widest(layer, z) ** 2 * (len(z) if _mixes(layer) else 1)
+    elif isinstance(layer, ConvolutionLayer):
+        size = into * layer.patch * (out // layer.out)  # patches of every unit image
+    if size > LARGEST_STACK:
         return 0.0, "its Jacobian is too large to compute, and counted as zero"
     return smallest_eigenvalue(input_jacobian(layer, weights, z)), ""
+
+
+def _widest(layer: ResidualLayer, z: np.ndarray) -> int:
+    """Return the most features anywhere in a block."""
+    shape, found = z.shape[1:], int(np.prod(z.shape[1:]))
+    for one in layer.branch:
+        shape = one.shape_after(shape)
+        found = max(found, int(np.prod(shape)))
+    return found
 
 
 def _mixes(layer: SystemLayer) -> bool:

@@ -14,7 +14,7 @@ from tests.studies.worlds import (
     scale,
     shift,
 )
-from theodolite.core import ConfigError, Roads
+from theodolite.core import ConfigError, Roads, Rows
 from theodolite.networks import AverageSkip
 from theodolite.studies import find
 from theodolite.studies.macdonald2023skip.shifted_spectra.config import Config, cells
@@ -189,3 +189,11 @@ def test_the_committed_run_has_twenty_trials_of_each_network():
         rows = run.rows().where(part="figure", kind=kind, quantity="share")
         assert len(rows.levels("trial")) == 20
         assert len(rows) == 20 * 2 * 10
+
+
+def test_rows_that_are_missing_decide_nothing(smoke_root):
+    study, roads = rows_of(smoke_root, STUDY)
+    nothing = Roads(roads.predicted, Rows())
+    for claim in study.claims:
+        wanted = "HOLDS" if claim.name == "rise-at-every-variance" else "UNDECIDED"
+        assert claim.rule(nothing).outcome == wanted

@@ -16,6 +16,7 @@ from tests.studies.worlds import (
     shift,
 )
 from theodolite.core import ConfigError, Roads, Rows
+from theodolite.studies import find
 from theodolite.studies.macdonald2023skip.why_it_helps.config import VARIANTS, Config
 from theodolite.studies.macdonald2023skip.why_it_helps.tables import (
     rank_correlations,
@@ -116,3 +117,8 @@ def test_what_cannot_be_run_is_refused(given, text):
 
 def test_a_cell_of_the_committed_run_is_reproduced():
     check_reproduced(STUDY, {"dataset": "digits", "variant": "random", "trial": 203})
+
+
+def test_rows_that_are_missing_decide_nothing():
+    for claim in find(STUDY).study.claims:
+        assert claim.rule(Roads(Rows(), Rows())).outcome == "UNDECIDED"

@@ -211,6 +211,23 @@ def test_figures_are_drawn_from_rows(smoke_root):
             assert drawing.draw(drawing.table(roads)).axes
 
 
+def test_the_committed_run_diverged_where_theory_says_and_only_there():
+    committed = find(STUDY).study.committed
+    assert committed is not None
+    roads = committed.run.roads(Rows())
+    assert roads is not None
+    alive = roads.measured.where(quantity="alive")
+    seen = {
+        (row["family"], row["condition"]): row["value"] > 1
+        for row in roads.predicted.where(quantity="instability")
+        if len(alive.where(family=row["family"]))
+    }
+    assert len(seen) == 8
+    for (family, condition), unstable in seen.items():
+        found = alive.where(family=family, condition=condition).values()
+        assert set(found) == {0.0 if unstable else 1.0}, (family, condition)
+
+
 def test_samples_are_unit_images_of_two_classes():
     samples, shape = load_samples("digits", (3, 8))
     assert shape == (1, 8, 8)

@@ -200,7 +200,7 @@ CLAIMS = (
         name="looseness-grows-with-depth",
         place="Beside section 5",
         kind=Kind.BEYOND,
-        statement="Each block adds to the factor between $\\beta$ and Hessians.",
+        statement="The factor between $\\beta$ and Hessians grows with the blocks.",
         test=trend(
             measured("looseness"),
             over="layers",

@@ -94,6 +94,6 @@ STUDY = Study(
         "Jacobians of the two blocks are taken a sample, with statistics held at those "
         "of the batch, for four samples of the 32.",
         "At the quick scale verdicts rest on a committed run of 20 trials with spectra "
-        "at ten steps; the run itself has 2 trials, and spectra at two steps.",
+        "at ten steps; the run itself has 2 trials of 16 images, with spectra at two.",
     ),
 )

@@ -90,6 +90,7 @@ PRESETS = {
     ),
     "quick": Config(
         n_seeds=2,
+        samples=16,
         spectra_at=(2, 7),
         script_at=(),
         starts=STARTS[:3],

@@ -58,6 +58,6 @@ STUDY = Study(
         "Spectra are taken before the first step, and those of the two blocks a sample "
         "at statistics of the batch.",
         "At the quick scale verdicts rest on a committed run of 12 trials a dataset "
-        "with 32 images each; the run itself has 3 trials with 16.",
+        "with 32 images each; the run itself has 2 trials with 16.",
     ),
 )

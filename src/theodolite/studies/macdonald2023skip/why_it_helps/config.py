@@ -68,7 +68,7 @@ PRESETS = {
     "smoke": Config(
         n_seeds=2, datasets=("digits",), samples=6, steps=10, block_samples=1
     ),
-    "quick": Config(n_seeds=3, samples=16, committed=True),
+    "quick": Config(n_seeds=2, samples=16, committed=True),
     # Trials of their own, apart from those that the claims were written after.
     "paper": Config(n_seeds=12, seed=200),
 }

@@ -32,7 +32,7 @@ STUDY = Study(
     summary=(
         "Do features of two, three and ten classes collapse under the square loss, as "
         "with cross-entropy, and does the norm $\\rho$ at the end matter? Decays from "
-        "none up and two starts make norms of six orders of magnitude. Which of the "
+        "none up and two starts make norms of many orders of magnitude. Which of the "
         "two losses is good sooner, and which overfits if training goes on?"
     ),
     presets=PRESETS,

@@ -35,7 +35,7 @@ class Config(StudyConfig):
     dataset: str = "mnist5k"
     tasks: tuple[tuple[int, ...], ...] = ((4, 9), (3, 5, 8), tuple(range(10)))
     samples: int = 256
-    held: int = 250
+    held: int = 0
     coarse: int = 4
     width: int = 24
     decays: tuple[float, ...] = (0.0, 0.003, 0.01)
@@ -93,7 +93,6 @@ PRESETS = {
         dataset="cifar10",
         tasks=((0, 1), (0, 1, 2), tuple(range(10))),
         samples=0,
-        held=0,
         coarse=1,
         width=256,
         decays=(0.0, 1e-4, 0.001, 0.01),

@@ -97,7 +97,7 @@ def _trained(
             for loss, decay, _ in wanted
         ],
         seeds=[cell["trial"]] * len(wanted),
-        record_epochs=log_epochs(config.epochs, 20) if compared else (config.epochs,),
+        record_epochs=log_epochs(config.epochs, 18) if compared else (config.epochs,),
         at_once=AT_ONCE if config.device == "cpu" else None,
         device=config.device,
     )

@@ -6,17 +6,18 @@ of equation 28: can we find $\rho(t)$ schedules leading more reliably to good so
 independently of initial conditions?" Directions move on spheres by
 ``training.SphereSGD``.
 
-Departures: see ``STUDY.departures``. Cost: seconds at QUICK, about twenty minutes of a
+Departures: see ``STUDY.departures``. Cost: seconds at QUICK, about ten minutes of a
 core at PAPER.
 """
 
+from theodolite.studies.committed import CommittedRun
 from theodolite.studies.poggio2020square.scheduled_norm.claims import CLAIMS
 from theodolite.studies.poggio2020square.scheduled_norm.config import PRESETS, cells
 from theodolite.studies.poggio2020square.scheduled_norm.figure import draw
 from theodolite.studies.poggio2020square.scheduled_norm.measure import measure
 from theodolite.studies.poggio2020square.scheduled_norm.predict import predict
 from theodolite.studies.poggio2020square.scheduled_norm.tables import compare, table
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.study import Committed, Drawing, Study
 
 STUDY = Study(
     title="Section 6.1: norms on a schedule",
@@ -32,6 +33,10 @@ STUDY = Study(
     measure=measure,
     compare=compare,
     claims=CLAIMS,
+    committed=Committed(
+        CommittedRun("theodolite.studies.poggio2020square", "scheduled_norm"),
+        ("quantity", "setting", "start", "share"),
+    ),
     datasets=lambda config: ("digits", "mnist5k"),
     drawings=(
         Drawing(

@@ -80,8 +80,8 @@ _ONE: dict[str, Any] = {
 }
 PRESETS = {
     "smoke": Config(n_seeds=2, width=16, steps=40, **_ONE),
-    "quick": Config(n_seeds=3, steps=150, **_ONE),
-    "paper": Config(n_seeds=10),
+    "quick": Config(n_seeds=3, steps=150, **_ONE, committed=True),
+    "paper": Config(n_seeds=6),
 }
 
 

@@ -146,7 +146,7 @@ PRESETS = {
     "smoke": Config(
         n_seeds=2, width=16, channels=2, epochs=20, convolutional_epochs=10, readings=3
     ),
-    "quick": Config(n_seeds=3, epochs=400, convolutional_epochs=100, committed=True),
+    "quick": Config(n_seeds=3, epochs=200, convolutional_epochs=50, committed=True),
     "paper": Config(
         n_seeds=10,
         dataset="cifar10",

@@ -108,7 +108,7 @@ def draw_norms(table: Rows) -> "Figure":
 def draw_zooms(table: Rows) -> "Figure":
     r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
     families, last = table.levels("family"), max(table.column("epoch"))
-    kinds = (
+    kinds: tuple[tuple[str, str, int], ...] = (
         ("rho_at", r"$\rho$", FEW),
         ("mean_abs_f_at", "mean $|f_n|$", last),
         ("mean_abs_f_at", "mean $|f_n|$", FEW),
@@ -116,8 +116,8 @@ def draw_zooms(table: Rows) -> "Figure":
     figure, panels = figures.new_figure(
         8.8, 2.6 * len(families), panels=(len(families), len(kinds))
     )
-    keys = [(family, *kind) for family in families for kind in kinds]
-    for (family, quantity, name, cut), panel in zip(keys, panels, strict=True):
+    keys = [(family, kind) for family in families for kind in kinds]
+    for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
         rows = table.where(family=family, quantity=quantity)
         _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
         panel.set_title(f"{SHORT[family]}, {name}", fontsize=8)

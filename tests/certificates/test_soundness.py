@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from tests.certificates.systems import (
     MOST_PARAMETERS,
@@ -16,9 +17,9 @@ from tests.certificates.systems import (
     inside,
     systems,
 )
-from theodolite.certificates import recognise
+from theodolite.certificates import certificate, recognise
 from theodolite.certificates.balls import balls_about
-from theodolite.core import AffineLayer, SystemBlueprint
+from theodolite.core import AffineLayer, ConfigError, SystemBlueprint
 from theodolite.theory import (
     cost_bounds,
     extent_of,
@@ -175,3 +176,39 @@ def test_the_bound_of_the_tangent_kernel_is_reached():
     bound, values = check_kernel(plan, 3, 1)
     assert abs(bound / values[0] - 1) < 1e-9
     assert bound > 0
+
+
+def test_the_kernel_bound_holds_where_rectifiers_stand_at_their_kink():
+    network = nn.Sequential(nn.Linear(4, 3), nn.ReLU()).double()
+    for parameter in network.parameters():
+        nn.init.zeros_(parameter)
+    x = torch.eye(4, dtype=torch.float64)[:3]
+    found = certificate(network, (x, torch.arange(3)), "cross_entropy")
+    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
+
+
+def test_a_loss_that_drops_a_class_has_no_known_bounds():
+    network = nn.Sequential(nn.Linear(4, 3)).double()
+    data = torch.eye(4, dtype=torch.float64)[:3], torch.tensor([0, 2, 2])
+    kept = certificate(network, data, nn.CrossEntropyLoss(ignore_index=3))
+    with torch.no_grad():
+        loss = float(nn.functional.cross_entropy(network(data[0]), data[1]))
+    assert kept.loss == pytest.approx(loss, rel=1e-12)
+    with pytest.raises(ConfigError, match="no known bounds"):
+        certificate(network, data, nn.CrossEntropyLoss(ignore_index=2))
+
+
+def test_data_too_large_to_square_leaves_an_infinite_constant():
+    network = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+    x = 1e200 * torch.eye(4, dtype=torch.float64)[:3]
+    data = x, torch.arange(3)
+    found = certificate(network, data, "cross_entropy", radius=1.0)
+    assert (found.smoothness, found.step) == (math.inf, 0.0)
+
+
+@pytest.mark.parametrize("radius", [None, "1", True])
+def test_a_radius_that_is_no_number_is_one_sentence(radius):
+    network = nn.Sequential(nn.Linear(4, 3)).double()
+    data = torch.eye(4, dtype=torch.float64)[:3], torch.arange(3)
+    with pytest.raises(ConfigError, match="radius is"):
+        certificate(network, data, "cross_entropy", radius=radius)

@@ -237,6 +237,28 @@ def test_branches_are_scaled_by_the_depth_of_their_level():
     assert [change.after for change in log.done] == ["0.5774"] * 3
 
 
+@pytest.mark.parametrize(
+    "operate",
+    [
+        lambda model: surgery.scale_branches(model, IMAGES, by=None),
+        lambda model: surgery.remove_skips(model, IMAGES, which=1.5),
+        lambda model: surgery.insert_skips(model, IMAGES, around=None),
+        lambda model: surgery.fold_norms(model, IMAGES, which=3),
+    ],
+)
+def test_settings_that_are_no_list_are_one_sentence(operate):
+    with pytest.raises(ConfigError, match="wanted are"):
+        operate(styles.TorchvisionLike())
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"), [(IMAGES[:0], "no numbers"), (IMAGES * float("nan"), "NaN")]
+)
+def test_a_batch_on_which_nothing_can_be_checked_is_refused(batch, says):
+    with pytest.raises(SurgeryError, match=f"returns {says} on the batch"):
+        surgery.remove_skips(styles.TorchvisionLike().eval(), batch)
+
+
 class InPlace(nn.Module):
     """A sum that is written into a tensor, which is read under another name."""
 

@@ -291,3 +291,26 @@ def test_label_noise_is_drawn_anew_and_moves_no_neighbour():
 def test_label_noise_that_is_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
         ClassifierRecipe(**settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"models": None}, "models is None"),
+        ({"samples": None}, "samples are a NoneType"),
+        ({"recipe": None}, "recipe is None"),
+        ({"recipe": [None]}, "recipe holds None"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"seeds": ["a"]}, "seed is 'a'"),
+        ({"at_once": -1}, "at_once is -1"),
+    ],
+)
+def test_arguments_of_another_kind_are_one_sentence(given, words):
+    usual = {"models": [PLAN], "samples": TWO, "recipe": RECIPE, "seeds": [0]}
+    with pytest.raises(ConfigError, match=words):
+        train_classifiers(**{**usual, **given})
+
+
+def test_samples_without_labels_are_one_sentence():
+    with pytest.raises(DataError, match="labels are None"):
+        LabelledSamples(X, None)

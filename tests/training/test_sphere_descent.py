@@ -227,6 +227,21 @@ def test_state_dict_resumes_bit_for_bit(rho):
         assert torch.equal(a, b)
 
 
+def test_an_optimiser_made_behind_loaded_weights_resumes_too():
+    rho = LogisticNorm(start=0.1, end=3, steps=20)
+    model = chain()
+    optim = SphereSGD(model.named_parameters(), lr=0.1, momentum=0.9, rho=rho)
+    descend(model, optim, 6)
+    resumed = copy.deepcopy(model)
+    other = SphereSGD(resumed.named_parameters(), lr=0.1, rho=rho)
+    other.load_state_dict(copy.deepcopy(optim.state_dict()))
+    assert other.norms() == pytest.approx([rho(6)], rel=1e-12)
+    descend(model, optim, 8)
+    descend(resumed, other, 8)
+    for a, b in zip(weights_of(model), weights_of(resumed), strict=True):
+        assert_close(a, b, rtol=1e-11, atol=1e-13)
+
+
 def test_a_loaded_number_replaces_the_own_one():
     model = chain()
     saved = SphereSGD(model.parameters(), lr=0.1, rho=2.0).state_dict()

@@ -1,6 +1,7 @@
 """What theory guarantees of a network's loss, beside what is measured."""
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from theodolite.certificates.conditions import as_rows, conditions, require
 from theodolite.certificates.costs import targeted
 from theodolite.certificates.reading import Certificate
 from theodolite.certificates.recognising import RecognisedSystem, recognise
-from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
+from theodolite.core import ConfigError, MeasurementError, NormMode, Status, Stopwatch
 from theodolite.instruments import (
     apply_norm_mode,
     preserve,
@@ -82,7 +83,7 @@ def certificate(
         >>> found.kernel_bound <= found.kernel_smallest, found.applies("5.1")
         (True, True)
     """
-    watch, mode = Stopwatch(), NormMode(norm_mode)
+    watch, mode, radius = Stopwatch(), NormMode(norm_mode), _number(radius)
     inputs, targets = _pair(data)
     found = recognise(system, tuple(inputs.shape[1:]), norm_mode=mode)
     x = inputs.detach().double().cpu().numpy()
@@ -125,7 +126,7 @@ def certificate(
         ratio_error=_ROUNDINGS * torch.finfo(inputs.dtype).eps * ratio,
         polyak=costs.polyak,
         ratio_bound=costs.polyak * regular.bound,
-        radius=float(radius),
+        radius=radius,
         names=found.names,
         hypotheses=as_rows(judged),
         reasons=(*_reasons(bounds, costs, beta), *regular.notes),
@@ -135,6 +136,15 @@ def certificate(
         method="bounds by layer"
         + ("" if kernel is None else f", tangent kernel: {kernel.method}"),
     )
+
+
+def _number(radius: Any) -> float:
+    if isinstance(radius, bool) or not isinstance(radius, Real):
+        raise ConfigError(
+            f"radius is {radius!r}: pass a number from 0 up, or math.inf for all of "
+            "parameter space"
+        )
+    return float(radius)
 
 
 def _bounds(found: RecognisedSystem, extent: Any, radius: float) -> SystemBounds:

@@ -70,8 +70,9 @@ def conditions(
 
 def require(name: str, found: tuple[Condition, ...]) -> None:
     """Refuse, in a sentence, a system or data to which a theorem does not apply."""
+    name = str(name)
     if name not in THEOREMS:
-        raise unknown_name("theorem", str(name), THEOREMS)
+        raise unknown_name("theorem", name, THEOREMS)
     for one in found:
         if one.theorem in THEOREMS[name] and one.fails:
             raise ConfigError(

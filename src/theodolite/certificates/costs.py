@@ -98,6 +98,7 @@ def _named(cost: object, width: int) -> tuple[CostName, float]:
         and mean
         and plain
         and not cost.label_smoothing
+        and not 0 <= cost.ignore_index < width
     ):
         return "cross_entropy", 1.0
     raise ConfigError(

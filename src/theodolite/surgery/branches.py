@@ -13,7 +13,7 @@ from theodolite.instruments import Batch, preserve, run_model
 from theodolite.surgery.operation import Operation, Which, chosen
 from theodolite.surgery.places import Place
 from theodolite.surgery.result import Result
-from theodolite.surgery.settings import check_scale
+from theodolite.surgery.settings import check_scale, listed
 from theodolite.surgery.skips import no_skips
 from theodolite.surgery.sums_changed import on_operands, put_scale
 from theodolite.surgery.weights import endings, is_fused, where
@@ -120,7 +120,7 @@ def _factors(by: By, operation: Operation, which: Which) -> list[float]:
     if isinstance(by, int | float):
         check_scale(by, "by")
         return [float(by)] * len(picked)
-    factors = list(by)
+    factors = listed("by", by, "are numbers, 'depth' or 'sqrt_depth'")
     for factor in factors:
         check_scale(factor, "by")
     if len(factors) != len(picked):

@@ -25,7 +25,7 @@ from theodolite.surgery.norm_layers import (
 )
 from theodolite.surgery.operation import Operation
 from theodolite.surgery.result import Result
-from theodolite.surgery.settings import named
+from theodolite.surgery.settings import listed, named
 
 Paths = str | Sequence[str] | None
 Kind = Literal["group", "layer", "pixel", "weight", "none"]
@@ -241,7 +241,8 @@ def _chosen(operation: Operation, which: Paths) -> dict[str, nn.Module]:
     known = norm_modules(operation)
     if which is None:
         return known
-    asked = [which] if isinstance(which, str) else list(which)
+    wanted = "are paths of norm layers"
+    asked = [which] if isinstance(which, str) else listed("which", which, wanted)
     for path in asked:
         if path not in known:
             told = ", ".join(known) or "none"

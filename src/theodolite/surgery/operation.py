@@ -23,6 +23,7 @@ from theodolite.surgery.result import (
     Step,
     Written,
 )
+from theodolite.surgery.settings import listed
 from theodolite.surgery.transcript import Transcript, transcribe
 
 Which = int | str | Sequence[int | str] | None
@@ -58,6 +59,7 @@ class Operation:
         self._steps: list[Step] = []
         self._changes: list[Change] = []
         self._before: Pass = run_both_ways(self.model, batch)
+        _require_numbers(self._before)
 
     def note(self, module: str, what: str, before: str, after: str) -> None:
         """Write down a change."""
@@ -157,6 +159,18 @@ class Operation:
             ) from error
 
 
+def _require_numbers(found: Pass) -> None:
+    """Refuse a batch on which nothing could be checked."""
+    outputs = found.outputs
+    empty = bool(outputs) and not any(output.numel() for output in outputs)
+    if empty or any(bool(output.isnan().any()) for output in outputs):
+        raise SurgeryError(
+            f"the network returns {'no numbers' if empty else 'NaN'} on the batch, "
+            "wanted is one that shows what it does: pass at least one sample, of "
+            "finite numbers"
+        )
+
+
 def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
     """Return the additions that are asked for, by number in order.
 
@@ -164,7 +178,9 @@ def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
     """
     if which is None:
         return list(range(len(additions)))
-    asked = [which] if isinstance(which, int | str) else list(which)
+    wanted = "are numbers of additions or paths of modules"
+    several = not isinstance(which, int | str)
+    asked = listed("which", which, wanted) if several else [which]
     found: dict[int, None] = {}
     for one in asked:
         here = _matching(additions, one)

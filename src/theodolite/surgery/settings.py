@@ -27,3 +27,13 @@ def learned(model: nn.Module, start: float) -> nn.Parameter:
 def named(path: str) -> str:
     """Name a module in a sentence."""
     return f"module {path!r}" if path else "the model itself"
+
+
+def listed(what: str, value: Any, wanted: str) -> list[Any]:
+    """Return what a setting holds as a list; refuse what cannot be gone through."""
+    try:
+        return list(value)
+    except TypeError as error:
+        raise ConfigError(
+            f"{what} is {value!r}, wanted {wanted}: pass one, or a list of them"
+        ) from error

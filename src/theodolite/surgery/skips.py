@@ -14,7 +14,7 @@ from theodolite.surgery.edits import Factor, Silenced, WithIdentity
 from theodolite.surgery.operation import Operation, Which, chosen
 from theodolite.surgery.places import Place
 from theodolite.surgery.result import Result
-from theodolite.surgery.settings import check_scale, learned, named
+from theodolite.surgery.settings import check_scale, learned, listed, named
 from theodolite.surgery.sums_changed import on_operands, put_on
 
 
@@ -44,7 +44,8 @@ def insert_skips(
         SurgeryError: A module has no one input and output, or I cannot bridge them.
     """
     check_scale(scale)
-    paths = [around] if isinstance(around, str) else list(around)
+    wanted = "are paths of submodules"
+    paths = [around] if isinstance(around, str) else listed("around", around, wanted)
     if not paths or not all(isinstance(path, str) for path in paths):
         raise ConfigError(
             f"around is {around!r}, wanted are paths of submodules: pass for instance "

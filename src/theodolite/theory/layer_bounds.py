@@ -92,14 +92,15 @@ def extent_of(data: Numbers) -> Extent:
             "features along the others"
         )
     flat = x.reshape(len(x), -1)
-    return Extent(
-        samples=len(x),
-        shape=x.shape[1:],
-        frobenius=float(np.linalg.norm(flat)),
-        spectral=float(np.linalg.norm(flat, 2)),
-        sample=float(np.linalg.norm(flat, axis=1).max()),
-        entries=float(np.abs(flat).max()),
-    )
+    with np.errstate(over="ignore"):  # what cannot be squared counts as unbounded
+        return Extent(
+            samples=len(x),
+            shape=x.shape[1:],
+            frobenius=float(np.linalg.norm(flat)),
+            spectral=float(np.linalg.norm(flat, 2)),
+            sample=float(np.linalg.norm(flat, axis=1).max()),
+            entries=float(np.abs(flat).max()),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,7 +80,7 @@ def nonlinearity_derivatives(
     r"""Return $\phi$, $\phi'$ and $\phi''$ at each entry.
 
     Where $\phi''$ does not exist the one from the right is returned, and infinity for
-    ``three_halves`` at 0.
+    ``three_halves`` at 0. ReLU's slope at 0 is 0, as torch has it.
 
     Assumes: nothing beyond the definition of each function.
 
@@ -179,7 +179,9 @@ def _ramp(z: np.ndarray) -> _Derivatives:
 
 
 def _relu(z: np.ndarray) -> _Derivatives:
-    return np.maximum(z, 0.0), (z >= 0) * 1.0, np.zeros_like(z)
+    # At the kink the slope from the left, as autodiff has it, and the safe one where
+    # a slope bounds a kernel from below.
+    return np.maximum(z, 0.0), (z > 0) * 1.0, np.zeros_like(z)
 
 
 def _three_halves(z: np.ndarray) -> _Derivatives:

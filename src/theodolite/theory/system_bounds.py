@@ -258,4 +258,7 @@ def _ball(balls: Any, place: int, count: int) -> Any:
 
 
 def _length(slopes: np.ndarray) -> float:
-    return float(np.linalg.norm(slopes)) if np.isfinite(slopes).all() else math.inf
+    if not np.isfinite(slopes).all():
+        return math.inf
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(slopes))

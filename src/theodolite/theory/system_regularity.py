@@ -36,6 +36,7 @@ from theodolite.theory.system_jacobians import (
 LARGEST_DENSE = 256
 # Numbers of a stack of Jacobians beyond which λ is not computed, but bounded by zero.
 LARGEST_STACK = 2**25
+_LARGEST_ROOT = 2.0**511
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -111,7 +112,8 @@ def smallest_eigenvalue(matrix: np.ndarray) -> float:
     if matrix.shape[-2] > matrix.shape[-1] or not matrix.size:
         return 0.0
     values = np.linalg.svd(matrix, compute_uv=False)
-    return float(values[..., -1].min()) ** 2
+    # A lower bound stays one where it is cut at the largest float.
+    return min(float(values[..., -1].min()), _LARGEST_ROOT) ** 2
 
 
 def _own(layer: SystemLayer, weights: Weights, z: np.ndarray) -> tuple[float, str]:

@@ -90,6 +90,7 @@ WORLDS = [
     ("positive-at-all-weights", "m", "least_eigenvalue", {}, first(const(0.0))),
     ("positive-at-all-weights", "m", "dependent_over_rounding", {}, const(1e6)),
     ("not-uniformly", "m", "first_term", {}, by_scale(1)),
+    ("not-uniformly", "m", "least_eigenvalue", {}, by_scale(1)),
 ]  # fmt: skip
 
 

@@ -169,6 +169,21 @@ def test_starts_that_never_trained_are_left_out():
     assert said(claim.rule(flat)) == ("FAILS", None)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["norm-grows-from-small-starts", "large-norms-shrink", "outputs-far-below-one"],
+)
+def test_a_condition_of_which_nothing_trained_leaves_a_claim_open(name):
+    """What is said of all figures is not judged on some of them."""
+    study, roads = as_printed()
+    dead = in_world(roads, "m", "alive", const(0.0), condition="bn_wd").measured
+    gone = dead.where(
+        lambda row: row["condition"] != "bn_wd" or row["quantity"] == "alive"
+    )
+    found = claim_of(study, name).rule(Roads(roads.predicted, gone))
+    assert said(found) == ("UNDECIDED", None)
+
+
 def test_verdicts_at_smoke_that_chance_does_not_touch(smoke_root):
     study, roads = rows_of(smoke_root, STUDY)
     start = claim_of(study, "start-is-not-zero")

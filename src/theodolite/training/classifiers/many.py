@@ -1,14 +1,20 @@
 """Train many small classifiers and keep what they say of every sample."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from theodolite.core import ClassifierBlueprint, ConfigError, require_kind, unknown_name
+from theodolite.core import (
+    ClassifierBlueprint,
+    ConfigError,
+    as_whole,
+    require_kind,
+    unknown_name,
+)
 from theodolite.networks import ClassifierNetwork, build
 from theodolite.training.classifiers.layers import Statistics
 from theodolite.training.classifiers.plain import MakeOptimiser, stacked, train_plain
@@ -81,6 +87,13 @@ def train_classifiers(
         >>> [record.epoch for record in run.records], run.last.outputs.shape
         ([0, 1, 2, 3], (287,))
     """
+    if not isinstance(samples, LabelledSamples):
+        raise ConfigError(
+            f"samples are a {type(samples).__name__}: pass LabelledSamples(inputs, "
+            "labels)"
+        )
+    if at_once is not None:
+        at_once = as_whole("at_once", at_once, 1)
     runs = _runs(models, recipe, seeds)
     if way not in get_args(ClassifierWay):
         raise unknown_name("way", way, get_args(ClassifierWay))
@@ -271,8 +284,9 @@ def _stacks(runs: list[_Run], at_once: int) -> list[list[_Run]]:
 
 
 def _runs(models: Any, recipe: Any, seeds: Sequence[int]) -> list[_Run]:
+    models, seeds = _listed("models", models), _listed("seeds", seeds)
     each = isinstance(recipe, ClassifierRecipe)
-    recipes = [recipe] * len(models) if each else list(recipe)
+    recipes = [recipe] * len(models) if each else _listed("recipe", recipe)
     if not len(models) == len(recipes) == len(seeds) or not models:
         raise ConfigError(
             f"{len(models)} models, {len(recipes)} recipes and {len(seeds)} seeds: "
@@ -287,11 +301,23 @@ def _runs(models: Any, recipe: Any, seeds: Sequence[int]) -> list[_Run]:
                 otherwise="train this network with training.train",
             )
     return [
-        _Run(place, model, how, int(seed))
+        _Run(place, model, _recipe(how), as_whole("seed", seed, 0))
         for place, (model, how, seed) in enumerate(
             zip(models, recipes, seeds, strict=True)
         )
     ]
+
+
+def _listed(what: str, value: Any) -> list[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, str):
+        raise ConfigError(f"{what} is {value!r}: pass a list of them, one a run")
+    return list(value)
+
+
+def _recipe(value: Any) -> ClassifierRecipe:
+    if not isinstance(value, ClassifierRecipe):
+        raise ConfigError(f"recipe holds {value!r}: pass ClassifierRecipe(…)")
+    return value
 
 
 def _check(runs: list[_Run], samples: LabelledSamples) -> None:

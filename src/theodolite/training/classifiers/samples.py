@@ -36,6 +36,8 @@ class LabelledSamples:
         for name in ("inputs", "labels", "test_inputs", "test_labels"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _tensor(value))
+        if self.inputs is None or self.labels is None:
+            raise DataError("inputs or labels are None: pass arrays or tensors of both")
         if (self.test_inputs is None) != (self.test_labels is None):
             raise DataError(
                 "test samples came without labels or labels without samples: pass both "

@@ -20,6 +20,8 @@ from theodolite.core import ConfigError, MeasurementError
 from theodolite.training.optimisers.norm_schedules import NormSchedule, norm_at
 
 Group = dict[str, Any]
+# How far off its sphere, relative to the radius, rounding may leave a direction.
+_ROUNDINGS = 64
 
 
 class SphereSGD(torch.optim.Optimizer):
@@ -126,7 +128,11 @@ class SphereSGD(torch.optim.Optimizer):
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore numbers and tensors; schedules that were left out stay as here."""
+        """Restore numbers and tensors; schedules that were left out stay as here.
+
+        Directions are put on the spheres of the steps that were made, since adding
+        their group may have moved loaded weights to those of the first.
+        """
         saved = state_dict.get("param_groups", [{}])
         if any("sphere" not in group or "steps" not in group for group in saved):
             raise ConfigError(
@@ -137,6 +143,8 @@ class SphereSGD(torch.optim.Optimizer):
         super().load_state_dict(state_dict)
         for group, rho in zip(self.param_groups, own, strict=True):
             group.setdefault("rho", rho)
+            if group["sphere"]:
+                _return(group)
 
     @overload
     def step(self, closure: None = None) -> None: ...
@@ -200,6 +208,16 @@ def _tangent(vector: Tensor, unit: Tensor) -> Tensor:
 
 def _put(p: Tensor, unit: Tensor, radius: float) -> None:
     p.copy_(unit * radius)
+
+
+@torch.no_grad()
+def _return(group: Group) -> None:
+    """Put directions that are off the sphere of a group's steps back on it."""
+    spheres = _spheres(group, group["steps"])
+    for p, (length, radius) in zip(group["params"], spheres, strict=True):
+        # Those that are there but for rounding stay as they are, bit for bit.
+        if abs(length - radius) > _ROUNDINGS * torch.finfo(p.dtype).eps * radius:
+            _put(p, p / length, radius)
 
 
 def _plan(group: Group) -> Sequence[tuple[float, float] | None]:

@@ -47,12 +47,22 @@ CLAIMS = (
     Claim(
         name="not-uniformly",
         place="Theorem 4.7",
-        statement="The lower bound is not uniform: it goes to zero as weights grow.",
-        test=trend(
-            measured("first_term"),
-            over="scale",
-            slope_in=below(0),
-            name="exponent of the first layer's term in the size of the weights",
+        statement=(
+            "$\\lambda(DF)$ is not uniformly positive: it goes to zero as weights grow."
+        ),
+        test=every(
+            trend(
+                measured("first_term"),
+                over="scale",
+                slope_in=below(0),
+                name="exponent of the first layer's term in the size of the weights",
+            ),
+            trend(
+                measured("least_eigenvalue"),
+                over="scale",
+                slope_in=below(0),
+                name="exponent of $\\lambda(DF)$ in the size of the weights",
+            ),
         ),
         rival="a floor that all weights keep",
     ),

@@ -42,17 +42,30 @@ def of(quantity: str, family: str, condition: str, start: float) -> Select:
     return measured(quantity, family=family, condition=condition, start=start)
 
 
-def in_families(make: Callable[[str, Starts], Sequence[Test]]) -> Test:
-    """Judge pieces in every family, made for the starts that trained."""
+def in_families(
+    conditions: Sequence[str], make: Callable[[str, str, list[float]], Sequence[Test]]
+) -> Test:
+    """Judge pieces of each condition in every family, made for starts that trained.
+
+    A condition of which no family has a piece leaves the whole open.
+    """
 
     def test(roads: Roads) -> Judgement:
         alive = roads.measured.where(quantity="alive")
-        pieces = [
-            piece(roads)
+        starts = {
+            family: _trained(alive.where(family=family))
             for family in alive.levels("family")
-            for piece in make(family, _trained(alive.where(family=family)))
-        ]
-        return all_of(pieces) if pieces else nothing("no network trained")
+        }
+        found = []
+        for condition in conditions:
+            pieces = [
+                piece(roads)
+                for family, trained in starts.items()
+                for piece in make(family, condition, trained.get(condition, []))
+            ]
+            told = f"too few networks of condition {condition} trained"
+            found += pieces or [nothing(told)]
+        return all_of(found)
 
     return test
 
@@ -79,56 +92,52 @@ def each_start(
 ) -> Test:
     """Judge whether a number of each start, or of the smallest, is in a region."""
 
-    def make(family: str, starts: Starts) -> list[Test]:
-        kept = {c: starts.get(c, []) for c in conditions}
+    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
             inside(read(of(quantity, family, condition, start)), region)
-            for condition, found in kept.items()
-            for start in (found[:1] if smallest_only else found)
+            for start in (starts[:1] if smallest_only else starts)
         ]
 
-    return in_families(make)
+    return in_families(conditions, make)
 
 
 def less_from_largest(low: str, high: str, *, log: bool) -> Test:
     """Judge whether one number is less than another from the largest starts."""
 
-    def make(family: str, starts: Starts) -> list[Test]:
+    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
             ordered(
-                of(low, family, condition, starts[condition][-1]),
-                of(high, family, condition, starts[condition][-1]),
+                of(low, family, condition, start),
+                of(high, family, condition, start),
                 log=log,
             )
-            for condition in SHOWN
-            if starts.get(condition)
+            for start in starts[-1:]
         ]
 
-    return in_families(make)
+    return in_families(SHOWN, make)
 
 
 def narrows(low: str, high: str) -> Test:
     """Judge whether one number is less than another from every start."""
 
-    def make(family: str, starts: Starts) -> list[Test]:
+    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
             ordered(
                 of(low, family, condition, start),
                 of(high, family, condition, start),
                 log=True,
             )
-            for condition in SHOWN
-            for start in starts.get(condition, [])
+            for start in starts
         ]
 
-    return in_families(make)
+    return in_families(SHOWN, make)
 
 
 def forgets(condition: str, margin: float, why: str) -> Test:
     """Judge whether norms and outputs end alike from all starts of a condition."""
     region = alike(math.log10(margin), why)
 
-    def make(family: str, starts: Starts) -> list[Test]:
+    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
             equivalent(
                 of(quantity, family, condition, a),
@@ -136,11 +145,11 @@ def forgets(condition: str, margin: float, why: str) -> Test:
                 margin=region,
                 log=True,
             )
-            for a, b in combinations(starts.get(condition, []), 2)
+            for a, b in combinations(starts, 2)
             for quantity in ("rho_end", "mean_abs_f")
         ]
 
-    return in_families(make)
+    return in_families((condition,), make)
 
 
 def larger_from_larger(
@@ -148,21 +157,13 @@ def larger_from_larger(
 ) -> Test:
     """Judge a number from the largest start less that from the smallest."""
 
-    def make(family: str, starts: Starts) -> list[Test]:
-        return [
-            inside(
-                difference(
-                    of(quantity, family, condition, starts[condition][-1]),
-                    of(quantity, family, condition, starts[condition][0]),
-                    log=log,
-                ),
-                region,
-            )
-            for condition in conditions
-            if len(starts.get(condition, [])) > 1
-        ]
+    def make(family: str, condition: str, starts: list[float]) -> list[Test]:
+        if len(starts) < 2:
+            return []
+        both = (of(quantity, family, condition, starts[k]) for k in (-1, 0))
+        return [inside(difference(*both, log=log), region)]
 
-    return in_families(make)
+    return in_families(conditions, make)
 
 
 def wide_diverge(roads: Roads) -> Judgement:

@@ -18,8 +18,8 @@ def smoothness_bound(
 
     Gradient descent with a step below $2/\beta$ lowers the loss at every step.
 
-    Assumes: parameters in the balls, all of parameter space by default, where the
-    result is infinite unless every matrix is normalised.
+    Assumes: a ``SystemBlueprint``, its parameters in the balls, all of parameter space
+    by default, where the result is infinite unless every matrix is normalised.
 
     Args:
         blueprint: The system.

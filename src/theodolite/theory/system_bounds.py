@@ -84,8 +84,9 @@ def system_bounds(
     parameters add Df, its mixed derivative times $\partial_i F$, and its second one. A
     residual block adds what entered it to what its branch makes of that.
 
-    Assumes: inputs in the extent and parameters in the balls, all of parameter space by
-    default; where a layer's slope or curvature is unbounded there, so is the result.
+    Assumes: a ``SystemBlueprint``, inputs in the extent and parameters in the balls,
+    all of parameter space by default; where a layer's slope or curvature is unbounded
+    there, so is the result.
 
     Args:
         blueprint: The system.

@@ -39,7 +39,8 @@ def system_jacobian(
 ) -> np.ndarray:
     r"""Return DF, assembled from the layers' derivatives by the chain rule.
 
-    Assumes: every layer is differentiable where its inputs lie.
+    Assumes: a ``SystemBlueprint`` whose layers are differentiable where their inputs
+    lie.
 
     Args:
         blueprint: The system.

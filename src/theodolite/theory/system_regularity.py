@@ -69,7 +69,8 @@ def system_regularity(
     Through a batch norm with the batch's statistics $\lambda(Jf) = 0$, since constants
     are lost: no layer before one adds anything.
 
-    Assumes: every layer is differentiable where its inputs lie.
+    Assumes: a ``SystemBlueprint`` whose layers are differentiable where their inputs
+    lie.
 
     Args:
         blueprint: The system.

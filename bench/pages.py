@@ -60,7 +60,12 @@ SUITES = {
         "10). Numbers are first compared with the "
         "matrix formulas in float64, decisions sample by sample. Ours keeps the "
         "features that it is given, which does not count as memory; with none allowed "
-        "it folds them into float64 sums of width by width as they come.",
+        "it folds them into float64 sums of width by width as they come. What bounds "
+        "it: means must be known before deviations, so that features are read twice. "
+        "At C = 10 adding up rows by class takes 13 ms of one core and one product "
+        "with C - 1 directions and C rows of a head, with norms, 21 ms, of 51 ms in "
+        "all; near collapse the means are taken off first and told anew, 14 ms more. "
+        "At 34 ms, with nothing else to do, it would be 20×.",
     ),
     "closed_forms": Suite(
         "Closed forms",

@@ -14,7 +14,7 @@ from tests.test_rooms import SOURCE, imports
 STUDIES = SOURCE / "studies"
 PREFIX = "theodolite.studies."
 ROOMS = ("core", "theory", "data", "networks", "instruments", "surgery", "training",
-         "runs", "figures")  # fmt: skip
+         "certificates", "runs", "figures")  # fmt: skip
 # What each part may import of other rooms, and of the other parts of its study.
 MAY_IMPORT = {
     "config": ({"core", "data"}, {"config"}),

@@ -1,6 +1,7 @@
 """What the parts say of themselves, and cases that are easily got wrong."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -32,6 +33,34 @@ def of(function, batch=ROWS):
 
 def kinds(found):
     return [addition.skip.kind for addition in found.additions]
+
+
+def test_what_is_written_over_is_gone():
+    def forward(x, a, *_):
+        kept = x.clone()
+        kept.copy_(torch.zeros_like(x))
+        return kept + a(x).relu()
+
+    assert not of(forward).additions
+
+
+def test_more_can_be_noted_beside_a_recording():
+    model, notes = Function(lambda x, a, *_: x + a(x).relu()), []
+
+    @contextmanager
+    def beside(recorder):
+        def note(module, args):
+            notes.append((*recorder.here(), recorder.number(args[0])))
+
+        handle = model.layers[0].register_forward_pre_hook(note)
+        yield
+        handle.remove()
+
+    found = record(model, ROWS, beside=beside)
+    ((call, visit, number),) = notes
+    assert found.visits[visit].module == "layers.0"
+    assert found.visits[visit].first == call
+    assert found.values[number].source == "input"
 
 
 def test_factors_of_branches():

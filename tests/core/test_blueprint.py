@@ -12,15 +12,20 @@ from hypothesis import strategies as st
 from theodolite.core import (
     ACTIVATIONS,
     Blueprint,
+    ClassifierBlueprint,
     ConfigError,
     Initialisation,
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    SystemBlueprint,
     TheodoliteError,
+    TwoBlockBlueprint,
     UnknownNameError,
+    normalised_residual,
     parse_activation,
     require_kind,
 )
@@ -117,7 +122,15 @@ KINDS = {
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.25, 3: 0.75}),
     PathBlueprint: PathBlueprint(inputs=3, width=4, depth=5),
     LayerwiseBlueprint: LayerwiseBlueprint(inputs=3, width=4, depth=5, classes=2),
+    ClassifierBlueprint: ClassifierBlueprint(
+        inputs=(3, 8, 8), width=4, family="convolutional"
+    ),
+    ResnetBlueprint: ResnetBlueprint(width=4, blocks=(1, 2), added_identity=0.5),
+    SystemBlueprint: normalised_residual(inputs=3, widths=(4, 2)),
+    TwoBlockBlueprint: TwoBlockBlueprint(width=3, wide=7, added=0.5),
 }
+# What makes a kind wider whose width is found from its layers.
+WIDER = {SystemBlueprint: normalised_residual(inputs=3, widths=(5, 2)).layers}
 
 
 def test_an_abstract_blueprint_cannot_be_made():
@@ -138,7 +151,10 @@ def test_kinds_are_values_that_lead_back(plan):
     twin = pickle.loads(pickle.dumps(plan))
     assert (twin, hash(twin)) == (plan, hash(plan))
     assert type(plan)(**json.loads(json.dumps(plan.to_dict()))) == plan
-    wider = plan.with_(width=plan.width + 1)
+    grown = {"width": plan.width + 1}
+    if type(plan) in WIDER:
+        grown = {"layers": WIDER[type(plan)]}
+    wider = plan.with_(**grown)
     assert type(wider) is type(plan)
     assert wider.parameters > plan.parameters
     assert (wider.units, wider.depth) == (plan.units, plan.depth)

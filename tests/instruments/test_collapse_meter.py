@@ -101,6 +101,17 @@ def test_deep_collapse_in_float32_is_that_of_the_numbers_given():
     near(reading, textbook(h.double(), labels), rtol=1e-6, atol=1e-15)
 
 
+@pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6])
+def test_all_the_way_into_collapse_in_float32(spread):
+    h, labels, head = drawn(5, 40, 4000, spread=spread, shift=3.0, dtype=torch.float32)
+    reading = read(h, labels, head, pieces=3)
+    wanted = textbook(h.double(), labels, *head)
+    near(reading, wanted, rtol=1e-6, atol=1e-15)
+    for name in ("nc1_variability", "nc1_noise"):
+        off = abs(getattr(reading, name) - wanted[name])
+        assert off <= getattr(reading, f"{name}_error") < 2e-6 * wanted[name]
+
+
 def test_equal_features_have_collapsed_entirely():
     means, labels = torch.eye(4) * 3 + 7, torch.arange(40) % 4
     for feature_bytes in (KEPT, FOLDED):

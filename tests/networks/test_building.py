@@ -10,19 +10,25 @@ from theodolite.core import (
     Blueprint,
     ConfigError,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    normalised_residual,
 )
 from theodolite.networks import (
     PreactivationNetwork,
+    ResnetNetwork,
     ShortcutNetwork,
     SpinGlass,
+    SystemNetwork,
     build,
     draw_weights,
 )
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
 PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
+RESNET = ResnetBlueprint(width=4, blocks=(1, 2), block="bottleneck", classes=5)
+SYSTEM = normalised_residual(inputs=4, widths=(3, 3, 2))
 GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
 
 
@@ -31,9 +37,11 @@ GLASS = SpinGlassBlueprint(width=4, mixture={2: 0.25, 5: 0.75})
     [
         (SHORTCUT, ShortcutNetwork, torch.float64),
         (PREACTIVATION, PreactivationNetwork, torch.float32),
+        (RESNET, ResnetNetwork, torch.float32),
         (GLASS, SpinGlass, torch.float64),
+        (SYSTEM, SystemNetwork, torch.float64),
     ],
-    ids=["shortcut", "preactivation", "spin glass"],
+    ids=["shortcut", "preactivation", "resnet", "spin glass", "system"],
 )
 def test_each_kind_becomes_its_network(plan, network, dtype):
     built = build(plan, seed=3)
@@ -49,7 +57,9 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
 
 
 @pytest.mark.parametrize(
-    "plan", [SHORTCUT, PREACTIVATION, GLASS], ids=lambda plan: plan.kind
+    "plan",
+    [SHORTCUT, PREACTIVATION, RESNET, GLASS, SYSTEM],
+    ids=lambda plan: plan.kind,
 )
 def test_the_seed_decides(plan):
     first, same, other = (

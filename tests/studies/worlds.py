@@ -123,6 +123,27 @@ def check_world(root, name, world, copies=1):
     assert said(after) != said(before)
 
 
+def check_outcome(root, name, world, copies=1):
+    """A claim has the verdict that a world asks for, of several times the networks."""
+    wanted, claim, quantity, labels, change = world
+    found = claim_of(find(name).study, claim)
+    roads = in_world(_copied(root, name, copies), "m", quantity, change, **labels)
+    ruling = found.rule(roads)
+    assert str(ruling.outcome) == wanted, ruling.judged.because
+
+
+@cache
+def _copied(root, name, copies):
+    return many(rows_of(root, name)[1], copies)
+
+
+def check_both_ways(name, worlds):
+    """Every claim of a study holds in one world and fails in another."""
+    names = {claim.name for claim in find(name).study.claims}
+    for wanted in ("HOLDS", "FAILS"):
+        assert {w[1] for w in worlds if w[0] == wanted} == names
+
+
 def check_all_turn(name, worlds):
     """No claim of a study is left without a world in which its verdict turns."""
     assert {claim.name for claim in find(name).study.claims} == {w[0] for w in worlds}

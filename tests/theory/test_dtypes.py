@@ -11,10 +11,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.dtypes import FORMS, RANGES, formed, numbers, spoilt
 from theodolite import theory
 from theodolite.core import (
+    NONLINEARITIES,
+    BatchNormLayer,
     ConfigError,
     PathBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    normalised_residual,
 )
 from theodolite.data import load
 
@@ -24,6 +27,7 @@ LINEAR = ShortcutBlueprint(width=3, depth=4)
 RELU = ShortcutBlueprint(width=3, depth=2, mid="relu")
 SHARED = PathBlueprint(inputs=3, width=4, depth=3, unique=2)
 GLASS = SpinGlassBlueprint(width=5, mixture={2: 0.5, 3: 0.5})
+SYSTEM = normalised_residual(inputs=3, widths=(3, 2))
 X, Y = ("x", (5, 3)), ("y", (5, 3))
 WEIGHTS = ("weights", (4, 3, 3))
 WORDS = ("identity", "relu", "tanh", "symmetric_sigmoid", "silu", "polynomial:1,2")
@@ -205,6 +209,10 @@ CASES = {
         lambda x, y: theory.separated_labels(x, y, 0.1),
         units=(("x", [0, 1]), ("y", [0, 3])),
     ),
+    "shifted_singular_density": Case(
+        lambda points: theory.shifted_singular_density(points, deviation=0.5),
+        (("points", (5,)),),
+    ),
     "sphere_path": Case(
         lambda start, end, others: theory.sphere_path(start, end, others, 0.1).steps(4),
         units=(("start", 0), ("end", 1), ("others", [2, 3])),
@@ -333,6 +341,150 @@ COUNTS |= {
         0.1, 0.1, gamma=0.5, samples=n, delta=0.1
     ),
     "projection_gap": lambda n: theory.projection_gap(n),
+    "shifted_singular_edges": lambda n: theory.shifted_singular_edges(
+        deviation=n, shift=n
+    ),
+    "shifted_singular_shares": lambda n: theory.shifted_singular_shares(
+        3, deviation=n, shift=n
+    ),
+}
+
+
+def one_layer(inputs, labels):
+    layer = theory.EntryDescent(inputs=inputs, labels=labels)
+    return [layer.smoothness, layer.loss(np.eye(4)), layer.gradient(np.eye(4))]
+
+
+def started(weights):
+    layer = theory.EntryDescent(inputs=np.eye(3)[:2], labels=np.eye(2))
+    return [layer.integrate(weights, [1.0]), layer.guarantee(weights, 0.1, 10)]
+
+
+CASES |= {
+    "EntryDescent": Case(
+        one_layer, (), (("inputs", slice(0, 4)), ("labels", slice(0, 4)))
+    ),
+    "CubeMinimum": Case(started, (("weights", (2, 3)),)),
+    "growth_law": Case(
+        lambda steps: theory.growth_law(steps, 0.5, 2.0), (), (("steps", 0),)
+    ),
+    "kernel_floor": Case(
+        lambda inputs: theory.kernel_floor(inputs, 1.0), (), (("inputs", slice(0, 3)),)
+    ),
+}
+COUNTS |= {
+    "StalledNetwork": lambda n: theory.StalledNetwork(layers=n).infimum,
+    "descent_gain": lambda n: theory.descent_gain(n, 0.01),
+    "flat_cost_exponent": theory.flat_cost_exponent,
+    "kernel_exponent": theory.kernel_exponent,
+    "longest_path": lambda n: theory.longest_path(n, n),
+    "surviving_factor": lambda n: theory.surviving_factor(1.5, 0.5, n),
+    "worst_growth": lambda n: theory.worst_growth(n, n, n, n),
+}
+
+
+def extents(data):
+    found = theory.extent_of(data)
+    return [found, theory.system_bounds(SYSTEM, found), found.tightened()]
+
+
+OWN = [
+    {"weight": np.arange(9.0).reshape(3, 3)},
+    ({"weight": np.eye(3)}, {}, {"weight": np.eye(3)[:2]}),
+]
+PAIRS = [
+    *zip(SYSTEM.layers, OWN, strict=True),
+    (BatchNormLayer(features=3), {}),
+]
+
+
+def sized(n):
+    return theory.Extent(samples=n, shape=(3,), frobenius=n, entries=n)
+
+
+def bounded(n):
+    bounds = theory.SystemBounds(
+        groups=("0",),
+        slopes=np.ones(1),
+        curvatures=np.ones((1, 1)),
+        layers=(),
+        outputs=sized(n),
+        reasons=(),
+    )
+    return [bounds.smoothness(float(n), float(n)), bounds.derivative]
+
+
+CASES |= {
+    "centred_norm_derivatives": Case(
+        lambda rows: theory.centred_norm_derivatives(rows, 0.5), (("rows", (2, 3)),)
+    ),
+    "entry_norm_derivatives": Case(
+        lambda weights: theory.entry_norm_derivatives(weights, 0.5),
+        (("weights", (2, 3)),),
+    ),
+    "extent_of": Case(extents, (("data", (5, 3)),)),
+    "nonlinearity_derivatives": Case(
+        lambda z: [theory.nonlinearity_derivatives(one, z) for one in NONLINEARITIES],
+        (("z", (2, 3)),),
+    ),
+    "smoothness_bound": Case(
+        lambda data: [
+            theory.smoothness_bound(SYSTEM, data, cost)
+            for cost in theory.CostName.__args__
+        ],
+        (("data", (4, 3)),),
+    ),
+    "input_jacobian": Case(
+        lambda z: [theory.input_jacobian(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "layer_value": Case(
+        lambda z: [theory.layer_value(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "parameter_jacobian": Case(
+        lambda z: [theory.parameter_jacobian(one, own, z) for one, own in PAIRS],
+        (("z", (4, 3)),),
+    ),
+    "system_jacobian": Case(
+        lambda data: theory.system_jacobian(SYSTEM, OWN, data), (("data", (4, 3)),)
+    ),
+    "system_regularity": Case(
+        lambda data: theory.system_regularity(SYSTEM, OWN, data), (("data", (4, 3)),)
+    ),
+    "weight_norm_derivatives": Case(
+        lambda weights: theory.weight_norm_derivatives(weights, 0.5),
+        (("weights", (2, 3)),),
+    ),
+}
+COUNTS |= {
+    "CostBounds": lambda n: theory.CostBounds(
+        gradient=n, curvature=n, polyak=n, floor=n
+    ),
+    "CostName": lambda n: theory.CostName.__args__,
+    "Extent": sized,
+    "LayerBounds": lambda n: theory.LayerBounds(outputs=sized(n), input_slope=n),
+    "NORMALISED_CURVATURE": lambda n: theory.NORMALISED_CURVATURE,
+    "NonlinearityBounds": lambda n: theory.NonlinearityBounds(n, n, n, n),
+    "ParameterBall": lambda n: theory.ParameterBall(radius=n, weight=n, bias=n),
+    "ParameterisationBounds": lambda n: theory.ParameterisationBounds(n, n, n, n),
+    "Regularity": lambda n: theory.Regularity(own=n, onward=n, terms=n, notes=()),
+    "SystemBounds": bounded,
+    "cost_bounds": lambda n: [
+        theory.cost_bounds(cost, sized(n), target_norm=n)
+        for cost in theory.CostName.__args__
+    ],
+    "layer_bounds": lambda n: theory.layer_bounds(
+        SYSTEM.layers[0], sized(n), theory.ParameterBall(radius=n)
+    ),
+    "nonlinearity_bounds": lambda n: [
+        theory.nonlinearity_bounds(one, n) for one in NONLINEARITIES
+    ],
+    "parameterisation_bounds": lambda n: theory.parameterisation_bounds(
+        SYSTEM.layers[0], theory.ParameterBall(radius=n)
+    ),
+    "system_bounds": lambda n: theory.system_bounds(SYSTEM, sized(n)),
+    "rectified_sharpness": lambda n: theory.rectified_sharpness(n),
 }
 
 

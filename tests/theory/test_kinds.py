@@ -8,10 +8,12 @@ import pytest
 
 from theodolite import theory
 from theodolite.core import (
+    AffineLayer,
     ConfigError,
     PreactivationBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    SystemBlueprint,
 )
 
 EYE = np.eye(4)
@@ -21,13 +23,19 @@ GIVEN = {
     "weights": np.ones((8, 4, 4)),
     "moments": theory.moments(EYE, EYE[::-1]),
     "overlap": 0.5,
+    "data": EYE,
+    "cost": "logistic",
+    "inputs": theory.Extent(samples=4, shape=(4,)),
 }
 # Of the same width and depth as what is predicted, so that nothing else is wrong.
 OTHER = PreactivationBlueprint(width=4, depth=8)
 PREDICTED = {
     ShortcutBlueprint: ShortcutBlueprint(width=4, depth=8),
     SpinGlassBlueprint: SpinGlassBlueprint(width=4, mixture={2: 0.5, 3: 0.5}),
+    SystemBlueprint: SystemBlueprint(inputs=4, layers=(AffineLayer(into=4, out=1),)),
 }
+# Weights of a kind that does not keep them as one array.
+WEIGHTS = {SystemBlueprint: [{"weight": np.ones((1, 4))}]}
 PREDICTING = {
     name: getattr(theory, name)
     for name in theory.__all__
@@ -52,7 +60,9 @@ def _no_type_checks():
 
 def predict(function, blueprint):
     wanted = inspect.signature(function).parameters
-    return function(blueprint, **{k: v for k, v in GIVEN.items() if k in wanted})
+    kind = wanted["blueprint"].annotation
+    given = GIVEN | {"weights": WEIGHTS.get(kind, GIVEN["weights"])}
+    return function(blueprint, **{k: v for k, v in given.items() if k in wanted})
 
 
 def test_the_functions_are_found():

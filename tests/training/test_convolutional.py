@@ -84,10 +84,14 @@ def plain_loop(model, images, recipe, seed, augment=None):
     return found
 
 
-@pytest.mark.parametrize("nesterov", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"nesterov": False}, {"nesterov": False, "momentum": 0.0}],
+    ids=["nesterov", "momentum", "plain"],
+)
 @pytest.mark.parametrize("augment", [None, roll])
-def test_several_at_once_equal_a_plain_loop(augment, nesterov):
-    recipe = Recipe(**{**vars(RECIPE), "nesterov": nesterov})
+def test_several_at_once_equal_a_plain_loop(augment, changes):
+    recipe = Recipe(**{**vars(RECIPE), **changes})
     images = some_images()
     jobs = [(0, 1), (1, 2), (2, 4)]
     fast = [network(seed, n) for seed, n in jobs]
@@ -173,6 +177,45 @@ def test_what_cannot_run_is_refused(change, seeds, match):
     recipe = Recipe(**{**vars(RECIPE), **change})
     with pytest.raises(ConfigError, match=match):
         train_many([network(0)], some_images(), recipe=recipe, seeds=seeds)
+
+
+def test_networks_of_one_call_may_have_recipes_of_their_own():
+    images = some_images()
+    recipes = [Recipe(**{**vars(RECIPE), "rate": rate}) for rate in (0.05, 0.2, 0.05)]
+    models = [network(0), network(0), network(1)]
+    done = train_many(models, images, recipe=recipes, seeds=[0, 0, 1])
+    for result, how, seed in zip(done, recipes, (0, 0, 1), strict=True):
+        alone = train_many([network(seed)], images, recipe=how, seeds=[seed])[0]
+        assert without_seconds(result) == without_seconds(alone)
+    assert done[0].history[-1]["train_loss"] != done[1].history[-1]["train_loss"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ([{}], "2 models and 1 recipes"),
+        ([{}, {"precision": "tf32"}], "precisions float32, tf32"),
+        ([{}, {"batch_size": 64}], "smaller batch_size"),
+    ],
+)
+def test_recipes_that_do_not_fit_together_are_refused(changes, match):
+    recipes = [Recipe(**{**vars(RECIPE), **change}) for change in changes]
+    models = [network(0), network(1)]
+    with pytest.raises(ConfigError, match=match):
+        train_many(models, some_images(), recipe=recipes, seeds=[0, 1])
+
+
+def test_tests_are_made_when_due_and_change_nothing():
+    images, recipe = some_images(), Recipe(**{**vars(RECIPE), "test_every": 2})
+    often = train_many([network(0)], images, recipe=RECIPE, seeds=[0])[0]
+    seldom = train_many([network(0)], images, recipe=recipe, seeds=[0])[0]
+    tested = [r["epoch"] for r in seldom.history if "test_error" in r]
+    assert tested == [0, 2, 3]
+    assert [r["epoch"] for r in seldom.history] == [0, 1, 2, 3]
+    for a, b in zip(seldom.history, often.history, strict=True):
+        assert {**b, **a, "seconds": 0} == {**b, "seconds": 0}
+    with pytest.raises(ConfigError, match="test_every is 0"):
+        Recipe(epochs=1, test_every=0)
 
 
 def test_recipes_are_checked():

@@ -15,3 +15,4 @@ from .recording import Value as Value
 from .recording import Visit as Visit
 from .whole import Anatomy as Anatomy
 from .whole import anatomy as anatomy
+from .whole import anatomy_of as anatomy_of

@@ -94,7 +94,9 @@ class Graph:
             self._shrink(number, step)
             self._identify(value, step)
         elif word_of(call.name) != "factory":
-            self._follow(number, call.inputs)
+            # What is written over is gone.
+            of = call.inputs[1:] if call.name == "copy" else call.inputs
+            self._follow(number, of)
             if self._data[number] and not self._signal[number] and _floating(value):
                 self._signal[number] = True  # where tokens become numbers
 

@@ -1,7 +1,7 @@
 """Write down one forward pass: every operator, tensor and module, by number."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,13 +18,20 @@ from theodolite.instruments import Batch, opened, run_model, tensors_in
 Act = Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def record(model: nn.Module, batch: Batch) -> Recording:
+def record(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    beside: "Callable[[Recorder], AbstractContextManager[Any]] | None" = None,
+) -> Recording:
     """Run a model once on a batch and write down what it did; it is left as found.
 
     Args:
         model: Any module; it runs in the modes in which it is.
         batch: A tensor, a pair of inputs and targets, or a mapping of keyword
             arguments, as the instruments take them.
+        beside: Makes, from the recorder, a context that is open while the model runs,
+            to note more about the same calls and values.
 
     Raises:
         MeasurementError: Nothing of the run could be seen.
@@ -32,7 +39,8 @@ def record(model: nn.Module, batch: Batch) -> Recording:
     _check(model)
     with as_written(model):
         recorder = Recorder(model, tensors_in(batch))
-        with recorder:
+        more = nullcontext() if beside is None else beside(recorder)
+        with recorder, more:
             outputs = run_model(model, batch)
         return recorder.recording(_returned(outputs))
 
@@ -138,6 +146,14 @@ class Recorder(TorchDispatchMode):
         if value is None or isinstance(value, bool | int | float | complex | str):
             return value
         return str(value)
+
+    def number(self, tensor: Tensor) -> int:
+        """Return the number of the value that a tensor holds now."""
+        return self._ledger.number(tensor)
+
+    def here(self) -> tuple[int, int]:
+        """Return the index that the next call will have, and the visit that runs."""
+        return len(self._calls), self._visits.innermost()
 
     def recording(self, outputs: Iterable[Tensor] = ()) -> Recording:
         """Return what was written down.

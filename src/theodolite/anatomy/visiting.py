@@ -46,6 +46,10 @@ class Visits:
         visit = self._stack[-1]
         return visit, self._found[visit].module
 
+    def innermost(self) -> int:
+        """Return the visit that runs."""
+        return self._stack[-1] if self._stack else 0
+
     def finished(self, calls: int) -> tuple[Visit, ...]:
         """Return all visits, of a run of some calls."""
         if self._found:

@@ -28,6 +28,10 @@ class MeasurementError(TheodoliteError):
     """A model or batch that an instrument cannot measure."""
 
 
+class SurgeryError(TheodoliteError):
+    """A network that cannot be altered as asked."""
+
+
 class RunError(TheodoliteError):
     """A run folder that cannot be written or read, or a cell that failed."""
 

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 _FORMAT, _VERSION = "theodolite reading", 1
 _HEADER = "header.json"
-_ROOMS = ("theodolite.instruments", "theodolite.training", "theodolite.paths")
+_ROOMS = (
+    "theodolite.instruments",
+    "theodolite.training",
+    "theodolite.paths",
+    "theodolite.certificates",
+)
 # What parsing meets in files that are not whole, or not ours.
 _DAMAGE = (
     zipfile.BadZipFile,

@@ -1,5 +1,9 @@
 from .activations import torch_activation as torch_activation
+from .average_skip import AverageSkip as AverageSkip
+from .average_skip import HaarSkip as HaarSkip
 from .building import build as build
+from .classifier import ClassifierNetwork as ClassifierNetwork
+from .classifier import draw_classifier as draw_classifier
 from .initialisation import draw_weights as draw_weights
 from .layerwise import LayerwiseLayer as LayerwiseLayer
 from .layerwise import LayerwiseNetwork as LayerwiseNetwork
@@ -9,8 +13,16 @@ from .path_network import PathNetwork as PathNetwork
 from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import PreactivationUnit as PreactivationUnit
 from .preactivation import unit_convolutions as unit_convolutions
+from .resnet import ResnetNetwork as ResnetNetwork
+from .resnet import ResnetUnit as ResnetUnit
 from .shortcut import ShortcutNetwork as ShortcutNetwork
 from .shortcut import ShortcutUnit as ShortcutUnit
 from .shortcut import get_weights as get_weights
 from .shortcut import set_weights as set_weights
 from .spin_glass import SpinGlass as SpinGlass
+from .system import Nonlinearity as Nonlinearity
+from .system import ParameterisedAffine as ParameterisedAffine
+from .system import ResidualBlock as ResidualBlock
+from .system import SystemNetwork as SystemNetwork
+from .two_block import RandomSkip as RandomSkip
+from .two_block import TwoBlockNetwork as TwoBlockNetwork

@@ -8,18 +8,26 @@ from torch import nn
 
 from theodolite.core import (
     Blueprint,
+    ClassifierBlueprint,
     ConfigError,
     LayerwiseBlueprint,
     PathBlueprint,
     PreactivationBlueprint,
+    ResnetBlueprint,
     ShortcutBlueprint,
     SpinGlassBlueprint,
+    SystemBlueprint,
+    TwoBlockBlueprint,
 )
+from theodolite.networks.classifier import ClassifierNetwork, build_classifier
 from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
 from theodolite.networks.path_network import PathNetwork, build_path_network
 from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
+from theodolite.networks.resnet import ResnetNetwork, build_resnet
 from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
 from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
+from theodolite.networks.system import SystemNetwork, build_system
+from theodolite.networks.two_block import TwoBlockNetwork, build_two_block
 
 # Kinds are final, so that the type of a blueprint is its kind.
 _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
@@ -28,6 +36,10 @@ _BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
     PathBlueprint: build_path_network,
     LayerwiseBlueprint: build_layerwise,
     SpinGlassBlueprint: build_spin_glass,
+    ClassifierBlueprint: build_classifier,
+    ResnetBlueprint: build_resnet,
+    SystemBlueprint: build_system,
+    TwoBlockBlueprint: build_two_block,
 }
 
 
@@ -73,6 +85,38 @@ def build(
 ) -> SpinGlass: ...
 @overload
 def build(
+    blueprint: ClassifierBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> ClassifierNetwork: ...
+@overload
+def build(
+    blueprint: ResnetBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> ResnetNetwork: ...
+@overload
+def build(
+    blueprint: SystemBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> SystemNetwork: ...
+@overload
+def build(
+    blueprint: TwoBlockBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> TwoBlockNetwork: ...
+@overload
+def build(
     blueprint: Blueprint,
     *,
     seed: int,
@@ -91,8 +135,8 @@ def build(
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
         seed: Of the weights, drawn by NumPy, alike on every device.
-        dtype: Of the parameters; by default float32 for pre-activation networks and
-            float64 for the others, which meet closed forms.
+        dtype: Of the parameters; by default float32 for networks of images and
+            classifiers, and float64 for the others, which meet closed forms.
         device: Where the parameters lie.
 
     Example:

@@ -1,5 +1,6 @@
 """From rows to verdicts, figures and the summary that reports read."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,7 @@ from theodolite.studies.planning import Plan, plan_again
 from theodolite.studies.study import Drawing, Study
 
 PREDICTED = "predicted.jsonl"
+FORMATS = ("svg", "png", "pdf")
 
 
 def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
@@ -42,7 +44,13 @@ def evidence(study: Study, config: Any, own: Roads) -> Evidence:
     return Evidence(own, committed.run.roads(own.predicted), committed.on)
 
 
-def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summary:
+def judge(
+    entry: Entry,
+    folder: RunFolder,
+    found: Evidence,
+    plan: Plan,
+    formats: Sequence[str] = FORMATS,
+) -> Summary:
     """Turn rows into verdicts, figures and the summary that reports read."""
     study = entry.study
     content = strict(
@@ -60,7 +68,7 @@ def judge(entry: Entry, folder: RunFolder, found: Evidence, plan: Plan) -> Summa
             "cost": folder.cost().to_dict(),
             "claims": [decide(claim, found).to_dict() for claim in study.claims],
             "comparison": study.compare(found.own),
-            "figures": draw(entry, folder, found),
+            "figures": draw(entry, folder, found, formats),
             "exhibits": exhibits(study, found),
         }
     )
@@ -110,28 +118,38 @@ def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
     return from_lines(to_lines(rows))
 
 
-def draw(entry: Entry, folder: RunFolder, found: Evidence) -> list[dict[str, Any]]:
+def draw(
+    entry: Entry, folder: RunFolder, found: Evidence, formats: Sequence[str] = FORMATS
+) -> list[dict[str, Any]]:
     """Draw every figure: of the committed run where there is one, and of this run."""
     drawn = []
+
+    def add(drawing: Drawing, roads: Roads, name: str, told: str) -> None:
+        drawn.append(_draw(folder, drawing, roads, name, told, formats))
+
     for drawing in entry.study.drawings:
         if found.committed is None:
-            drawn.append(_draw(folder, drawing, found.own, drawing.name, "this run"))
+            add(drawing, found.own, drawing.name, "this run")
             continue
         where = f" on {found.on}" if found.on else ""
         told = f"the committed run at paper scale{where}"
-        drawn.append(_draw(folder, drawing, found.committed, drawing.name, told))
+        add(drawing, found.committed, drawing.name, told)
         if found.own:
-            here = f"{drawing.name}_here"
-            drawn.append(_draw(folder, drawing, found.own, here, "this run"))
+            add(drawing, found.own, f"{drawing.name}_here", "this run")
     return drawn
 
 
 def _draw(
-    folder: RunFolder, drawing: Drawing, roads: Roads, name: str, told: str
+    folder: RunFolder,
+    drawing: Drawing,
+    roads: Roads,
+    name: str,
+    told: str,
+    formats: Sequence[str],
 ) -> dict[str, Any]:
     with figures.house_style():
         figure = drawing.draw(drawing.table(roads))
-        files = figures.save(figure, name)
+        files = figures.save(figure, name, formats)
     names = [f"figures/{file}" for file in files]
     for path, content in zip(names, files.values(), strict=True):
         folder.write(path, content)

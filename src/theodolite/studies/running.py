@@ -1,6 +1,6 @@
 """Run a study: measure what is missing, then judge and draw from rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from theodolite.runs import (
     results_in,
 )
 from theodolite.studies.catalogue import Entry
-from theodolite.studies.judging import evidence_of, judge
+from theodolite.studies.judging import FORMATS, evidence_of, judge
 from theodolite.studies.planning import Plan, prepare_worker
 
 
@@ -37,6 +37,7 @@ def run_study(
     jobs: int | None = None,
     progress: Progress | None = None,
     trackers: Iterable[Tracker] | Tracking = (),
+    figure_formats: Sequence[str] = FORMATS,
 ) -> Finished:
     """Bring a study's run folder to its verdicts; finished cells are kept.
 
@@ -47,6 +48,8 @@ def run_study(
         jobs: Worker processes where no pool is given; 0 works in this process.
         progress: Told of every finished cell.
         trackers: Told the rows of each computed cell, then the verdicts.
+        figure_formats: Kinds of files of each figure; reports show ``svg``, and half
+            of the time goes into the fonts of ``pdf``.
     """
     entry, config = plan.entry, plan.config
     folder = RunFolder.create(root, plan.spec)
@@ -64,7 +67,8 @@ def run_study(
             label=entry.full_name,
             trackers=tracking,
         )
-        summary = judge(entry, folder, evidence_of(entry, config, folder), plan)
+        found = evidence_of(entry, config, folder)
+        summary = judge(entry, folder, found, plan, figure_formats)
         tracking.log(_verdicts(summary), len(cells))
     return Finished(folder, execution, summary)
 

@@ -1,6 +1,7 @@
 """Closed forms: blueprint and data to arrays, in NumPy and SciPy alone."""
 
 from theodolite.theory.activations import Activation, activation
+from theodolite.theory.cost_bounds import CostBounds, CostName, cost_bounds
 from theodolite.theory.critical_counts import MeanCount, mean_critical_points
 from theodolite.theory.critical_exponent import (
     critical_exponent,
@@ -8,6 +9,7 @@ from theodolite.theory.critical_exponent import (
     exponent_of_ratio,
     exponent_slope,
 )
+from theodolite.theory.entry_descent import CubeMinimum, EntryDescent
 from theodolite.theory.hessian_at_zero import (
     data_matrix,
     hessian_at_zero,
@@ -20,6 +22,7 @@ from theodolite.theory.interpolation import (
     step_unit,
     weight_norm_bound,
 )
+from theodolite.theory.layer_bounds import Extent, LayerBounds, extent_of
 from theodolite.theory.layer_constraint import (
     TWO_CLASS_GAP,
     LayerFactors,
@@ -48,6 +51,11 @@ from theodolite.theory.mixtures import (
     network_mixture,
 )
 from theodolite.theory.moments import Moments, moments
+from theodolite.theory.nonlinearities import (
+    NonlinearityBounds,
+    nonlinearity_bounds,
+    nonlinearity_derivatives,
+)
 from theodolite.theory.norm_dynamics import (
     aligned_norm,
     frozen_norm,
@@ -62,6 +70,15 @@ from theodolite.theory.normalised_weights import (
     weight_norm_speeds,
 )
 from theodolite.theory.ordering import column_major, commutation
+from theodolite.theory.parameterisations import (
+    NORMALISED_CURVATURE,
+    ParameterBall,
+    ParameterisationBounds,
+    centred_norm_derivatives,
+    entry_norm_derivatives,
+    parameterisation_bounds,
+    weight_norm_derivatives,
+)
 from theodolite.theory.path_band import log_missing_mass_bound, missing_mass
 from theodolite.theory.path_counts import (
     configuration_repeats,
@@ -89,6 +106,12 @@ from theodolite.theory.relu_hessian import (
     relu_hessian_parts,
 )
 from theodolite.theory.scale_recursion import LayerSizes, scalar_norm_sizes
+from theodolite.theory.shifted_singular import (
+    shifted_singular_density,
+    shifted_singular_edges,
+    shifted_singular_shares,
+)
+from theodolite.theory.smoothness import smoothness_bound
 from theodolite.theory.spectrum_at_zero import (
     Conditioning,
     conditioning_at_zero,
@@ -96,6 +119,16 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
+from theodolite.theory.stable_rates import rectified_sharpness
+from theodolite.theory.stalled_network import StalledNetwork
+from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
+from theodolite.theory.system_jacobians import (
+    input_jacobian,
+    layer_value,
+    parameter_jacobian,
+    system_jacobian,
+)
+from theodolite.theory.system_regularity import Regularity, system_regularity
 from theodolite.theory.toeplitz import ToeplitzSpectrum
 from theodolite.theory.two_degree_loss import (
     Parts,
@@ -103,17 +136,34 @@ from theodolite.theory.two_degree_loss import (
     least_norm_force,
 )
 from theodolite.theory.unit_points import minimum_distance, separated_labels
+from theodolite.theory.vanishing_regularity import (
+    descent_gain,
+    flat_cost_exponent,
+    growth_law,
+    kernel_exponent,
+    kernel_floor,
+    longest_path,
+    surviving_factor,
+    worst_growth,
+)
 
 __all__ = [
+    "NORMALISED_CURVATURE",
     "TWO_CLASS_GAP",
     "Activation",
     "Assumption",
     "Conditioning",
+    "CostBounds",
+    "CostName",
+    "CubeMinimum",
+    "EntryDescent",
+    "Extent",
     "FlowPath",
     "GradientSpectrum",
     "HessianParts",
     "InterpolatingNetwork",
     "Kink",
+    "LayerBounds",
     "LayerFactors",
     "LayerSizes",
     "LengthMoments",
@@ -121,34 +171,52 @@ __all__ = [
     "MeanCount",
     "MixtureMoments",
     "Moments",
+    "NonlinearityBounds",
     "NormalisedFlow",
+    "ParameterBall",
+    "ParameterisationBounds",
     "Parts",
     "PathModel",
+    "Regularity",
     "ScaleRange",
     "SpherePath",
+    "StalledNetwork",
+    "SystemBounds",
     "ToeplitzSpectrum",
     "TwoDegreeLoss",
     "activation",
     "aligned_norm",
     "batch_norm_jacobian",
+    "centred_norm_derivatives",
     "column_major",
     "commutation",
     "conditioning_at_zero",
     "configuration_repeats",
+    "cost_bounds",
     "critical_exponent",
     "data_matrix",
+    "descent_gain",
     "diagonal_solution",
     "eigenvalues_at_zero",
     "energy_covariance",
+    "entry_norm_derivatives",
     "exponent_gap_limit",
     "exponent_of_ratio",
     "exponent_slope",
+    "extent_of",
+    "flat_cost_exponent",
     "frobenius_complexity",
     "frozen_norm",
     "gradient_spectrum",
+    "growth_law",
     "hessian_at_zero",
+    "input_jacobian",
     "interpolating_network",
+    "kernel_exponent",
+    "kernel_floor",
+    "layer_bounds",
     "layer_factors",
+    "layer_value",
     "layered_norm",
     "least_first_layer_gap",
     "least_norm_classifier",
@@ -161,6 +229,7 @@ __all__ = [
     "log_missing_mass_bound",
     "log_path_normaliser",
     "log_path_weights",
+    "longest_path",
     "margin_bound",
     "mean_critical_points",
     "minimum_distance",
@@ -168,8 +237,12 @@ __all__ = [
     "mixture_moments",
     "moments",
     "network_mixture",
+    "nonlinearity_bounds",
+    "nonlinearity_derivatives",
     "norm_equilibrium",
     "norm_multiplier",
+    "parameter_jacobian",
+    "parameterisation_bounds",
     "path_counts",
     "path_length_moments",
     "path_masses",
@@ -179,6 +252,7 @@ __all__ = [
     "plain_path_count",
     "projection_gap",
     "ramp_loss",
+    "rectified_sharpness",
     "relu_gradient",
     "relu_hessian",
     "relu_hessian_parts",
@@ -187,11 +261,21 @@ __all__ = [
     "scalar_norm_sizes",
     "scale_for_path_length",
     "separated_labels",
+    "shifted_singular_density",
+    "shifted_singular_edges",
+    "shifted_singular_shares",
+    "smoothness_bound",
     "sphere_path",
     "step_unit",
+    "surviving_factor",
+    "system_bounds",
+    "system_jacobian",
+    "system_regularity",
     "transient_time",
     "two_layer_complexity",
     "unit_blocks",
     "weight_norm_bound",
+    "weight_norm_derivatives",
     "weight_norm_speeds",
+    "worst_growth",
 ]

@@ -1,7 +1,8 @@
 """One plain loop, grids of thousands of runs, and probes on anybody's training.
 
-Inner rooms, lower ones first: ``probes``, ``loop``, ``engines``, ``grid``,
-``images``. Start with :func:`train`, the plain loop, then :func:`train_grid`.
+Inner rooms, lower ones first: ``probes``, ``loop``, ``optimisers``, ``engines``,
+``grid``, ``images``, ``classifiers``. Start with :func:`train`, the plain loop, then
+:func:`train_grid`.
 """
 
 import lazy_loader

@@ -1,3 +1,9 @@
+from .classifiers.many import train_classifiers as train_classifiers
+from .classifiers.recipe import ClassifierRecipe as ClassifierRecipe
+from .classifiers.recipe import log_epochs as log_epochs
+from .classifiers.records import ClassifierRecord as ClassifierRecord
+from .classifiers.records import TrainedClassifier as TrainedClassifier
+from .classifiers.samples import LabelledSamples as LabelledSamples
 from .engines.contract import Advance as Advance
 from .engines.contract import Engine as Engine
 from .engines.fused import FusedEngine as FusedEngine
@@ -19,6 +25,13 @@ from .loop.descent import Descent as Descent
 from .loop.loop import DIVERGENCE as DIVERGENCE
 from .loop.loop import train as train
 from .loop.trajectory import Trajectory as Trajectory
+from .optimisers.direction_groups import sphere_groups as sphere_groups
+from .optimisers.norm_schedules import ConstantNorm as ConstantNorm
+from .optimisers.norm_schedules import CosineNorm as CosineNorm
+from .optimisers.norm_schedules import LogisticNorm as LogisticNorm
+from .optimisers.norm_schedules import NormSchedule as NormSchedule
+from .optimisers.norm_schedules import RampedNorm as RampedNorm
+from .optimisers.sphere_descent import SphereSGD as SphereSGD
 from .probes.callbacks.lightning import lightning_callback as lightning_callback
 from .probes.callbacks.transformers import (
     transformers_callback as transformers_callback,

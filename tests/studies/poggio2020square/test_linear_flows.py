@@ -28,6 +28,7 @@ RIDGE = {"loss": "square", "decay": 0.1}
 EXPONENTIAL = {"loss": "exponential", "decay": 0.1}
 OPEN = {"shape": "wide", "loss": "square", "decay": 0.0}
 FIXED = {"shape": "tall"}
+NONE, RESTED = {"decay": 0.0}, {"decay": 0.1}
 OPPOSITE, TARGET = {"place": "opposite"}, {"place": "target"}
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
@@ -51,6 +52,10 @@ WORLDS = [
     ("contributions-are-positive", "m", "residual", {}, first(shift(0.1))),
     ("sum-is-not-each", "m", "each_gap", {}, const(0.0)),
     ("sum-is-not-each", "m", "sum_gap", {}, first(const(0.1))),
+    ("rest-of-single-samples", "m", "sample_residual", NONE, first(const(0.1))),
+    ("rest-of-single-samples", "m", "sample_step", NONE, first(const(0.1))),
+    ("rest-of-single-samples", "m", "sample_residual", RESTED, const(0.0)),
+    ("rest-of-single-samples", "m", "sample_step", RESTED, first(const(0.0))),
     ("flow-of-the-exponential-loss", "m", "deep_norm_speed", {}, first(scale(2.0))),
     ("flow-of-the-exponential-loss", "m", "deep_velocity", {}, first(shift(0.1))),
     ("margins-become-equal", "m", "margin", {}, const(0.5)),

@@ -35,6 +35,8 @@ ERRATA = (
 )
 TORCH, ONE = {"case": "torch"}, {"case": "one input"}
 LARGE, SMALL = {"rho": 1000.0}, {"rho": 0.05}
+REST, ABOVE, BELOW = {"place": "rest"}, {"place": "above"}, {"place": "below"}
+SHARES = "norm-tells-outputs-of-zero-and-one"
 # Claim, side, quantity, labels, change: a world in which the verdict must turn.
 WORLDS = [
     ("structural-lemma", "m", "lemma_gap", {}, first(const(1.0))),
@@ -44,6 +46,17 @@ WORLDS = [
     ("flow-of-the-weights", "m", "velocity", {}, first(scale(-1.0))),
     ("flow-of-the-weights", "m", "multiplier", {}, first(scale(-1.0))),
     ("flow-of-the-weights", "m", "radial", {}, first(const(0.1))),
+    ("flow-of-plain-weights", "p", "plain_velocity", {}, scale(6.0)),
+    ("flow-of-plain-weights", "m", "plain_by_labels", {}, first(scale(2.0))),
+    ("flow-of-plain-weights", "m", "plain_by_outputs", {}, first(scale(-1.0))),
+    ("own-gradients-leave-the-norm", "m", "ray_gap", {}, first(const(0.1))),
+    ("own-gradients-leave-the-norm", "m", "ray_layer_speed", {}, first(const(0.1))),
+    ("own-gradients-leave-the-norm", "m", "ray_norm_speed", REST, first(const(0.1))),
+    ("own-gradients-leave-the-norm", "m", "ray_norm_speed", ABOVE, const(0.0)),
+    ("own-gradients-leave-the-norm", "m", "ray_norm_speed", BELOW, const(0.0)),
+    (SHARES, "m", "shares_norm", {}, first(scale(1.1))),
+    (SHARES, "m", "times_least", {}, first(const(1.1))),
+    (SHARES, "m", "times_most", {}, first(const(0.9))),
     ("norm-at-rest", "m", "equilibrium", {"case": "decay"}, const(1.0)),
     ("decay-of-a-library", "m", "equilibrium", TORCH, const(1.4 / 0.55)),
     ("layers-grow-alike", "m", "square_rate", {}, first(scale(2.0))),
@@ -141,3 +154,13 @@ def test_the_limit_of_steps_is_exact_for_a_parabola():
 def test_rates_that_do_not_halve_are_refused(rates):
     with pytest.raises(ConfigError, match="do not halve"):
         Config(rates=rates)
+
+
+def test_counts_of_outputs_are_not_what_the_norm_tells(smoke_root):
+    """Norms follow the spread of outputs, and are least where they are 0 or 1."""
+    _, roads = rows_of(smoke_root, STUDY)
+    found = {
+        spread: roads.measured.where(quantity="shares_norm", spread=spread).values()
+        for spread in (0.05, 20.0)
+    }
+    assert found[0.05].mean() < 1.3 < found[20.0].mean()

@@ -31,6 +31,8 @@ from theodolite.instruments.classifiers.team import Team
 
 # Relative error that makes another pass, and passes at most, by choice.
 _WANTED, _PASSES = 2e-7, 4
+# Samples that are looked at in float64 beforehand, to see what rounding does.
+_FEW = 256
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,8 +141,9 @@ def class_means(
 ) -> tuple[Tensor, float]:
     """Return the mean of each class in float64, and the error of any.
 
-    The error is that of summing the first chunk in its own type, compared with float64;
-    those of further chunks are independent of it.
+    The error is that of summing a few samples in their own type, compared with float64;
+    over a chunk it grows as sums do, times the root of their number, and those of
+    further chunks are independent of it.
     """
     sums = torch.zeros(len(count), width, dtype=torch.float64, device=count.device)
     lost = passed = 0.0
@@ -148,9 +151,11 @@ def class_means(
         h = piece.features.to(working(piece.features.dtype))
         part = add_by_class(sums, piece, h)
         if not passed and part is not sums:
-            exact = torch.zeros_like(sums)
-            add_by_class(exact, piece, h.double())
-            lost = float((part - exact).norm(dim=1).max())
+            few = piece.part(0, _FEW)
+            rough = add_by_class(torch.zeros_like(sums), few, h[:_FEW])
+            exact = add_by_class(torch.zeros_like(sums), few, h[:_FEW].double())
+            lost = float((rough - exact).norm(dim=1).max())
+            lost *= (len(piece) / len(few)) ** 1.5
         passed += 1
     sums = team.sum(sums)
     if not bool(torch.isfinite(sums).all()):
@@ -166,9 +171,9 @@ def _foreseen(
     """Return what sums about the origin would lose, as the first samples show."""
     few = float(between.count.min()) ** 0.5  # over so many, rounding averages out
     for piece in chunks(pieces, CHUNK):
-        h = piece.features.double()
-        within = float((h - between.means[piece.labels]).square().sum())
-        total, count = float(h.square().sum()), len(piece)
+        h, labels = piece.features[:_FEW].double(), piece.labels[:_FEW]
+        within = float((h - between.means[labels]).square().sum())
+        total, count = float(h.square().sum()), len(h)
         tilt = error / h.shape[1] ** 0.5
         lost = eps * total / few + 2 * tilt * (total * count) ** 0.5
         own = 2 * tilt / between.narrowest

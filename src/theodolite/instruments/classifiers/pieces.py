@@ -1,5 +1,6 @@
 """Features of some samples, with what is known of each, cut to fit a cache."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -97,12 +98,14 @@ class Block:
 
     def exact(self, samples: Tensor) -> Tensor:
         """Return features of some samples in float64, samples in order."""
-        found, start = [], 0
-        for part in self.parts:
-            here = samples[(samples >= start) & (samples < start + len(part))] - start
-            found.append(part.features[here].double())
-            start += len(part)
-        return torch.cat(found)
+        ends = list(itertools.accumulate(len(part) for part in self.parts))
+        cuts = torch.searchsorted(samples, torch.tensor(ends, device=samples.device))
+        found, start, first = [], 0, 0
+        for part, end, last in zip(self.parts, ends, cuts.tolist(), strict=True):
+            if last > first:
+                found.append(part.features[samples[first:last] - start])
+            start, first = end, last
+        return torch.cat(found).double()
 
 
 def blocks(pieces: Sequence[Piece], size: int) -> Iterator[Block]:

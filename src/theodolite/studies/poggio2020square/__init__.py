@@ -11,7 +11,11 @@ PAPER = Paper(
         "norm_flow",
         "linear_flows",
         "normalised_layers",
+        "trained_norms",
+        "decay_and_margins",
         "margins_and_bounds",
         "stationary_layers",
+        "collapse_everywhere",
+        "scheduled_norm",
     ),
 )

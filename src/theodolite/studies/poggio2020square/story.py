@@ -16,6 +16,7 @@ STORY = (
         (
             Finding("norm_flow/structural-lemma"),
             Finding("norm_flow/outputs-at-most-one"),
+            Finding("norm_flow/flow-of-plain-weights"),
             Finding("norm_flow/flow-of-the-norm"),
             Finding("norm_flow/flow-of-the-weights"),
             Finding("norm_flow/decay-for-a-multiplier"),
@@ -36,7 +37,9 @@ STORY = (
             Finding("norm_flow/norm-grows-monotonically"),
             Finding("norm_flow/smallest-norm-first"),
             Finding("norm_flow/norm-at-least-one"),
+            Finding("norm_flow/norm-tells-outputs-of-zero-and-one"),
             Finding("norm_flow/rest-without-pull"),
+            Finding("norm_flow/own-gradients-leave-the-norm"),
             Finding("norm_flow/noise-lowers-the-norm"),
             Finding("norm_flow/rest-at-kinks"),
         ),
@@ -59,6 +62,7 @@ STORY = (
             Finding("linear_flows/descent-meets-linear-flows"),
             Finding("linear_flows/contributions-are-positive"),
             Finding("linear_flows/sum-is-not-each"),
+            Finding("linear_flows/rest-of-single-samples"),
             Finding("linear_flows/flow-of-the-exponential-loss"),
             Finding("linear_flows/margins-become-equal"),
         ),
@@ -160,6 +164,97 @@ STORY = (
             Finding("stationary_layers/means-are-opposite"),
             Finding("stationary_layers/last-layer-is-dual"),
             Finding("stationary_layers/nearest-centre"),
+        ),
+    ),
+    Chapter(
+        "Four layers and two classes",
+        "Twelve figures follow small classifiers of photographs: with batch "
+        "normalisation and weight decay, without decay, without both. The paper reads "
+        "off them that norms grow from small starts, that decay makes training forget "
+        "its start, and that margins become the inverse of the norm. The captions "
+        "contradict themselves on layers, decay and starts, so that we train every "
+        "reading.",
+        (
+            Finding("trained_norms/separable-early"),
+            Finding("trained_norms/norm-grows-from-small-starts"),
+            Finding("trained_norms/large-norms-shrink"),
+            Finding("trained_norms/decay-forgets-the-start"),
+            Finding("trained_norms/figure-1-has-decay"),
+            Finding("trained_norms/others-remember"),
+            Finding("trained_norms/one-run-is-typical"),
+            Finding("trained_norms/start-is-not-zero"),
+            Finding("trained_norms/ratio-at-rest"),
+            Finding("trained_norms/loss-approaches-zero"),
+            Finding("trained_norms/margins-are-the-inverse-norm"),
+            Finding("trained_norms/margins-narrow"),
+            Finding("trained_norms/outputs-far-below-one"),
+            Finding("trained_norms/small-starts-generalise"),
+            Finding("trained_norms/every-run-trains"),
+            Finding("trained_norms/wide-layers-cannot-rest"),
+        ),
+    ),
+    Chapter(
+        "Small norms, wide margins, few errors?",
+        "The paper's case rests on norms: those that decay or small starts make small "
+        "are to have wide margins and few errors on new samples, and label noise is to "
+        "do what decay does. It leaves open how much decay is enough. We train at many "
+        "decays from many starts, find where the start is forgotten, and put noise on "
+        "the labels.",
+        (
+            Finding("decay_and_margins/small-norm-wide-margin"),
+            Finding("decay_and_margins/small-norm-small-error"),
+            Finding("decay_and_margins/whatever-made-the-norm"),
+            Finding("decay_and_margins/decay-keeps-margins-apart"),
+            Finding("decay_and_margins/enough-decay-forgets"),
+            Finding("decay_and_margins/enough-is-a-matter-of-time"),
+            Finding("decay_and_margins/errors-forget-too"),
+            Finding("decay_and_margins/noise-ends-interpolation"),
+            Finding("decay_and_margins/noise-lowers-norms-in-training"),
+            Finding("decay_and_margins/noise-raises-the-sum"),
+            Finding("decay_and_margins/noise-betters-errors"),
+            Finding("decay_and_margins/noise-does-not-forget"),
+        ),
+    ),
+    Chapter(
+        "Collapse at every norm, and the other loss",
+        "What fits its samples under the square loss is said to have collapsed, "
+        "whatever its norm, and cross-entropy to do the same. The square loss is said "
+        "to be good sooner and to overfit later on. We measure the four properties on "
+        "two, three and ten classes over all norms that decays and starts make, and "
+        "follow errors on new samples under both losses.",
+        (
+            Finding("collapse_everywhere/features-collapse"),
+            Finding("collapse_everywhere/means-form-a-simplex"),
+            Finding("collapse_everywhere/heads-follow-means"),
+            Finding("collapse_everywhere/nearest-means-decide"),
+            Finding("collapse_everywhere/at-each-global-minimum"),
+            Finding("collapse_everywhere/large-norms-collapse-less"),
+            Finding("collapse_everywhere/cross-entropy-collapses-too"),
+            Finding("collapse_everywhere/square-is-good-sooner"),
+            Finding("collapse_everywhere/who-is-sooner-depends-on-the-start"),
+            Finding("collapse_everywhere/square-overfits-late"),
+            Finding("collapse_everywhere/stopping-helps-square-more"),
+            Finding("collapse_everywhere/decay-keeps-from-overfitting"),
+            Finding("collapse_everywhere/wrong-labels-overfit-both"),
+            Finding("collapse_everywhere/wrong-labels-harm-square-more"),
+            Finding("collapse_everywhere/decay-does-not-mend-labels"),
+        ),
+    ),
+    Chapter(
+        "Norms on a schedule",
+        "Section 6.1 asks whether $\\rho(t)$, controlled apart from the directions, "
+        "could lead to good solutions more reliably and from any start. We built an "
+        "optimiser that does it, let norms grow as equation 28 has them grow, with "
+        "batch norm and without, and set it beside batch norm with weight decay.",
+        (
+            Finding("scheduled_norm/grown-errs-no-more"),
+            Finding("scheduled_norm/grown-has-wider-margins"),
+            Finding("scheduled_norm/grown-forgets-its-start"),
+            Finding("scheduled_norm/bare-errs-no-more"),
+            Finding("scheduled_norm/bare-has-wider-margins"),
+            Finding("scheduled_norm/bare-forgets-its-start"),
+            Finding("scheduled_norm/growth-beats-holding"),
+            Finding("scheduled_norm/decay-keeps-the-start"),
         ),
     ),
 )

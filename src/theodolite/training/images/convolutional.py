@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError
-from theodolite.training.images.recipe import Images, Recipe, Trained
+from theodolite.training.images.recipe import Images, Precision, Recipe, Trained
 from theodolite.training.images.run import Augment, Measure, Run, Tell
 
 
@@ -20,7 +20,7 @@ def train_many(
     models: Sequence[nn.Module | Callable[[], nn.Module]],
     images: Images,
     *,
-    recipe: Recipe,
+    recipe: Recipe | Sequence[Recipe],
     seeds: Sequence[int],
     augment: Augment | None = None,
     probe: Measure | None = None,
@@ -38,7 +38,7 @@ def train_many(
         models: Networks, trained in place where ``images`` live, or functions that
             build them when their turn comes.
         images: What to train and test on.
-        recipe: How.
+        recipe: How; one for all, or one a network, of one precision.
         seeds: One a network.
         augment: Maps raw images and a CPU generator to changed images.
         probe: Reads numbers off a network, at the start and after every epoch; the
@@ -57,23 +57,15 @@ def train_many(
         raise ConfigError(
             f"{len(models)} models and {len(seeds)} seeds: pass one seed a model"
         )
-    if len(images.labels) < recipe.batch_size:
-        raise ConfigError(
-            f"{len(images.labels)} images do not fill a batch of "
-            f"{recipe.batch_size}: pass a smaller batch_size"
-        )
-    if not images.inputs.is_cuda and recipe.precision != "float32":
-        raise ConfigError(
-            f"precision {recipe.precision!r} was asked for on "
-            f"{images.inputs.device}: it wants CUDA; pass 'float32'"
-        )
+    recipes = [recipe] * len(models) if isinstance(recipe, Recipe) else list(recipe)
+    precision = _check(recipes, len(models), images)
     told: set[str] = set()  # what was warned of, for all runs together
     runs = [
         Run(
             place,
             model,
             images,
-            recipe,
+            how,
             seed,
             augment,
             probe,
@@ -81,16 +73,48 @@ def train_many(
             told,
             probe_steps,
         )
-        for place, (model, seed) in enumerate(zip(models, seeds, strict=True))
+        for place, (model, how, seed) in enumerate(
+            zip(models, recipes, seeds, strict=True)
+        )
     ]
     with torch.backends.cudnn.flags(
         enabled=True,
         benchmark=not torch.are_deterministic_algorithms_enabled(),
         deterministic=torch.are_deterministic_algorithms_enabled(),
-        allow_tf32=recipe.precision == "tf32",
+        allow_tf32=precision == "tf32",
     ):
         _take_turns(runs, at_once, time.monotonic() + limit_s)
     return [run.result() for run in runs]
+
+
+def _check(recipes: list[Recipe], wanted: int, images: Images) -> Precision:
+    """Refuse recipes that these networks and images do not fit; return the precision.
+
+    What decides on the arithmetic of a device is set for all runs together.
+    """
+    if len(recipes) != wanted:
+        raise ConfigError(
+            f"{wanted} models and {len(recipes)} recipes: pass one recipe for all, or "
+            "one a model"
+        )
+    largest = max((how.batch_size for how in recipes), default=0)
+    if len(images.labels) < largest:
+        raise ConfigError(
+            f"{len(images.labels)} images do not fill a batch of {largest}: pass a "
+            "smaller batch_size"
+        )
+    found: set[Precision] = {how.precision for how in recipes} or {"float32"}
+    if len(found) > 1:
+        raise ConfigError(
+            f"recipes of precisions {', '.join(sorted(found))} were given: train those "
+            "of one precision at a time"
+        )
+    if not images.inputs.is_cuda and found != {"float32"}:
+        raise ConfigError(
+            f"precision {min(found)!r} was asked for on {images.inputs.device}: it "
+            "wants CUDA; pass 'float32'"
+        )
+    return found.pop()
 
 
 def _take_turns(runs: list[Run], at_once: int, deadline: float) -> None:

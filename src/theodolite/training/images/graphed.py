@@ -5,7 +5,7 @@ every kernel of a step, forward, backward and update, and costs one launch.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +16,25 @@ _torch: Any = torch
 _WARM_UP = 3  # steps before a capture, as torch.cuda.graph wants
 
 
+class Replayable(Protocol):
+    """What can be replayed as a graph: a step whose tensors never move."""
+
+    def compute(self) -> None:
+        """Make one step, in place."""
+        ...
+
+    def state(self) -> list[Tensor]:
+        """Return every tensor that a step changes."""
+        ...
+
+
 class Step:
     r"""A step of momentum descent on a batch of fixed shape, all in place.
 
     The update is that of ``torch.optim.SGD``: $g \leftarrow g + \lambda w$,
     $v \leftarrow \mu v + g$, $w \leftarrow w - \eta\,(g + \mu v)$ with Nesterov's
-    momentum and $w \leftarrow w - \eta v$ without. Batch, rate, loss and errors live
+    momentum and $w \leftarrow w - \eta v$ without; no velocity is kept where
+    $\mu = 0$. Batch, rate, loss and errors live
     in tensors that never move, so that a graph can be made of it.
 
     Attributes:
@@ -47,7 +60,8 @@ class Step:
     ) -> None:
         self.model = model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.velocity = [torch.zeros_like(p) for p in self.parameters]
+        moved = self.parameters if momentum else []
+        self.velocity = [torch.zeros_like(p) for p in moved]
         first = self.parameters[0]
         self.batch, self.labels = batch.clone(), labels.clone()
         self.centre, self.scale = (
@@ -92,11 +106,14 @@ class Step:
     def _update(self, gradients: list[Tensor]) -> None:
         if self.weight_decay:
             _torch._foreach_add_(gradients, self.parameters, alpha=self.weight_decay)
-        _torch._foreach_mul_(self.velocity, self.momentum)
-        _torch._foreach_add_(self.velocity, gradients)
-        if self.nesterov:
-            _torch._foreach_add_(gradients, self.velocity, alpha=self.momentum)
-        move = gradients if self.nesterov else self.velocity
+        move = gradients
+        if self.momentum:
+            _torch._foreach_mul_(self.velocity, self.momentum)
+            _torch._foreach_add_(self.velocity, gradients)
+            if self.nesterov:
+                _torch._foreach_add_(gradients, self.velocity, alpha=self.momentum)
+            else:
+                move = self.velocity
         _torch._foreach_sub_(self.parameters, _torch._foreach_mul(move, self.rate))
 
     def state(self) -> list[Tensor]:
@@ -105,7 +122,7 @@ class Step:
         return [*moved, self.loss, self.wrong]
 
 
-def capture(step: Step, stream: torch.cuda.Stream) -> Callable[[], None]:
+def capture(step: Replayable, stream: torch.cuda.Stream) -> Callable[[], None]:
     """Return a function that replays the step as a graph; nothing is trained yet.
 
     The warm-up that a capture needs moves the weights: they are put back, also where

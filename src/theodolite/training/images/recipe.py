@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +18,7 @@ Epoch = dict[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How every network of a call is trained.
+    """How a network is trained.
 
     Attributes:
         epochs: Passes over the images; what does not fill a last batch is left out of
@@ -32,6 +33,8 @@ class Recipe:
             epochs.
         factor: See ``milestones``.
         precision: ``float32``, ``tf32`` or ``bf16`` (autocast; the last two on CUDA).
+        test_every: Epochs from one test to the next; the start and the last epoch are
+            always tested.
     """
 
     epochs: int
@@ -43,9 +46,10 @@ class Recipe:
     milestones: tuple[float, ...] = (80 / 200, 121 / 200)
     factor: float = 0.1
     precision: Precision = "float32"
+    test_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
+        for name in ("epochs", "batch_size", "test_every"):
             value = getattr(self, name)
             if not (_is(Integral, value) and value >= 1):
                 raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
@@ -72,6 +76,16 @@ class Recipe:
             0.05
         """
         return self.rate * self.factor ** sum(progress >= m for m in self.milestones)
+
+    def tests_at(self, epoch: float) -> bool:
+        """Say whether a reading at this point includes a test.
+
+        Example:
+            >>> [e for e in range(8) if Recipe(epochs=7, test_every=3).tests_at(e)]
+            [0, 3, 6, 7]
+        """
+        always = self.test_every == 1 or epoch == self.epochs
+        return always or epoch % self.test_every == 0
 
 
 def _is(kind: type, value: Any) -> bool:
@@ -113,9 +127,52 @@ class Images:
                     f"numbers of {name} are NaN or infinite: clean the data first"
                 )
 
+    @classmethod
+    def of_pixels(
+        cls,
+        inputs: np.ndarray,
+        labels: np.ndarray,
+        test_inputs: np.ndarray,
+        test_labels: np.ndarray,
+    ) -> "Images":
+        """Take images (N, H, W) or (N, H, W, C), of 8 bits or within 0 and 1.
+
+        They become 8-bit (N, C, H, W); centre and scale are those of the channels of
+        the training images.
+
+        Example:
+            >>> x, y = np.array([[[0, 4]], [[0, 4]]], np.uint8), np.array([0, 1])
+            >>> images = Images.of_pixels(x, y, x, y)
+            >>> images.inputs.shape, images.centre, images.scale
+            (torch.Size([2, 1, 1, 2]), tensor([2.]), tensor([2.]))
+        """
+        train, test = _channels_first(inputs), _channels_first(test_inputs)
+        # Counting values is exact and needs no float copy of the images.
+        counts = [
+            np.bincount(part.ravel(), minlength=256) for part in train.swapaxes(0, 1)
+        ]
+        levels = np.arange(256.0)
+        centre = [c @ levels / c.sum() for c in counts]
+        scale = [
+            math.sqrt(c @ (levels - mean) ** 2 / c.sum())
+            for c, mean in zip(counts, centre, strict=True)
+        ]
+        answers = (np.asarray(given, np.int64) for given in (labels, test_labels))
+        own, other = map(torch.tensor, answers)
+        shades = torch.tensor(centre).float(), torch.tensor(scale).float()
+        return cls(torch.tensor(train), own, torch.tensor(test), other, *shades)
+
     def to(self, device: torch.device | str) -> "Images":
         """Return the images on a device."""
         return Images(*(t.to(device) for t in vars(self).values()))
+
+
+def _channels_first(pixels: np.ndarray) -> np.ndarray:
+    if pixels.dtype != np.uint8:
+        pixels = np.round(255 * pixels).astype(np.uint8)
+    if pixels.ndim == 3:
+        return pixels[:, None]
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,8 +185,8 @@ class Trained:
         history: A reading an epoch, from epoch 0, the start, and one at every step
             that was asked for: ``epoch``, ``step`` (updates made), ``train_loss`` and
             ``train_error`` (means over the epoch so far, while weights move; none at
-            0), ``test_loss``, ``test_error``, ``seconds`` since the run began, and
-            what the probe found.
+            0), ``test_loss`` and ``test_error`` where a test was due, ``seconds``
+            since the run began, and what the probe found.
         graphed: Whether its steps were replayed as a CUDA graph.
         error: Why it failed, or why its graph could not be captured; else empty.
         retired: Why ``probe`` or ``report`` was called no more, for those that raised.

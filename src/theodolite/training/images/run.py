@@ -150,7 +150,8 @@ class Run:
             numbers["train_error"] = float(self.step.wrong) / (
                 steps * self.recipe.batch_size
             )
-        numbers |= evaluate(self.step, self.images)
+        if self.recipe.tests_at(epoch):
+            numbers |= evaluate(self.step, self.images)
         numbers["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in numbers.items() if name.endswith("loss")]
         due = self.probe_steps is None or done in self.probe_steps

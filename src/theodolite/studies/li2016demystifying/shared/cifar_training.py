@@ -139,26 +139,10 @@ def _augmentation(config: CifarConfig, images: Any) -> Any:
 @cache
 def images_of(name: str, samples: int, device: str) -> Any:
     """Return a dataset's images on a device, with the statistics of its channels."""
-    import torch
-
-    found = []
-    for split in ("train", "test"):
-        loaded = data.load(name, split)
-        pixels = np.array(loaded.images)
-        pixels = pixels[:, None] if pixels.ndim == 3 else pixels.transpose(0, 3, 1, 2)
-        if pixels.dtype != np.uint8:
-            pixels = np.round(255 * pixels).astype(np.uint8)
-        kept = samples if samples and split == "train" else len(pixels)
-        found += [torch.tensor(pixels[:kept]), torch.tensor(loaded.labels[:kept])]
-    # Counting values is exact and needs no float copy of the images.
-    channels = found[0].transpose(0, 1).flatten(1)
-    counts = torch.stack([torch.bincount(c, minlength=256) for c in channels])
-    share = counts.double() / channels.shape[1]
-    levels = torch.arange(256, dtype=torch.float64)
-    centre = share @ levels
-    scale = (share * (levels - centre[:, None]) ** 2).sum(dim=1).sqrt()
-    train_x, train_y, test_x, test_y = found
-    images = training.Images(
-        train_x, train_y, test_x, test_y, centre.float(), scale.float()
+    train, test = data.load(name), data.load(name, "test")
+    kept = samples or len(train)
+    pixels, labels = np.asarray(train.images)[:kept], train.labels[:kept]
+    found = training.Images.of_pixels(
+        pixels, labels, np.asarray(test.images), test.labels
     )
-    return images.to(device)
+    return found.to(device)

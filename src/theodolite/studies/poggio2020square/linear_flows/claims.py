@@ -226,6 +226,29 @@ CLAIMS = (
         rival="samples that are at rest one by one",
     ),
     Claim(
+        name="rest-of-single-samples",
+        place="Eq 39 and footnote 8",
+        statement=(
+            "SGD with batches of one sample rests where $(I - V_kV_k^T)\\,\\ell(x_n)\\,"
+            "\\partial f(x_n)/\\partial V_k = 0$ for all $n$; at other critical "
+            "points, where GD stops, it goes on."
+        ),
+        test=every(
+            inside(largest(measured("sample_residual", decay=0.0)), SAME),
+            inside(largest(measured("sample_step", decay=0.0)), SAME),
+            inside(smallest(measured("sample_residual", decay=0.1)), DIFFERENT),
+            inside(smallest(measured("sample_step", decay=0.1)), DIFFERENT),
+        ),
+        rival="samples that leave the rest of all samples alone",
+        choices=(
+            Choice(
+                what="linear classifiers: without decay where SGD ends, with decay "
+                "where GD ends",
+                why="data fit exactly without decay, and not with it",
+            ),
+        ),
+    ),
+    Claim(
         name="flow-of-the-exponential-loss",
         place="Eq 46",
         statement=(

@@ -69,7 +69,7 @@ PRESETS = {
 def cells(config: Config) -> list[dict[str, Any]]:
     """A cell a group of numbers."""
     del config
-    return [{"part": part} for part in ("speeds", "ends", "points", "deep")]
+    return [{"part": part} for part in ("speeds", "ends", "points", "samples", "deep")]
 
 
 def data(config: Config, shape: str, trial: int) -> tuple[np.ndarray, np.ndarray]:

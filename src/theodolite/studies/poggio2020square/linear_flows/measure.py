@@ -7,9 +7,16 @@ from theodolite.core import Rows
 from theodolite.studies.poggio2020square.linear_flows.config import Config
 from theodolite.studies.poggio2020square.linear_flows.measure_ends import ends
 from theodolite.studies.poggio2020square.linear_flows.measure_points import points
+from theodolite.studies.poggio2020square.linear_flows.measure_samples import samples
 from theodolite.studies.poggio2020square.linear_flows.measure_speeds import deep, speeds
 
-PARTS = {"speeds": speeds, "ends": ends, "points": points, "deep": deep}
+PARTS = {
+    "speeds": speeds,
+    "ends": ends,
+    "points": points,
+    "samples": samples,
+    "deep": deep,
+}
 
 
 def measure(config: Config, cell: Mapping[str, Any]) -> Rows:

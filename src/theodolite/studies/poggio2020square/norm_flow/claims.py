@@ -4,6 +4,7 @@ import itertools
 
 from theodolite.core import (
     ROUNDING,
+    Choice,
     Claim,
     Kind,
     Quantity,
@@ -12,6 +13,7 @@ from theodolite.core import (
     Row,
     above,
     apart,
+    below,
     between,
     every,
     exact,
@@ -27,7 +29,7 @@ from theodolite.studies.poggio2020square.norm_flow.claims_errata import (
     SUMS,
     least_rise,
 )
-from theodolite.studies.poggio2020square.shared.rows import highest
+from theodolite.studies.poggio2020square.shared.rows import highest, lowest
 
 
 def _gaps(roads: Roads, quantity: str, by: tuple[str, ...]) -> list[Row]:
@@ -80,6 +82,21 @@ def _more_so(roads: Roads) -> Quantity:
         error = max(error, low["error"] + high["error"])
     rises = [b - a for a, b in itertools.pairwise(costs)]
     return known(name, min(rises, default=float("nan")), 2 * error)
+
+
+def largest_sum_gap(roads: Roads) -> Quantity:
+    """Read how far the terms of Eq 19 are from the speed that they add up to."""
+    rows = roads.measured.where(quantity="plain_velocity")
+    gaps = [
+        row["value"]
+        - sum(
+            roads.measured.value(quantity=name, trial=row["trial"], layer=row["layer"])
+            for name in ("plain_by_outputs", "plain_by_labels")
+        )
+        for row in rows
+    ]
+    value = max(map(abs, gaps), default=float("nan"))
+    return known("largest gap of the terms of Eq 19", value, 3e-13)
 
 
 CLAIMS = (
@@ -152,6 +169,90 @@ CLAIMS = (
             exact(measured("radial")),
         ),
         rival="the multiplier with the other sign",
+    ),
+    Claim(
+        name="flow-of-plain-weights",
+        place="Eqs 18 and 19",
+        statement=(
+            "On the mean of squares $\\dot W_k = -\\frac{2}{N}\\sum_n (g_n - y_n)\\,"
+            "\\partial g_n/\\partial W_k$, the sum of a term of outputs and one of "
+            "labels."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("plain_velocity"),
+                    measured("plain_velocity"),
+                    ("trial", "layer"),
+                    relative=False,
+                ),
+                SUMS,
+            ),
+            inside(largest_sum_gap, SUMS),
+        ),
+        rival="the sum in place of the mean",
+    ),
+    Claim(
+        name="own-gradients-leave-the-norm",
+        place="Footnote 5",
+        statement=(
+            "Where $V_k f_n = \\partial f_n/\\partial V_k$, $\\dot V_k = 0$, but that "
+            "is no critical point of $(\\rho, V_k)$ unless $\\dot\\rho = 0$."
+        ),
+        test=every(
+            inside(highest(measured("ray_gap")), SUMS),
+            inside(highest(measured("ray_layer_speed")), SUMS),
+            inside(highest(measured("ray_norm_speed", place="rest")), SUMS),
+            *(
+                inside(
+                    lowest(measured("ray_norm_speed", place=place)),
+                    above(1e-3, source="ours", why="far beyond what rounding leaves"),
+                )
+                for place in ("below", "above")
+            ),
+        ),
+        rival="norms that rest wherever layers do",
+        choices=(
+            Choice(
+                what="layers of rank one, inputs of several lengths on one ray",
+                why="the condition can hold of every layer and sample there alone",
+            ),
+        ),
+    ),
+    Claim(
+        name="norm-tells-outputs-of-zero-and-one",
+        place="Footnote 9",
+        statement=(
+            "A small equilibrium $\\rho$ corresponds to $f_n$ close to 1 or 0, and is "
+            "of the order of $1/f_n$."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("shares_norm"),
+                    measured("shares_norm"),
+                    ("trial", "spread"),
+                ),
+                ROUNDING,
+            ),
+            inside(
+                highest(measured("times_least")),
+                below(1 + 1e-9, source="rounding", why="one quotient of sums"),
+            ),
+            inside(
+                lowest(measured("times_most")),
+                above(1 - 1e-9, source="rounding", why="one quotient of sums"),
+            ),
+        ),
+        rival="a norm that counts the outputs that are not zero",
+        choices=(
+            Choice(
+                what="'corresponds' is $\\rho - 1 = \\sum f_n(1 - f_n)/\\sum f_n^2$ "
+                "and 'of the order' between $1/\\max f_n$ and $1/\\min f_n$",
+                why="true of $y_n f_n$ between 0 and 1 without decay; all ones count "
+                "as sparse, and with decay $\\rho$ may be less than one",
+            ),
+        ),
     ),
     Claim(
         name="norm-at-rest",

@@ -1,12 +1,14 @@
 """Networks, steps and cases of the flows of norms."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, stream
+from theodolite.studies.poggio2020square.shared.drawn_networks import Drawn
 from theodolite.studies.study import StudyConfig
 
 # Outputs of a normalised network that are held, and their labels.
@@ -30,6 +32,8 @@ UNITS: dict[str, tuple[tuple[float, ...], float]] = {
 }
 # Factors on the square of a layer's norm, and norms with multipliers of each sign.
 SIDES, SCALES = (0.9, 1.1), (0.05, 1000.0)
+# How outputs between 0 and 1 are spread: towards the ends, evenly, to the middle.
+SPREADS = (0.05, 1.0, 20.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +89,14 @@ def cells(config: Config) -> list[dict[str, Any]]:
     del config
     return [
         {"part": part}
-        for part in ("identities", "held", "layered", "units", "networks")
+        for part in (
+            "identities",
+            "held",
+            "footnotes",
+            "layered",
+            "units",
+            "networks",
+        )
     ]
 
 
@@ -100,3 +111,27 @@ def unit_weights() -> tuple[np.ndarray, np.ndarray]:
     """Return the unit's weights and the fixed second layer."""
     first = np.array([[math.cos(ANGLE), math.sin(ANGLE)]])
     return first, np.ones((1, 1))
+
+
+def ray_network(config: Config, trial: int) -> Drawn:
+    """Draw layers of rank one, each its own gradient for inputs on one ray."""
+    rng = stream(config.seed, "ray", trial)
+    units = [rng.normal(size=config.deep_widths[0])]
+    units += [np.abs(rng.normal(size=width)) for width in config.deep_widths[1:-1]]
+    units = [u / np.linalg.norm(u) for u in units] + [np.ones(1)]
+    weights = tuple(
+        np.outer(after, before) for before, after in itertools.pairwise(units)
+    )
+    lengths = rng.uniform(0.2, 1.0, size=config.samples)
+    labels = np.where(np.arange(config.samples) % 3, 1.0, -1.0)
+    probes = tuple(np.zeros_like(w) for w in weights)
+    return Drawn(weights, np.outer(lengths, units[0]), labels, probes)
+
+
+def shares(config: Config, trial: int) -> dict[float, np.ndarray]:
+    """Draw products y f between 0 and 1 by how they are spread, one of them large."""
+    rng = stream(config.seed, "shares", trial)
+    found = {spread: rng.beta(spread, spread, size=4) for spread in SPREADS}
+    for f in found.values():
+        f[0] = max(f[0], rng.uniform(0.5, 1.0))
+    return found

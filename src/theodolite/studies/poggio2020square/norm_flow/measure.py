@@ -5,6 +5,7 @@ from typing import Any
 
 from theodolite.core import Rows
 from theodolite.studies.poggio2020square.norm_flow.config import Config
+from theodolite.studies.poggio2020square.norm_flow.measure_footnotes import footnotes
 from theodolite.studies.poggio2020square.norm_flow.measure_identities import identities
 from theodolite.studies.poggio2020square.norm_flow.measure_layers import layered
 from theodolite.studies.poggio2020square.norm_flow.measure_networks import networks
@@ -13,6 +14,7 @@ from theodolite.studies.poggio2020square.norm_flow.measure_norms import held, un
 PARTS = {
     "identities": identities,
     "held": held,
+    "footnotes": footnotes,
     "layered": layered,
     "units": units,
     "networks": networks,

@@ -77,13 +77,16 @@ def _unnormalised(drawn: Drawn, scale: float, trial: int) -> list[Row]:
     mean = torch.autograd.grad(((g - y) ** 2).mean(), weights, retain_graph=True)
     rows: list[Row] = []
     for k, (w, gradient) in enumerate(zip(weights, mean, strict=True)):
-        v = w.detach()
-        jacobian = [
-            float((v * torch.autograd.grad(one, w, retain_graph=True)[0]).sum())
-            for one in g
-        ]
+        v, probe = w.detach(), torch.tensor(drawn.probes[k])
+        each = [torch.autograd.grad(one, w, retain_graph=True)[0] for one in g]
+        jacobian = [float((v * one).sum()) for one in each]
         gaps = [abs(a - float(b)) for a, b in zip(jacobian, g.detach(), strict=True)]
+        probed = torch.stack([(probe * one).sum() for one in each])
         found = {
+            # Eq 19 has the outputs and the labels apart.
+            "plain_velocity": -(probe * gradient).sum(),
+            "plain_by_outputs": -2 * (g.detach() * probed).mean(),
+            "plain_by_labels": 2 * (y * probed).mean(),
             "lemma_gap": max(gaps) / float(g.detach().abs().max()),
             "square_rate": -2 * (v * gradient).sum(),
             "layer_norm_speed": -len(y) * (v * gradient).sum() / v.norm(),

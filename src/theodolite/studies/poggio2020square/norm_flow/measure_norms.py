@@ -39,7 +39,7 @@ def held(config: Config) -> list[Row]:
         },
     }
     for case, (f, y, decay) in cases.items():
-        rho = float(_at_rest(f, y, decay))
+        rho = float(at_rest(f, y, decay))
         rows += named({"equilibrium": rho}, EPS, case=case)
         f, y = np.array(f), np.array(y)
         pull = float((rho * f - y) @ f)
@@ -65,7 +65,7 @@ def _norms(f: Any, y: Any, decay: float, rate: float) -> list[float]:
     return found
 
 
-def _at_rest(
+def at_rest(
     f: Any, y: Any, decay: float, wd: float = 0.0, mean: bool = False
 ) -> np.ndarray:
     """Descend until norms stay where they are, one a row of labels."""
@@ -87,15 +87,15 @@ def _at_rest(
 
 
 def _torch_at_rest() -> float:
-    return float(_at_rest(OUTPUTS, LABELS, 0.0, wd=TORCH_DECAY, mean=True))
+    return float(at_rest(OUTPUTS, LABELS, 0.0, wd=TORCH_DECAY, mean=True))
 
 
 def _noise(config: Config) -> list[Row]:
     """Add noise to labels, and its mirror image so that its mean is zero."""
     f, y = np.array(OUTPUTS), np.array(LABELS)
     noise = 0.3 * stream(config.seed, "noise").normal(size=(config.n_seeds, len(f)))
-    plain = float(_at_rest(f, y, 0.0))
-    shifts = _at_rest(f, y + np.stack([noise, -noise]), 0.0) - plain
+    plain = float(at_rest(f, y, 0.0))
+    shifts = at_rest(f, y + np.stack([noise, -noise]), 0.0) - plain
     rows: list[Row] = []
     for trial, pair in zip(config.seeds, shifts.T, strict=True):
         found = {"noise_shift": pair.mean(), "one_noise": pair[0]}

@@ -17,6 +17,7 @@ from theodolite.studies.poggio2020square.norm_flow.config import (
     TORCH_DECAY,
     UNITS,
     Config,
+    shares,
     unit_data,
     unit_weights,
 )
@@ -40,7 +41,7 @@ def predict(config: Config) -> Rows:
     """Return what each group of numbers should be."""
     rows = [*_held(), *_layered(config), *_units(config)]
     for trial in config.seeds:
-        rows += _identities(config, trial)
+        rows += [*_identities(config, trial), *_shares(config, trial)]
         rows += _network(config, trial)
     return Rows(rows)
 
@@ -63,8 +64,15 @@ def _identities(config: Config, trial: int) -> list[Row]:
         "printed_layer_norm_speed": -2 * layers * scale ** (1 - 1 / layers) * pull,
     }
     rows = named(found, EPS, trial=trial)
+    each = scale ** (1 - 1 / layers)  # of one layer less than the product
     for k, (v, probe) in enumerate(zip(moved, drawn.probes, strict=True)):
-        rows += named({"velocity": np.sum(v * probe)}, EPS, trial=trial, layer=k)
+        # The sum of losses times gradients of f, of which v has the part along it.
+        pulled = drawn.weights[k] * pull - v / (2 * scale)
+        found = {
+            "velocity": np.sum(v * probe),
+            "plain_velocity": -2 / n * each * np.sum(pulled * probe),
+        }
+        rows += named(found, EPS, trial=trial, layer=k)
     for rho in SCALES:
         for side in SIDES:
             value = -4 * norm_multiplier(rho, np.sqrt(side) * f, y)
@@ -89,6 +97,15 @@ def _held() -> list[Row]:
     rows += named({"equilibrium": torch}, EPS, case="torch")
     at_rest = norm_equilibrium(OUTPUTS, LABELS, DECAY)
     return rows + named({"equilibrium": at_rest}, EPS, case="held")
+
+
+def _shares(config: Config, trial: int) -> list[Row]:
+    """Return norms by how far outputs are from zero and one."""
+    rows: list[Row] = []
+    for spread, f in shares(config, trial).items():
+        value = 1 + float(f @ (1 - f) / (f @ f))
+        rows += named({"shares_norm": value}, EPS, trial=trial, spread=spread)
+    return rows
 
 
 def _layered(config: Config) -> list[Row]:

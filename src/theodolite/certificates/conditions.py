@@ -1,0 +1,278 @@
+"""Hypotheses of the theorems about systems: which hold, which fail, and why."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.certificates.recognising import RecognisedSystem
+from theodolite.core import (
+    AffineLayer,
+    BatchNormLayer,
+    ConfigError,
+    ConvolutionLayer,
+    NonlinearLayer,
+    ResidualLayer,
+    Row,
+    Rows,
+    SystemLayer,
+    unknown_name,
+)
+from theodolite.theory import CostBounds, Extent, layer_bounds, nonlinearity_bounds
+
+SMOOTH, REGULAR, GLOBAL = "Theorem 4.5", "Theorem 4.7", "Theorem 5.1"
+THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL)}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One hypothesis of a theorem, judged.
+
+    Attributes:
+        theorem: Which theorem.
+        hypothesis: What it asks for, in words.
+        fails: Why it fails, with what to try; empty where it holds.
+        holds: Why it holds.
+    """
+
+    theorem: str
+    hypothesis: str
+    fails: str = ""
+    holds: str = ""
+
+    def row(self) -> Row:
+        """Return the condition as a flat row."""
+        return {
+            "theorem": self.theorem,
+            "hypothesis": self.hypothesis,
+            "holds": not self.fails,
+            "why": self.fails or self.holds,
+        }
+
+
+def conditions(
+    system: RecognisedSystem, data: np.ndarray, cost: CostBounds
+) -> tuple[Condition, ...]:
+    """Judge the hypotheses of theorems 4.5, 4.7 and 5.1 on all of parameter space.
+
+    Args:
+        system: Layers and weights; only the layers count.
+        data: Samples along the first axis.
+        cost: What is known of the cost on all outputs that are possible.
+    """
+    return (
+        *_smooth(system, cost),
+        *_regular(system, data),
+        *_global(system),
+    )
+
+
+def require(name: str, found: tuple[Condition, ...]) -> None:
+    """Refuse, in a sentence, a system or data to which a theorem does not apply."""
+    name = str(name)
+    if name not in THEOREMS:
+        raise unknown_name("theorem", name, THEOREMS)
+    for one in found:
+        if one.theorem in THEOREMS[name] and one.fails:
+            raise ConfigError(
+                f"Theorem {name} does not apply, since it wants {one.hypothesis} and "
+                f"{one.fails}"
+            )
+
+
+def as_rows(found: tuple[Condition, ...]) -> Rows:
+    """Return conditions as rows."""
+    return Rows([one.row() for one in found])
+
+
+def _smooth(system: RecognisedSystem, cost: CostBounds) -> Iterator[Condition]:
+    rough, loose, norms = [], [], []
+    for name, layer in _named_layers(system):
+        if isinstance(layer, NonlinearLayer):
+            why = nonlinearity_bounds(layer.activation).why
+            rough += [f"layer {name}: {why}"] if why else []
+        elif isinstance(layer, AffineLayer | ConvolutionLayer):
+            loose += [f"layer {name} {why}" for why in _looseness(layer)]
+        elif isinstance(layer, BatchNormLayer):
+            norms.append(f"layer {name} is one")
+    yield Condition(
+        SMOOTH,
+        "nonlinearities whose slope is Lipschitz (in print: continuous)",
+        _listed(rough, "use tanh, sigmoid, softplus, GELU or SiLU"),
+        "each nonlinearity's second derivative is bounded",
+    )
+    yield Condition(
+        SMOOTH,
+        "affine layers without bias, normalised by weight or entry with eps > 0",
+        _listed(loose, "normalise them, or give a radius"),
+        "each matrix is bounded with two derivatives",
+    )
+    yield Condition(
+        SMOOTH,
+        "no batch norm, but behind covariances bounded away from zero",
+        _listed(norms, "the bound counts the batch norm's own eps instead"),
+        "there is none",
+    )
+    why = "" if cost.gradient < math.inf else f"{cost.why}: bound the outputs"
+    yield Condition(
+        SMOOTH,
+        "a cost whose gradient is bounded and Lipschitz on the outputs",
+        why,
+        f"its norm is at most {cost.gradient:.4g}, its constant {cost.curvature:.4g}",
+    )
+
+
+def _regular(system: RecognisedSystem, data: np.ndarray) -> Iterator[Condition]:
+    flat = data.reshape(len(data), -1)
+    n, inputs = flat.shape
+    few = "" if n <= inputs else f"{n} samples came: pass at most {inputs}"
+    yield Condition(
+        REGULAR,
+        f"no more samples than the {inputs} inputs",
+        few,
+        f"{n} samples of {inputs} numbers",
+    )
+    yield _independent(flat)
+    first = system.blueprint.layers[0]
+    yield Condition(
+        REGULAR,
+        "an affine first layer whose matrix moves freely with its parameters",
+        _first_fails(first, system.names[0]),
+        "its derivative has full rank at all parameters",
+    )
+    yield Condition(
+        REGULAR,
+        "later layers that are residual blocks without more features behind",
+        _blocks_fail(system),
+        "each skip has singular values 1",
+    )
+    yield Condition(
+        REGULAR,
+        "branches whose Jacobian has a norm below one everywhere",
+        *_branches(system),
+    )
+
+
+def _independent(flat: np.ndarray) -> Condition:
+    values = np.linalg.svd(flat, compute_uv=False)
+    least = float(values[-1]) if len(flat) <= flat.shape[1] else 0.0
+    limit = max(flat.shape) * np.finfo(float).eps * float(values[0])
+    fails = ""
+    if least <= limit:
+        fails = (
+            f"the smallest singular value of the data is {least:.3g}, which rounding "
+            "cannot tell from zero: drop samples that depend on others"
+        )
+    return Condition(
+        REGULAR,
+        "linearly independent samples",
+        fails,
+        f"their smallest singular value is {least:.4g}",
+    )
+
+
+def _first_fails(layer: SystemLayer, name: str) -> str:
+    if not isinstance(layer, AffineLayer):
+        return f"layer {name} is of kind {layer.kind}: begin with an affine layer"
+    if layer.parameterisation == "length_direction":
+        return f"layer {name} loses rank where a length is zero: use eps instead"
+    return ""
+
+
+def _blocks_fail(system: RecognisedSystem) -> str:
+    shapes = system.blueprint.shapes
+    wrong = []
+    for place, layer in enumerate(system.blueprint.layers[1:], start=1):
+        name = system.names[place]
+        if not isinstance(layer, ResidualLayer):
+            wrong.append(f"layer {name} is of kind {layer.kind}")
+        elif math.prod(shapes[place + 1]) > math.prod(shapes[place]):
+            wrong.append(f"layer {name} has more features behind than before")
+    return _listed(wrong, "put each layer behind the first into a residual block")
+
+
+def _branches(system: RecognisedSystem) -> tuple[str, str]:
+    shapes, wrong, largest = system.blueprint.shapes, [], 0.0
+    for place, layer in enumerate(system.blueprint.layers):
+        if not isinstance(layer, ResidualLayer):
+            continue
+        anywhere = Extent(samples=1, shape=shapes[place])
+        norm = layer_bounds(layer, anywhere).input_slope - 1
+        largest = max(largest, norm)
+        if not norm < 1:
+            size = "unbounded" if norm == math.inf else f"bounded by {norm:.4g} alone"
+            wrong.append(f"that of layer {system.names[place]} is {size}")
+    advice = "scale the branches' matrices down"
+    return _listed(wrong, advice), f"all are at most {largest:.4g}"
+
+
+def _global(system: RecognisedSystem) -> Iterator[Condition]:
+    first, name = system.blueprint.layers[0], system.names[0]
+    fails = f"layer {name} is not: use AffineLayer(parameterisation='entry_norm')"
+    entry = isinstance(first, AffineLayer) and first.parameterisation == "entry_norm"
+    yield Condition(
+        GLOBAL,
+        "a first layer that is entry-normalised and without bias",
+        "" if entry and not getattr(first, "bias", True) else fails,
+        "it is",
+    )
+    yield Condition(
+        GLOBAL,
+        "branches of normalised matrices of norm below one and slopes of at most one",
+        _listed(list(_branch_parts(system)), "scale or replace them"),
+        "each matrix and each nonlinearity keeps to it",
+    )
+    layers = len(system.blueprint.layers)
+    yield Condition(
+        "Theorem 5.1, corrected",
+        "one layer, or weights of the first layer that stay bounded in training",
+        ""
+        if layers == 1
+        else f"there are {layers} layers, for which the conclusion can fail though all "
+        "hypotheses hold: watch the first layer's weights",
+        "there is one layer",
+    )
+
+
+def _branch_parts(system: RecognisedSystem) -> Iterator[str]:
+    for name, layer in _named_layers(system):
+        if ".branch." not in f".{name}":
+            continue
+        if isinstance(layer, NonlinearLayer):
+            slope = nonlinearity_bounds(layer.activation).slope
+            if not slope <= 1:
+                yield f"layer {name} has slopes up to {slope:.4g}"
+        elif not isinstance(layer, AffineLayer | ConvolutionLayer):
+            yield f"layer {name} is of kind {layer.kind}"
+        elif layer.bias or not layer.weight_bound < 1:
+            size = layer.weight_bound
+            told = "unbounded" if size == math.inf else f"of norm up to {size:.4g}"
+            yield f"layer {name} is {told}" + (" and has a bias" * layer.bias)
+
+
+def _looseness(layer: AffineLayer | ConvolutionLayer) -> Iterator[str]:
+    if layer.bias:
+        yield "has a bias, which is unbounded"
+    if layer.parameterisation == "plain":
+        yield "has weights that are not normalised"
+    elif layer.parameterisation == "length_direction":
+        yield "has unbounded lengths, and directions that may vanish without eps"
+
+
+def _named_layers(system: RecognisedSystem) -> Iterator[tuple[str, SystemLayer]]:
+    def within(name: str, layer: SystemLayer) -> Iterator[tuple[str, SystemLayer]]:
+        yield name, layer
+        if isinstance(layer, ResidualLayer):
+            for place, one in enumerate(layer.branch):
+                yield from within(f"{name}.branch.{place}", one)
+
+    for name, layer in zip(system.names, system.blueprint.layers, strict=True):
+        yield from within(name, layer)
+
+
+def _listed(faults: list[str], advice: str) -> str:
+    if not faults:
+        return ""
+    more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+    return f"{faults[0]}{more}: {advice}"

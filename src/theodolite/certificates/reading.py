@@ -1,0 +1,112 @@
+"""What a certificate comes as."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from theodolite.core import (
+    Reading,
+    Rows,
+    circumstances,
+    headline,
+    in_words,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Certificate(Reading):
+    r"""What is guaranteed of a loss $\ell = \gamma \circ F$, beside what is so.
+
+    Attributes:
+        smoothness: $\beta$, a Lipschitz constant of $\nabla\ell$ on the parameters
+            that the radius allows; infinite where none is known.
+        step: A step of gradient descent that lowers the loss by at least
+            $\frac\eta2\|\nabla\ell\|^2$: $1/\beta$, and within a radius no further
+            than it; any below $2/\beta$ lowers it.
+        derivative: Bound of $\|DF\|$.
+        kernel_bound: Lower bound of $\lambda(DF)$ at these weights, from the layers.
+        kernel_smallest: $\lambda(DF)$, the smallest eigenvalue of the tangent kernel.
+        kernel_error: How far the true one is at most.
+        own: $\lambda(Df_l)$ of each layer.
+        onward: $\lambda(Jf_l)$ of each layer.
+        terms: What each layer adds to the bound.
+        loss: $\ell$ at these weights.
+        floor: Lower bound of $\gamma$ on all outputs that are possible.
+        ratio: $\|\nabla\ell\|^2 / (\ell - \text{floor})$ at these weights.
+        ratio_error: Its rounding.
+        polyak: $\mu$ of the cost on those outputs.
+        ratio_bound: $\mu$ times the bound of $\lambda(DF)$; never above the ratio.
+        radius: Distance from these weights, a layer, within which $\beta$ holds.
+        names: The layers' names in the model.
+        hypotheses: Of theorems 4.5, 4.7 and 5.1: a row each with ``theorem``,
+            ``hypothesis``, ``holds`` and ``why``.
+        reasons: What makes a bound infinite, or a layer's term a bound itself.
+    """
+
+    dims: ClassVar = {
+        "smoothness": (),
+        "step": (),
+        "derivative": (),
+        "kernel_bound": (),
+        "kernel_smallest": (),
+        "kernel_error": (),
+        "own": ("layer",),
+        "onward": ("layer",),
+        "terms": ("layer",),
+        "loss": (),
+        "floor": (),
+        "ratio": (),
+        "ratio_error": (),
+        "polyak": (),
+        "ratio_bound": (),
+    }
+    error_of: ClassVar = {"kernel_smallest": "kernel_error", "ratio": "ratio_error"}
+
+    smoothness: float
+    step: float
+    derivative: float
+    kernel_bound: float
+    kernel_smallest: float
+    kernel_error: float
+    own: np.ndarray
+    onward: np.ndarray
+    terms: np.ndarray
+    loss: float
+    floor: float
+    ratio: float
+    ratio_error: float
+    polyak: float
+    ratio_bound: float
+    radius: float
+    names: tuple[str, ...]
+    hypotheses: Rows
+    reasons: tuple[str, ...]
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Return the layers' names."""
+        return {"layer": list(self.names)}
+
+    def applies(self, theorem: str) -> bool:
+        """Whether all hypotheses of a theorem hold, such as ``"4.7"``.
+
+        Theorem 5.1 asks for those of 4.5 and 4.7 too.
+        """
+        from theodolite.certificates.conditions import THEOREMS
+        from theodolite.core import unknown_name
+
+        if theorem not in THEOREMS:
+            raise unknown_name("theorem", str(theorem), THEOREMS)
+        asked = THEOREMS[theorem]
+        return all(row["holds"] for row in self.hypotheses if row["theorem"] in asked)
+
+    def summary_lines(self) -> list[str]:
+        """Return the numbers, and each hypothesis that fails."""
+        shown = ("smoothness", "step", "kernel_bound", "kernel_smallest", "terms")
+        lines = [f"  {name:<15}  {in_words(self, name)}" for name in shown]
+        lines += [f"  {name:<15}  {in_words(self, name)}" for name in ("ratio",)]
+        lines.append(f"  {'ratio_bound':<15}  {in_words(self, 'ratio_bound')}")
+        lines += [f"  note: {reason}" for reason in self.reasons[:3]]
+        failing = [row for row in self.hypotheses if not row["holds"]]
+        lines += [f"  {row['theorem']} fails: {row['why']}" for row in failing]
+        return [headline(self), *lines, circumstances(self)]

@@ -1,0 +1,346 @@
+"""Layers of a multilayer parameterised system, as values."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final, get_args
+
+from theodolite.core.errors import ConfigError, unknown_name
+
+# What turns parameters into a matrix: themselves; rows, or entries, over the root of
+# eps plus their squares; a length times a direction, without eps.
+Parameterisation = Literal["plain", "weight_norm", "entry_norm", "length_direction"]
+# Of the batch, differentiated through; or constants that the layer holds.
+BatchStatistics = Literal["batch", "held"]
+Shape = tuple[int, ...]
+
+NONLINEARITIES = (
+    "identity",
+    "tanh",
+    "sigmoid",
+    "symmetric_sigmoid",
+    "log_sigmoid",
+    "softplus",
+    "softsign",
+    "tanhshrink",
+    "gelu",
+    "silu",
+    "elu",
+    "ramp",
+    "relu",
+    "three_halves",
+)
+
+
+class SystemLayer(ABC):
+    """One map of parameters and inputs to outputs; its kinds are final."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, or say why it cannot be."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the fields as plain JSON values."""
+        return {"layer": self.kind, **vars(self)}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class AffineLayer(SystemLayer):
+    r"""$Z \mapsto k\,P(w) Z + b 1^\top$.
+
+    ``weight_norm``: $P(w)_i = w_i (\epsilon + \|w_i\|^2)^{-1/2}$ for rows $w_i$;
+    ``entry_norm``: the same for every entry; ``length_direction``:
+    $P(g, v)_i = g_i v_i / \|v_i\|$, as torch's own weight norm; ``plain``: $P(w) = w$.
+
+    Attributes:
+        into: Features of a sample before.
+        out: Features behind.
+        parameterisation: P.
+        eps: $\epsilon$ of the normalised ones.
+        scale: k, not trained.
+        bias: Whether there is b.
+
+    References:
+        MacDonald et al. (2023), On skip connections and normalisation layers in deep
+        optimisation, example A.1.
+
+    Example:
+        >>> AffineLayer(into=4, out=9, parameterisation="weight_norm").weight_bound
+        3.0
+    """
+
+    kind: ClassVar[str] = "affine"
+
+    into: int
+    out: int
+    parameterisation: Parameterisation = "plain"
+    eps: float = 1.0
+    scale: float = 1.0
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        _check_whole(self, "into", "out")
+        _check_parameterisation(self)
+
+    @property
+    def weight_bound(self) -> float:
+        """Least upper bound of the norm of k P over all parameters."""
+        return self.scale * _supremum(self.parameterisation, self.out, self.into)
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        if shape != (self.into,):
+            raise _unfit(self, shape, (self.into,))
+        return (self.out,)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return _weights(self, self.into) + self.bias * self.out
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ConvolutionLayer(SystemLayer):
+    """A convolution: the affine layer with a row a channel, on unfolded patches.
+
+    Attributes:
+        into: Channels before.
+        out: Channels behind.
+        kernel: Height and width of the kernel.
+        stride: Step of patches along both.
+        padding: Zeros at the borders of both.
+        parameterisation: P of the kernel, a row an output channel.
+        eps: Of the normalised ones.
+        scale: Factor, not trained.
+        bias: Whether there is a number a channel to add.
+
+    Example:
+        >>> ConvolutionLayer(into=1, out=5, kernel=(5, 5)).shape_after((1, 28, 28))
+        (5, 24, 24)
+    """
+
+    kind: ClassVar[str] = "convolution"
+
+    into: int
+    out: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    parameterisation: Parameterisation = "plain"
+    eps: float = 1.0
+    scale: float = 1.0
+    bias: bool = False
+
+    def __post_init__(self) -> None:
+        _check_whole(self, "into", "out")
+        _check_parameterisation(self)
+        for name, least in (("kernel", 1), ("stride", 1), ("padding", 0)):
+            _check_pair(name, getattr(self, name), least)
+
+    @property
+    def patch(self) -> int:
+        """Numbers in a patch."""
+        return self.into * self.kernel[0] * self.kernel[1]
+
+    @property
+    def weight_bound(self) -> float:
+        """Least upper bound of the norm of k P over all parameters."""
+        return self.scale * _supremum(self.parameterisation, self.out, self.patch)
+
+    @property
+    def overlap(self) -> int:
+        """How many patches a pixel lies in, at most."""
+        (a, b), (c, d) = self.kernel, self.stride
+        return -(-a // c) * -(-b // d)
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        if len(shape) != 3 or shape[0] != self.into:
+            raise _unfit(self, shape, (self.into, "height", "width"))
+        sides = [
+            (side + 2 * pad - kernel) // step + 1
+            for side, kernel, step, pad in zip(
+                shape[1:], self.kernel, self.stride, self.padding, strict=True
+            )
+        ]
+        if min(sides) < 1:
+            raise ConfigError(
+                f"a kernel of {self.kernel} does not fit into an image of {shape[1:]} "
+                f"with padding {self.padding}: pass larger images or more padding"
+            )
+        return (self.out, *sides)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return _weights(self, self.patch) + self.bias * self.out
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class BatchNormLayer(SystemLayer):
+    r"""$Z \mapsto (Z - E[Z]) / \sqrt{\epsilon + \sigma[Z]^2}$ for each feature.
+
+    Attributes:
+        features: Features, or channels of images.
+        eps: $\epsilon$.
+        affine: Whether a trained scale and shift a feature follow.
+        statistics: Of the batch, or constants that the layer holds.
+
+    References:
+        MacDonald et al. (2023), example A.3.
+    """
+
+    kind: ClassVar[str] = "batch norm"
+
+    features: int
+    eps: float = 1e-5
+    affine: bool = False
+    statistics: BatchStatistics = "batch"
+
+    def __post_init__(self) -> None:
+        _check_whole(self, "features")
+        _check_positive("eps", self.eps)
+        if self.statistics not in get_args(BatchStatistics):
+            raise unknown_name("statistics", self.statistics, get_args(BatchStatistics))
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        if not shape or shape[0] != self.features:
+            raise _unfit(self, shape, (self.features, "…"))
+        return shape
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return 2 * self.features * self.affine
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class NonlinearLayer(SystemLayer):
+    r"""A function of each entry.
+
+    ``ramp`` is $z_+^2/2$ up to 1 and $z - 1/2$ beyond; ``three_halves`` is
+    $\mathrm{sgn}(z)|z|^{3/2}$, whose slope is continuous and not Lipschitz.
+
+    Attributes:
+        activation: One of ``NONLINEARITIES``.
+
+    References:
+        MacDonald et al. (2023), example A.2.
+    """
+
+    kind: ClassVar[str] = "nonlinearity"
+
+    activation: str
+
+    def __post_init__(self) -> None:
+        if self.activation not in NONLINEARITIES:
+            raise unknown_name("nonlinearity", self.activation, NONLINEARITIES)
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, which does not change."""
+        return shape
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return 0
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class FlattenLayer(SystemLayer):
+    """A sample as one row of numbers."""
+
+    kind: ClassVar[str] = "flatten"
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer."""
+        return (math.prod(shape),)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return 0
+
+
+def _weights(layer: AffineLayer | ConvolutionLayer, columns: int) -> int:
+    lengths = layer.out if layer.parameterisation == "length_direction" else 0
+    return layer.out * columns + lengths
+
+
+def _supremum(parameterisation: str, rows: int, columns: int) -> float:
+    return {
+        "weight_norm": math.sqrt(rows),
+        "entry_norm": math.sqrt(rows * columns),
+    }.get(parameterisation, math.inf)
+
+
+def _check_parameterisation(layer: AffineLayer | ConvolutionLayer) -> None:
+    known = get_args(Parameterisation)
+    if layer.parameterisation not in known:
+        raise unknown_name("parameterisation", layer.parameterisation, known)
+    _check_positive("eps", layer.eps)
+    _check_positive("scale", layer.scale)
+    if not isinstance(layer.bias, bool):
+        raise ConfigError(f"bias is {layer.bias!r}: pass True or False")
+
+
+def _check_positive(name: str, value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0 < value < math.inf):
+        raise ConfigError(f"{name} is {value!r}: pass a positive number, as 1.0")
+
+
+def _check_whole(layer: SystemLayer, *names: str) -> None:
+    for name in names:
+        value = getattr(layer, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+
+
+def _check_pair(name: str, value: object, least: int) -> None:
+    if (
+        not isinstance(value, tuple)
+        or len(value) != 2
+        or not all(isinstance(one, int) and one >= least for one in value)
+    ):
+        raise ConfigError(
+            f"{name} is {value!r}: pass two whole numbers from {least} up"
+        )
+
+
+def _unfit(
+    layer: SystemLayer, shape: Shape, wanted: tuple[int | str, ...]
+) -> ConfigError:
+    told = ", ".join(map(str, wanted)) + "," * (len(wanted) == 1)
+    return ConfigError(
+        f"samples of shape {shape} come to a layer of kind {layer.kind} that wants "
+        f"({told}): change its sizes or the layer before it"
+    )

@@ -1,0 +1,122 @@
+"""Plain ReLU classifiers whose layers start at a set Frobenius norm."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+from theodolite.core import ClassifierBlueprint, ConfigError, stream
+
+EPS = 1e-5  # added to variances, as torch's batch norms do
+
+
+class ClassifierNetwork(nn.Module):
+    """A chain of bias-free layers with ReLU between them, the last one linear.
+
+    ``layers`` holds all but the last, which is ``head``; ``norms`` what follows each of
+    them. ``blueprint`` remembers what it was built from.
+    """
+
+    def __init__(self, blueprint: ClassifierBlueprint) -> None:
+        super().__init__()
+        self.blueprint = blueprint
+        images = blueprint.family == "convolutional"
+        self.layers = nn.ModuleList()
+        self.norms = nn.ModuleList()
+        for into, _, _ in blueprint.maps[:-1]:
+            self.layers.append(_layer(into, blueprint.width, images=images))
+            self.norms.append(_norm(blueprint, images=images))
+        self.head: Any = skip_init(
+            nn.Linear, blueprint.features, blueprint.outputs, bias=False
+        )
+
+    @property
+    def weights(self) -> list[nn.Parameter]:
+        """Weights of every layer in the order applied."""
+        found: list[Any] = [*self.layers, self.head]
+        return [layer.weight for layer in found]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map a batch of samples to outputs, (samples, outputs)."""
+        return self.head(self.read_features(x))
+
+    def read_features(self, x: Tensor) -> Tensor:
+        """Return what comes in to the last layer."""
+        shape = self.blueprint.inputs
+        if tuple(x.shape[1:]) != shape and x[0].numel() != int(np.prod(shape)):
+            raise ConfigError(
+                f"samples of shape {tuple(x.shape[1:])}: this network wants {shape}"
+            )
+        images = self.blueprint.family == "convolutional"
+        x = x.reshape(len(x), *shape) if images else x.flatten(1)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = norm(layer(x)).relu()
+        return x.flatten(1)
+
+    def set_weights(self, matrices: Sequence[Tensor]) -> None:
+        """Copy matrices, one a layer, into the weights."""
+        with torch.no_grad():
+            for weight, matrix in zip(self.weights, matrices, strict=True):
+                weight.copy_(matrix.reshape(weight.shape))
+
+    def set_statistics(self, statistics: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Hold means and variances, a pair a normalised layer, for eval mode."""
+        found: list[Any] = [m for m in self.norms if not isinstance(m, nn.Identity)]
+        with torch.no_grad():
+            for norm, (mean, variance) in zip(found, statistics, strict=True):
+                norm.running_mean.copy_(mean)
+                norm.running_var.copy_(variance)
+
+
+def draw_classifier(blueprint: ClassifierBlueprint, *, seed: int) -> list[np.ndarray]:
+    """Draw the matrix of every layer: normal, then scaled to ``start_norm``.
+
+    Blueprints that differ in ``start_norm`` or ``norm`` alone start in the same
+    direction.
+
+    Example:
+        >>> plan = ClassifierBlueprint(inputs=(6,), width=3, start_norm=5.0)
+        >>> [round(float(np.linalg.norm(m)), 6) for m in draw_classifier(plan, seed=0)]
+        [5.0, 5.0, 5.0, 5.0]
+    """
+    rng = stream(seed)
+    drawn = [rng.normal(size=shape) for shape in blueprint.shapes]
+    return [blueprint.start_norm * m / np.linalg.norm(m) for m in drawn]
+
+
+def build_classifier(
+    blueprint: ClassifierBlueprint,
+    *,
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+) -> ClassifierNetwork:
+    """Make a classifier with weights drawn by NumPy.
+
+    Example:
+        >>> plan = ClassifierBlueprint(inputs=(1, 8, 8), width=4)
+        >>> network = build_classifier(plan.with_(family="convolutional"), seed=0)
+        >>> network(torch.ones(2, 1, 8, 8)).shape
+        torch.Size([2, 1])
+    """
+    network = ClassifierNetwork(blueprint).to(dtype)
+    network.set_weights(
+        [torch.as_tensor(m) for m in draw_classifier(blueprint, seed=seed)]
+    )
+    return network.to(device)
+
+
+def _layer(into: int, out: int, *, images: bool) -> nn.Module:
+    if not images:
+        return skip_init(nn.Linear, into, out, bias=False)
+    return skip_init(nn.Conv2d, into, out, 3, stride=2, padding=1, bias=False)
+
+
+def _norm(blueprint: ClassifierBlueprint, *, images: bool) -> nn.Module:
+    if blueprint.norm == "none":
+        return nn.Identity()
+    kind = nn.BatchNorm2d if images else nn.BatchNorm1d
+    return kind(blueprint.width, affine=False, eps=EPS)

@@ -1,0 +1,19 @@
+"""MacDonald et al. (2023), On skip connections and normalisation layers."""
+
+from theodolite.studies.catalogue import Paper
+
+PAPER = Paper(
+    name="macdonald2023skip",
+    title="On skip connections and normalisation layers in deep optimisation",
+    authors="MacDonald, Valmadre, Saratchandran & Lucey",
+    year=2023,
+    studies=(
+        "curvature_certificates",
+        "global_convergence",
+        "shifted_spectra",
+        "why_it_helps",
+        "image_tables",
+        "image_tables_cifar100",
+        "image_tables_imagenet",
+    ),
+)

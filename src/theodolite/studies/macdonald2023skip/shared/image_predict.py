@@ -1,0 +1,21 @@
+"""What the paper prints of one table, and parameters by formula."""
+
+from collections.abc import Callable
+
+from theodolite.core import Rows
+from theodolite.studies.macdonald2023skip.shared.image_config import (
+    ORIGINAL,
+    ImageConfig,
+)
+from theodolite.studies.macdonald2023skip.shared.printed_tables import printed_rows
+
+
+def predict_table(*tables: int) -> Callable[[ImageConfig], Rows]:
+    """Return a function from settings to printed cells and a count of parameters."""
+
+    def predict(config: ImageConfig) -> Rows:
+        count = config.plan(ORIGINAL).parameters
+        counted = {"quantity": "parameters", "value": count, "error": 0.0}
+        return Rows([*printed_rows(*tables), counted])
+
+    return predict

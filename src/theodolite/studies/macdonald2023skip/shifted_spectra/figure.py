@@ -1,0 +1,102 @@
+"""Figures 1 and 2 from rows of points."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {"chain": "Chain", "res": "Res", "average": "ResAvg"}
+MATRICES = {"0": "$A$", "1": "$I + A$"}
+CHANGES = {
+    "blocks": "mean singular value\nof the two blocks",
+    "composite": "mean singular value\nto the scores",
+    "speed": "loss that it saves",
+}
+
+
+def draw_linear(table: Rows) -> "Figure":
+    """Draw shares of both spectra, and the laws of the limit."""
+    figure, (panel,) = figures.new_figure(5.4, 3.8)
+    for name, label in MATRICES.items():
+        style = figures.series_style(name, list(MATRICES))
+        rows = table.where(quantity="matrix_share", shift=float(name))
+        law = table.where(quantity="limit", shift=float(name))
+        figures.band(
+            panel,
+            rows.column("share"),
+            rows.values(),
+            rows.values("spread"),
+            style=style,
+            label=label,
+            line=False,
+        )
+        figures.curve(panel, law.column("share"), law.values(), style=style)
+    panel.plot([], [], "--", color="0.4", label="limit law")
+    panel.set_xlabel("tenth of the singular values, the least first")
+    panel.set_ylabel("mean singular value")
+    panel.set_ylim(bottom=0)
+    figures.legend(panel)
+    return figure
+
+
+def draw_networks(table: Rows) -> "Figure":
+    """Draw both spectra and the losses of the three networks."""
+    figure, panels = figures.new_figure(11.0, 3.8, panels=(1, 3))
+    composite, blocks, losses = panels
+    for kind, label in LABELS.items():
+        style = figures.series_style(kind, list(LABELS))
+        for panel, metric in ((composite, "composite"), (blocks, "blocks")):
+            rows = table.where(quantity="share", metric=metric, kind=kind)
+            figures.band(
+                panel,
+                rows.column("share"),
+                rows.values(),
+                rows.values("spread"),
+                style=style,
+                label=label,
+            )
+        rows = table.where(quantity="loss", kind=kind)
+        figures.band(
+            losses,
+            rows.column("step"),
+            rows.values(),
+            rows.values("spread"),
+            style=style,
+            label=label,
+        )
+    for panel, name in ((composite, "to the scores"), (blocks, "of the two blocks")):
+        panel.set_xlabel("tenth of the singular values")
+        panel.set_ylabel(f"mean singular value {name}")
+    blocks.set_yscale("log")
+    losses.set_xlabel("step")
+    losses.set_ylabel(r"$\log_{10}$ loss")
+    figures.legend(losses)
+    return figure
+
+
+def draw_starts(table: Rows) -> "Figure":
+    """Draw what each addition changes from each start."""
+    figure, panels = figures.new_figure(11.0, 3.8, panels=(1, 3))
+    names = [kind for kind in LABELS if kind in table.levels("addition")]
+    for panel, (quantity, label) in zip(panels, CHANGES.items(), strict=True):
+        for kind in names:
+            rows = table.where(quantity=quantity, addition=kind)
+            style = figures.series_style(kind, list(LABELS))
+            panel.errorbar(
+                rows.column("place"),
+                rows.values(),
+                yerr=rows.values("spread"),
+                color=style.colour,
+                marker=style.marker,
+                linestyle="none",
+                label=f"adding what makes {LABELS[kind]}",
+            )
+        figures.rule(panel, 0.0)
+        starts = {row["place"]: row["start"] for row in table}
+        panel.set_xticks(list(starts), list(starts.values()), rotation=35, ha="right")
+        panel.set_ylabel(f"$\\log_{{10}}$ ratio, {label}")
+    figures.legend(panels[-1])
+    return figure

@@ -1,0 +1,82 @@
+"""Collapse beside the norm, and errors over time under two losses, from rows."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import Rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {
+    "nc1": "NC1: variability in classes",
+    "nc2": "NC2: means from a simplex",
+    "nc3": "NC3: head from means",
+    "nc4": "NC4: nearest mean disagrees",
+}
+LOSSES = {"square": "square", "cross_entropy": "cross-entropy"}
+
+
+def draw_collapse(table: Rows) -> "Figure":
+    """Draw the four numbers against the norm at the end."""
+    figure, panels = figures.new_figure(8.6, 6.0, panels=(2, 2), share_x=True)
+    names = [str(n) for n in table.levels("classes")]
+    for panel, (quantity, title) in zip(panels, TITLES.items(), strict=True):
+        for name in names:
+            if quantity == "nc2" and name == "2":
+                continue  # nothing to see: opposite about their middle
+            style = figures.series_style(name, names)
+            rows = table.where(quantity=quantity, classes=int(name))
+            ends = rows.where(lambda row: row.get("stage") is None)
+            figures.band(
+                panel,
+                ends.column("norm"),
+                ends.values(),
+                ends.values("spread"),
+                style=style,
+                label=f"{name} classes",
+                kind="bars",
+                line=False,
+            )
+            (before,) = rows.where(stage="untrained").values()
+            figures.curve(
+                panel,
+                [min(ends.column("norm")), max(ends.column("norm"))],
+                [before, before],
+                style=style,
+            )
+        figures.log_axis(panel, "x")
+        panel.set_title(title)
+    for panel in (panels[0], panels[2]):
+        figures.log_axis(panel, "y")
+    for panel in panels[2:]:
+        panel.set_xlabel(r"norm $\rho$ at the end")
+    panels[0].plot([], [], "--", color="0.4", label="untrained")
+    figures.legend(panels[0])
+    return figure
+
+
+def draw_curves(table: Rows) -> "Figure":
+    """Draw errors on new samples against epochs."""
+    kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
+    figure, panels = figures.new_figure(9.6, 3.4, panels=(1, 3), share_x=True)
+    names = list(LOSSES)
+    for panel, (labels, start) in zip(panels, kinds, strict=True):
+        for name in names:
+            rows = table.where(labels=labels, start=start, loss=name)
+            figures.band(
+                panel,
+                rows.column("epoch"),
+                rows.values(),
+                rows.values("error"),
+                style=figures.series_style(name, names),
+                label=LOSSES[name],
+            )
+        figures.log_axis(panel, "x")
+        panel.set_xlabel("epochs")
+        told = "labels as given" if labels == "given" else "labels flipped"
+        panel.set_title(f"{told}, start {start:g}")
+        panel.set_ylim(bottom=0)
+    panels[0].set_ylabel("error on new samples")
+    figures.legend(panels[0])
+    return figure

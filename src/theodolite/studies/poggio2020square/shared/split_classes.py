@@ -1,0 +1,113 @@
+"""Classes of a named dataset as unit vectors, some to train on and some held out."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from theodolite import data
+from theodolite.core import ConfigError, stream
+
+# Datasets of one split, of which what is not trained on is held out.
+WITHOUT_TEST = ("mnist5k",)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitClasses:
+    """Samples of some classes.
+
+    Attributes:
+        inputs: A row of Euclidean norm 1 a training sample.
+        labels: Its class, from 0 up.
+        test_inputs: Rows held out.
+        test_labels: Their classes.
+    """
+
+    inputs: np.ndarray
+    labels: np.ndarray
+    test_inputs: np.ndarray
+    test_labels: np.ndarray
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return int(self.labels.max()) + 1
+
+
+def split_classes(
+    dataset: str,
+    classes: tuple[int, ...],
+    *,
+    each: int,
+    coarse: int,
+    trial: int,
+    held: int = 0,
+) -> SplitClasses:
+    """Return training samples, equally many of each class, and samples held out.
+
+    Of a dataset without a test split, those that are left over are held out.
+
+    Args:
+        dataset: Name of the dataset.
+        classes: Which classes, in their new order.
+        each: Training samples of each class; 0 for all.
+        coarse: Squares of so many pixels are averaged into one.
+        trial: Draws the training samples.
+        held: At most so many samples of each class are held out; 0 for all.
+    """
+    images, labels = _images(dataset, "train", classes, coarse)
+    left = dataset in WITHOUT_TEST
+    rng = stream(trial, "training samples")
+    kept, rest = [], []
+    for place in range(len(classes)):
+        mine = rng.permutation(np.flatnonzero(labels == place))
+        count = each or len(mine)
+        if count > len(mine) - left:
+            raise ConfigError(
+                f"{each or 'all'} samples of class {classes[place]} were asked for and "
+                f"{dataset} has {len(mine)}: pass at most {len(mine) - left}"
+            )
+        kept.append(mine[:count])
+        rest.append(mine[count:])
+    chosen = np.concatenate(kept)
+    others = images, labels
+    if not left:
+        others = _images(dataset, "test", classes, coarse)
+        rest = [np.flatnonzero(others[1] == place) for place in range(len(classes))]
+    new = np.concatenate([mine[: held or None] for mine in rest])
+    return SplitClasses(
+        inputs=images[chosen],
+        labels=labels[chosen],
+        test_inputs=others[0][new],
+        test_labels=others[1][new],
+    )
+
+
+def flipped(labels: np.ndarray, share: float, *, trial: int) -> np.ndarray:
+    """Return labels of which a share, drawn by the trial, is another class."""
+    rng = stream(trial, "flipped labels")
+    classes = int(labels.max()) + 1
+    wrong = rng.random(len(labels)) < share
+    away = rng.integers(1, classes, size=len(labels))
+    return np.where(wrong, (labels + away) % classes, labels)
+
+
+@lru_cache(maxsize=4)
+def _images(
+    dataset: str, split: str, classes: tuple[int, ...], coarse: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of norm 1 and their classes by place."""
+    whole = data.load(dataset, split)
+    kept = whole.subset(np.isin(whole.labels, classes))
+    images = kept.images
+    side = images.shape[1]
+    if side % coarse or coarse < 1:
+        raise ConfigError(
+            f"coarse is {coarse} and images are {side} pixels wide: pass a divisor"
+        )
+    less = side // coarse
+    blocks = images.reshape(len(images), less, coarse, less, coarse, -1)
+    rows = blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1)
+    order = np.argsort(classes)
+    places = order[np.searchsorted(np.sort(classes), kept.labels)]
+    return data.unit_norm(rows), places

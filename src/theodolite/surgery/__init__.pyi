@@ -1,0 +1,13 @@
+from .branches import scale_branches as scale_branches
+from .branches import zero_branches as zero_branches
+from .fixing import fixup as fixup
+from .identities import add_identity as add_identity
+from .norms_changed import change_norms as change_norms
+from .norms_changed import fold_norms as fold_norms
+from .norms_moved import move_norms as move_norms
+from .result import Change as Change
+from .result import Check as Check
+from .result import Log as Log
+from .result import Result as Result
+from .skips import insert_skips as insert_skips
+from .skips import remove_skips as remove_skips

@@ -1,0 +1,211 @@
+"""Branches scaled, by a number or with depth, and branches that start at zero."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from theodolite.anatomy import Addition, Recorder, Span, as_written
+from theodolite.core import ConfigError, SurgeryError
+from theodolite.instruments import Batch, preserve, run_model
+from theodolite.surgery.operation import Operation, Which, chosen
+from theodolite.surgery.places import Place
+from theodolite.surgery.result import Result
+from theodolite.surgery.settings import check_scale, listed
+from theodolite.surgery.skips import no_skips
+from theodolite.surgery.sums_changed import on_operands, put_scale
+from theodolite.surgery.weights import endings, is_fused, where
+
+By = float | Sequence[float] | Literal["depth", "sqrt_depth"]
+# Layers at the end of a branch that are tried, behind gates and the like.
+_TRIALS = 8
+_DEPTHS: dict[str, Callable[[int], float]] = {
+    "depth": lambda count: 1 / count,
+    "sqrt_depth": lambda count: count**-0.5,
+}
+
+
+def scale_branches(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    by: By,
+    learnable: bool = False,
+    which: Which = None,
+) -> Result:
+    r"""Scale branches where they are added, x + f(x) → x + by · f(x).
+
+    Args:
+        model: Any network that anatomy understands; not touched.
+        batch: Runs it, as the instruments take batches.
+        by: A number; one a branch, in order; or ``"depth"`` for $1/L$ and
+            ``"sqrt_depth"`` for $1/\sqrt{L}$, of $L$ branches on the same level, which
+            is the trunk or the inside of one branch.
+        learnable: Make the factors parameters, one a branch, which start there.
+        which: Additions by number, or modules; by default all.
+
+    Raises:
+        SurgeryError: There is no branch, or its sum cannot be changed.
+    """
+    operation = Operation("scale_branches", model, batch)
+    spans = spans_of(operation, which)
+    factors = _factors(by, operation, which)
+
+    def change(number: int, place: Place, span: Span) -> None:
+        put_scale(operation, place, factors[number], learnable=learnable)
+        kind = "learned, from " if learnable else ""
+        operation.note(place.path, "branch", "1", f"{kind}{factors[number]:.4g}")
+
+    on_operands(operation, spans, change, strict=which is not None)
+    plain = all(factor == 1 for factor in factors)
+    return operation.finish(unchanged=plain, none=no_skips(operation))
+
+
+def zero_branches(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    how: Literal["weights", "scale"] = "weights",
+    which: Which = None,
+) -> Result:
+    """Make branches start at zero, so that every block is its skip.
+
+    Args:
+        model: Any network that anatomy understands; not touched.
+        batch: Runs it, as the instruments take batches.
+        how: Write zeros into the last layer or norm of each branch (``"weights"``), or
+            multiply each branch by a learned factor that starts at 0 (``"scale"``).
+        which: Additions by number, or modules; by default all.
+
+    Raises:
+        SurgeryError: There is no branch, or zeros in its last layer do not make it 0.
+    """
+    if how not in ("weights", "scale"):
+        raise ConfigError(f"how is {how!r}, wanted is 'weights' or 'scale'")
+    operation = Operation("zero_branches", model, batch)
+    spans = spans_of(operation, which)
+    if how == "weights":
+        _zero(operation, spans, strict=which is not None)
+        return operation.finish(none=no_skips(operation))
+
+    def change(number: int, place: Place, span: Span) -> None:
+        put_scale(operation, place, 0.0, learnable=True)
+        operation.note(place.path, "branch", "1", "learned, from 0")
+
+    on_operands(operation, spans, change, strict=which is not None)
+    return operation.finish(none=no_skips(operation))
+
+
+def spans_of(operation: Operation, which: Which) -> list[tuple[int, Span]]:
+    """List the branches of chosen additions, numbered among themselves."""
+    additions: Sequence[Addition] = operation.anatomy.additions
+    found = [s for n in chosen(additions, which) for s in additions[n].branches]
+    return list(enumerate(found))
+
+
+def _factors(by: By, operation: Operation, which: Which) -> list[float]:
+    additions = operation.anatomy.additions
+    picked = [(additions[n], s) for n in chosen(additions, which)
+              for s in additions[n].branches]  # fmt: skip
+    if isinstance(by, str):
+        if by not in _DEPTHS:
+            raise ConfigError(
+                f"by is {by!r}, wanted is a number, one a branch, 'depth' or "
+                "'sqrt_depth'"
+            )
+        depths = Counter(a.inside for a in additions for _ in a.branches)
+        return [_DEPTHS[by](depths[addition.inside]) for addition, _ in picked]
+    if isinstance(by, int | float):
+        check_scale(by, "by")
+        return [float(by)] * len(picked)
+    factors = listed("by", by, "are numbers, 'depth' or 'sqrt_depth'")
+    for factor in factors:
+        check_scale(factor, "by")
+    if len(factors) != len(picked):
+        raise ConfigError(
+            f"by holds {len(factors)} numbers, wanted is one for each of the "
+            f"{len(picked)} branches: pass one number for all of them"
+        )
+    return [float(factor) for factor in factors]
+
+
+def _zero(
+    operation: Operation, spans: Sequence[tuple[int, Span]], *, strict: bool
+) -> None:
+    """Write zeros into the last layer that ends a branch by them, of each branch."""
+    recording = operation.transcript.recording
+    found, reasons = _search(operation, dict(spans))
+    for number, span in spans:
+        module = recording.calls[span.into].module
+        if number not in found:
+            if strict:
+                raise reasons[number]
+            operation.leave(module, "branch", "", reasons[number])
+        for name in found.get(number, []):
+            operation.write(name, torch.zeros(()))
+            operation.note(module, name, "as it was", "0")
+
+
+def _search(
+    operation: Operation, spans: Mapping[int, Span]
+) -> tuple[dict[int, list[str]], dict[int, SurgeryError]]:
+    """Find parameters whose zeros end branches, by trying; all branches at a time."""
+    recording = operation.transcript.recording
+    left = {number: endings(recording, span) for number, span in spans.items()}
+    reasons = {number: _endless(operation, span) for number, span in spans.items()}
+    found: dict[int, list[str]] = {}
+    for _ in range(_TRIALS):
+        tried: dict[int, list[str]] = {}
+        for number in list(left):
+            try:
+                tried[number] = next(left[number])
+            except StopIteration:
+                del left[number]
+            except SurgeryError as error:
+                reasons[number] = error
+                del left[number]
+        if not tried:
+            break
+        zeros = [n for names in (*found.values(), *tried.values()) for n in names]
+        ended = _ended(operation, {n: spans[n] for n in tried}, zeros)
+        found |= {number: tried[number] for number in ended}
+        left = {number: rest for number, rest in left.items() if number not in ended}
+    # Zeros that were tried in vain, and are no more, may have ended others.
+    zeros = [name for names in found.values() for name in names]
+    sure = _ended(operation, {n: spans[n] for n in found}, zeros) if found else set()
+    return {number: found[number] for number in sorted(sure)}, reasons
+
+
+def _endless(operation: Operation, span: Span) -> SurgeryError:
+    return SurgeryError(
+        f"the branch in {where(operation.transcript.recording, span)} has no layer "
+        "whose zeros make it zero, wanted is one with weights, and nothing behind it "
+        "that makes something of nothing: pass how='scale'"
+    )
+
+
+def _ended(
+    operation: Operation, spans: Mapping[int, Span], zeros: Sequence[str]
+) -> set[int]:
+    """Return the branches that add nothing on the batch with some parameters zero."""
+    calls, model = operation.transcript.recording.calls, operation.model
+    ended: set[int] = set()
+
+    def look(index: int, operator: Any, args: tuple, kwargs: dict) -> Any:
+        for number, span in spans.items():
+            if index == span.into:
+                added = args[span.position]
+                if is_fused(calls[index], span):
+                    added = operator(torch.zeros_like(args[0]), *args[1:], **kwargs)
+                if not bool(added.detach().any()):
+                    ended.add(number)
+        return operator(*args, **kwargs)
+
+    with preserve(model), torch.no_grad():
+        for name in zeros:
+            model.get_parameter(name).zero_()
+        with as_written(model), Recorder(model, act=look):
+            run_model(model, operation.batch)
+    return ended

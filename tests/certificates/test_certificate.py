@@ -1,0 +1,419 @@
+"""Certificates of real modules: what they say, and what they refuse."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
+
+from theodolite.certificates import Certificate, certificate, recognise
+from theodolite.core import (
+    AffineLayer,
+    BatchNormLayer,
+    NonlinearLayer,
+    SystemBlueprint,
+    TheodoliteError,
+    normalised_residual,
+)
+from theodolite.instruments import HalfSquareLoss, hessian
+from theodolite.networks import build
+from theodolite.theory import smoothness_bound, system_jacobian
+
+CLASSES = torch.tensor([0, 1, 2, 1])
+
+
+def double(*layers, seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(*layers).double()
+
+
+def residual(blocks=2, **options):
+    plan = normalised_residual(inputs=5, widths=(4,) + (3,) * blocks, **options)
+    return build(plan, seed=1)
+
+
+def inputs(*shape, seed=0):
+    return torch.as_tensor(np.random.default_rng(seed).normal(size=shape))
+
+
+def gradient_of(model, x, y, loss):
+    parameters = list(model.parameters())
+    value = loss(model(x), y)
+    parts = torch.autograd.grad(value, parameters)
+    return float(value.detach()), sum(float(p.square().sum()) for p in parts)
+
+
+def test_numbers_of_a_residual_network_are_those_of_theory_and_autodiff():
+    network, x = residual(), inputs(4, 5)
+    found = certificate(network, (x, CLASSES), "cross_entropy")
+    plan = network.blueprint
+    weights = recognise(network, (5,)).weights
+    jacobian = system_jacobian(plan, weights, x.numpy())
+    assert found.smoothness == smoothness_bound(plan, x.numpy(), "cross_entropy")
+    assert found.step == pytest.approx(1 / found.smoothness)
+    least = np.linalg.svd(jacobian, compute_uv=False)[-1] ** 2
+    assert abs(found.kernel_smallest - least) <= found.kernel_error
+    assert 0 < found.kernel_bound <= found.kernel_smallest
+    assert found.kernel_bound == pytest.approx(found.terms.sum())
+    loss, square = gradient_of(network, x, CLASSES, nn.CrossEntropyLoss())
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert found.ratio == pytest.approx(square / (loss - found.floor), rel=1e-9)
+    assert found.ratio_bound <= found.ratio
+    assert all(found.applies(theorem) for theorem in ("4.5", "4.7", "5.1"))
+
+
+CHAINS = {
+    "linear": lambda: double(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)),
+    "weight norm": lambda: double(
+        weight_norm(nn.Linear(5, 4)), nn.GELU(), weight_norm(nn.Linear(4, 3))
+    ),
+    "batch norm": lambda: double(
+        nn.Linear(5, 4, bias=False), nn.BatchNorm1d(4), nn.SiLU(), nn.Linear(4, 3)
+    ),
+    "nested": lambda: double(
+        nn.Sequential(nn.Linear(5, 4), nn.Sigmoid()),
+        nn.Identity(),
+        nn.Sequential(nn.Softplus(), nn.Linear(4, 3)),
+    ),
+    "rest": lambda: double(
+        nn.Linear(5, 3), nn.ELU(), nn.Softsign(), nn.LogSigmoid(), nn.Tanhshrink(),
+        nn.CELU(),
+    ),
+}  # fmt: skip
+MODES = ("batch", "full", "eval")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_of_torch_layers_are_certified_within_a_radius(name, mode):
+    model, x = CHAINS[name](), inputs(4, 5)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    loss = nn.CrossEntropyLoss()
+    found = certificate(model, (x, CLASSES), loss, norm_mode=mode, radius=0.05)
+    assert math.isfinite(found.smoothness)
+    assert found.radius == 0.05
+    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
+    assert not found.applies("4.5")
+    after = model.state_dict()
+    assert all(torch.equal(before[key], after[key]) for key in before)
+    assert all(p.grad is None for p in model.parameters())
+    # The step that is certified does what it promises.
+    model.train(mode != "eval")
+    value, square = gradient_of(model, x, CLASSES, loss)
+    loss(model(x), CLASSES).backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= found.step * parameter.grad
+        moved = float(loss(model(x), CLASSES))
+    assert found.step > 0
+    assert moved <= value - found.step / 2 * square + 1e-14
+
+
+def test_images_are_certified():
+    model = double(
+        nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.Tanh(),
+        weight_norm(nn.Conv2d(2, 2, 2, stride=2)), nn.Flatten(), nn.Linear(8, 3),
+    )  # fmt: skip
+    x = inputs(4, 1, 4, 4)
+    found = certificate(model, (x, inputs(4, 3)), nn.MSELoss(), radius=0.01)
+    assert math.isfinite(found.smoothness)
+    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
+    loss, square = gradient_of(model, x, inputs(4, 3), nn.MSELoss())
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert found.ratio == pytest.approx(square / loss, rel=1e-9)
+
+
+def test_what_is_unbounded_is_infinite_and_named():
+    model = double(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    found = certificate(model, (inputs(4, 5), CLASSES), "cross_entropy")
+    assert (found.smoothness, found.step) == (math.inf, 0.0)
+    assert any(
+        "layer 0 (affine): its weights are unbounded" in r for r in found.reasons
+    )
+    within = certificate(model, (inputs(4, 5), CLASSES), "cross_entropy", radius=0.1)
+    assert within.smoothness == math.inf
+    assert [r for r in within.reasons if "ReLU's slope jumps" in r]
+    (row,) = [
+        row
+        for row in within.hypotheses
+        if row["theorem"] == "Theorem 4.5" and row["hypothesis"].startswith("nonlin")
+    ]
+    assert not row["holds"]
+    assert "layer 1: ReLU" in row["why"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "targets", "torch_loss"),
+    [
+        ("cross_entropy", CLASSES, nn.CrossEntropyLoss()),
+        ("square", inputs(4, 3, seed=2), HalfSquareLoss()),
+        (nn.MSELoss(), inputs(4, 3, seed=2), nn.MSELoss()),
+        (nn.BCEWithLogitsLoss(), (inputs(4, 3) > 0).double(), nn.BCEWithLogitsLoss()),
+    ],
+)
+def test_costs_are_those_of_torch(cost, targets, torch_loss):
+    network, x = residual(1), inputs(4, 5)
+    found = certificate(network, (x, targets), cost)
+    loss, square = gradient_of(network, x, targets, torch_loss)
+    assert found.loss == pytest.approx(loss, rel=1e-12)
+    assert found.ratio * (loss - found.floor) == pytest.approx(square, rel=1e-9)
+    assert found.floor <= found.loss
+    assert 0 < found.ratio_bound <= found.ratio
+
+
+def test_signs_and_bits_are_the_same_cost():
+    network, x = residual(1), inputs(4, 5)
+    bits = (inputs(4, 3) > 0).double()
+    one = certificate(network, (x, bits), nn.BCEWithLogitsLoss())
+    other = certificate(network, (x, 2 * bits - 1), "logistic")
+    assert (one.loss, one.smoothness) == (other.loss, other.smoothness)
+
+
+def test_fifty_layers_take_less_than_ten_seconds():
+    plan = normalised_residual(inputs=16, widths=(16,) * 50)
+    network, x = build(plan, seed=0), inputs(8, 16)
+    start = time.process_time()
+    found = certificate(network, (x, torch.arange(8)), "cross_entropy")
+    assert time.process_time() - start < 10
+    assert found.terms.shape == (50,)
+    assert 0 < found.kernel_bound <= found.kernel_smallest
+    assert 0 < found.step
+
+
+def test_a_certificate_is_kept_in_a_file(tmp_path):
+    found = certificate(residual(), (inputs(4, 5), CLASSES), "cross_entropy")
+    found.save(tmp_path / "kept")
+    again = Certificate.load(tmp_path / "kept")
+    assert again.to_dict() == found.to_dict()
+    assert again.applies("5.1")
+    rows = found.rows()
+    assert rows.value(quantity="terms", layer="layers.0") == found.terms[0]
+    lines = str(found).splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert any("Theorem 5.1, corrected fails" in line for line in lines)
+
+
+def test_single_precision_is_near_double():
+    network = residual(1)
+    x = inputs(4, 5)
+    options = {"cost": "cross_entropy", "measure_kernel": False}
+    fine = certificate(network, (x, CLASSES), **options)
+    coarse = certificate(network.float(), (x.float(), CLASSES), **options)
+    assert coarse.smoothness == pytest.approx(fine.smoothness, rel=1e-5)
+    assert coarse.kernel_bound == pytest.approx(fine.kernel_bound, rel=1e-3)
+    assert abs(coarse.ratio - fine.ratio) <= coarse.ratio_error
+
+
+class Odd(nn.Module):
+    """A layer that nobody knows."""
+
+    def forward(self, x):
+        return x.sin()
+
+
+class Twice(nn.Sequential):
+    """A chain that does not run its layers one after the other."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def hooked():
+    model = double(nn.Linear(5, 3))
+    model[0].register_forward_hook(lambda module, args, out: 2 * out)
+    return model
+
+
+def tied():
+    layer = nn.Linear(5, 5)
+    return double(layer, nn.Tanh(), layer, nn.Linear(5, 3))
+
+
+def shared_weight():
+    model = double(nn.Linear(5, 5), nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 3))
+    model[2].weight = model[0].weight
+    return model
+
+
+UNKNOWN = [
+    (lambda: double(nn.Linear(5, 3), nn.LayerNorm(3)), "layer 1 (LayerNorm)"),
+    (lambda: double(nn.Linear(5, 3), nn.Sequential(Odd())), "layer 1.0 (Odd)"),
+    (lambda: double(nn.Linear(5, 3), nn.Dropout(0.5)), "layer 1 (Dropout)"),
+    (lambda: double(nn.Linear(5, 3), nn.ELU(alpha=2.0)), "layer 1 (ELU)"),
+    (lambda: double(nn.Linear(5, 3), nn.GELU(approximate="tanh")), "layer 1 (GELU)"),
+    (lambda: double(nn.Linear(5, 3), nn.LeakyReLU()), "layer 1 (LeakyReLU)"),
+    (lambda: double(spectral_norm(nn.Linear(5, 3))), "layer 0 (Linear) has a param"),
+    (lambda: double(weight_norm(nn.Linear(5, 3), dim=1)), "layer 0 (Linear) has a"),
+    (lambda: Twice(nn.Linear(5, 3)).double(), "the model (Twice)"),
+    (hooked, "layer 0 (Linear) has a forward hook"),
+    (tied, "holds a layer twice"),
+    (shared_weight, "parameter 2.weight is also 0.weight"),
+    (lambda: nn.Sequential(), "no layer"),
+    (lambda: normalised_residual(inputs=5, widths=(3,)), "networks.build"),
+]
+
+
+@pytest.mark.parametrize(("make", "hint"), UNKNOWN, ids=[u[1] for u in UNKNOWN])
+@pytest.mark.usefixtures("_untyped")
+def test_a_layer_without_known_bounds_is_named(make, hint):
+    with pytest.raises(TheodoliteError) as caught:
+        certificate(make(), (inputs(4, 5), CLASSES), "cross_entropy")
+    assert hint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def _untyped():
+    """Call as outside of tests, where types go unchecked."""
+    import jaxtyping
+
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+SAME = inputs(1, 5).repeat(4, 1) * torch.arange(1.0, 5.0, dtype=torch.float64)[:, None]
+REFUSED = [
+    ("4.7", residual, SAME, "linearly independent samples"),
+    ("5.1", residual, SAME, "linearly independent samples"),
+    ("4.7", residual, inputs(9, 5), "9 samples came: pass at most 5"),
+    ("4.7", lambda: residual(branch_norm=1.5), inputs(4, 5), "branches whose Jacobian"),
+    ("5.1", lambda: residual(branch_norm=1.5), inputs(4, 5), "branches whose Jacobian"),
+    ("5.1", lambda: residual(activation="gelu"), inputs(4, 5), "slopes up to 1.129"),
+    ("4.7", CHAINS["linear"], inputs(4, 5), "layer 1 is of kind nonlinearity"),
+    ("4.5", CHAINS["linear"], inputs(4, 5), "layer 0 has a bias"),
+    ("4.5", CHAINS["batch norm"], inputs(4, 5), "layer 0 has weights that are not"),
+    ("5.2", residual, inputs(4, 5), "unknown theorem '5.2'"),
+]
+
+
+@pytest.mark.parametrize(("theorem", "make", "x", "hint"), REFUSED)
+def test_a_theorem_that_does_not_apply_is_refused_in_a_sentence(theorem, make, x, hint):
+    classes = torch.zeros(len(x), dtype=torch.long)
+    with pytest.raises(TheodoliteError) as caught:
+        certificate(make(), (x, classes), "cross_entropy", theorem=theorem)
+    assert hint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_asking_for_a_theorem_what_fails_is_said():
+    found = certificate(residual(), (SAME, CLASSES), "cross_entropy")
+    assert not found.applies("4.7")
+    assert found.applies("4.5")
+    assert found.kernel_bound < 1e-12
+    told = [row["why"] for row in found.hypotheses if not row["holds"]]
+    assert any("smallest singular value of the data" in why for why in told)
+    with pytest.raises(TheodoliteError, match=r"unknown theorem '6'"):
+        found.applies("6")
+
+
+def test_one_layer_is_where_the_corrected_theorem_holds():
+    alone = certificate(residual(0), (inputs(4, 5), CLASSES), "cross_entropy")
+    assert all(row["holds"] for row in alone.hypotheses)
+    deep = certificate(residual(1), (inputs(4, 5), CLASSES), "cross_entropy")
+    assert deep.applies("5.1")
+    assert not all(row["holds"] for row in deep.hypotheses)
+
+
+def test_weights_before_a_batch_norm_may_be_unbounded():
+    """The data does not move, so that only what follows the norm must be bounded."""
+    plan = SystemBlueprint(
+        inputs=5,
+        layers=(
+            AffineLayer(into=5, out=3),
+            BatchNormLayer(features=3, eps=0.5),
+            NonlinearLayer(activation="tanh"),
+            AffineLayer(into=3, out=3, parameterisation="weight_norm"),
+        ),
+    )
+    network, x = build(plan, seed=0), inputs(4, 5)
+    found = certificate(network, (x, CLASSES), "cross_entropy")
+    assert math.isfinite(found.smoothness)
+    assert not found.reasons
+    for scale in (0.01, 0.3, 1.0, 3.0):
+        with torch.no_grad():
+            network.layers[0].weight.mul_(scale)
+        matrix = hessian(
+            network, (x, CLASSES), loss=nn.CrossEntropyLoss(), norm_mode="batch"
+        ).matrix
+        assert np.linalg.norm(matrix, 2) <= found.smoothness
+
+
+def test_bounds_alone_need_no_kernel():
+    network, x = residual(1), inputs(4, 5)
+    whole = certificate(network, (x, CLASSES), "cross_entropy")
+    alone = certificate(network, (x, CLASSES), "cross_entropy", measure_kernel=False)
+    assert math.isnan(alone.kernel_smallest)
+    assert alone.ratio == whole.ratio
+    assert alone.smoothness == whole.smoothness
+    assert (alone.terms == whole.terms).all()
+    assert alone.cost.passes < whole.cost.passes
+
+
+def test_parameters_without_a_gradient_count_too():
+    network, x = residual(1), inputs(4, 5)
+    found = certificate(network, (x, CLASSES), "cross_entropy")
+    network.requires_grad_(False)
+    again = certificate(network, (x, CLASSES), "cross_entropy")
+    assert again.kernel_smallest == found.kernel_smallest
+    assert not any(p.requires_grad for p in network.parameters())
+
+
+BAD = [
+    (
+        lambda m, x: certificate(
+            CHAINS["batch norm"](), (x[:1], CLASSES[:1]), "cross_entropy"
+        ),
+        "more than 1 value per channel",
+    ),
+    (lambda m, x: certificate(m, (x.long(), CLASSES), "square"), "no tensor of real"),
+    (lambda m, x: certificate(m, x, "cross_entropy"), "pass a pair"),
+    (lambda m, x: certificate(m, (x.numpy(), CLASSES), "square"), "no tensor"),
+    (lambda m, x: certificate(m, (x, CLASSES), "hinge"), "unknown cost 'hinge'"),
+    (lambda m, x: certificate(m, (x, CLASSES), nn.L1Loss()), "L1Loss() has no known"),
+    (
+        lambda m, x: certificate(m, (x, CLASSES), nn.CrossEntropyLoss(reduction="sum")),
+        "default settings",
+    ),
+    (lambda m, x: certificate(m, (x, CLASSES + 5), "cross_entropy"), "no classes"),
+    (lambda m, x: certificate(m, (x, CLASSES[:2]), "cross_entropy"), "shape (2,)"),
+    (lambda m, x: certificate(m, (x, inputs(4, 3)), "logistic"), "no signs"),
+    (lambda m, x: certificate(m, (x, inputs(4, 2)), "square"), "shape (4, 2)"),
+    (lambda m, x: certificate(m, (x[:, :3], CLASSES), "cross_entropy"), "shape (3,)"),
+    (
+        lambda m, x: certificate(m, (x, CLASSES), "cross_entropy", radius=-1.0),
+        "radius is -1.0",
+    ),
+    (
+        lambda m, x: certificate(m, (x, CLASSES), "cross_entropy", norm_mode="frozen"),
+        "'frozen' holds statistics",
+    ),
+    (
+        lambda m, x: certificate(m, (x * math.nan, CLASSES), "cross_entropy"),
+        "NaN",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "hint"), BAD, ids=[b[1] for b in BAD])
+@pytest.mark.usefixtures("_untyped")
+def test_bad_input_is_one_sentence(call, hint):
+    with pytest.raises(TheodoliteError) as caught:
+        call(residual(1), inputs(4, 5))
+    assert hint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_chain_that_the_outputs_contradict_is_refused():
+    plan = SystemBlueprint(
+        inputs=5,
+        layers=(AffineLayer(into=5, out=3), NonlinearLayer(activation="tanh")),
+    )
+    network = build(plan, seed=0)
+    network.forward = lambda x: 2 * network.layers(x)
+    with pytest.raises(TheodoliteError, match="not those of its layers"):
+        certificate(network, (inputs(4, 5), CLASSES), "cross_entropy")

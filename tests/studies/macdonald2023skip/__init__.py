@@ -1,0 +1,1 @@
+"""Studies of MacDonald et al. (2023)."""

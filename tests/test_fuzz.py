@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import sys
-from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -56,7 +55,8 @@ def alone(monkeypatch, tmp_path):
     monkeypatch.delenv("THEODOLITE_DATA", raising=False)
     monkeypatch.setenv("MPLBACKEND", "agg")
     # One format of each figure: three take three times as long.
-    monkeypatch.setattr(figures, "save", partial(figures.save, formats=["svg"]))
+    save = figures.save
+    monkeypatch.setattr(figures, "save", lambda one, stem, _: save(one, stem, ["svg"]))
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +65,8 @@ def made(tmp_path_factory):
     root = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
         tiny.install(patch)
-        patch.setattr(figures, "save", partial(figures.save, formats=["svg"]))
         plan = studies.plan_study(studies.find("line"), scale="smoke")
-        studies.run_study(plan, root=root, jobs=0)
+        studies.run_study(plan, root=root, jobs=0, figure_formats=["svg"])
     return root
 
 

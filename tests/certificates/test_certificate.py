@@ -393,6 +393,14 @@ BAD = [
         "'frozen' holds statistics",
     ),
     (
+        lambda m, x: certificate(m.half(), (x.half(), CLASSES), "cross_entropy"),
+        "torch.float16 on cpu",
+    ),
+    (
+        lambda m, x: certificate(m, (x.to("meta"), CLASSES), "cross_entropy"),
+        "torch.float64 on meta",
+    ),
+    (
         lambda m, x: certificate(m, (x * math.nan, CLASSES), "cross_entropy"),
         "NaN",
     ),

@@ -39,8 +39,7 @@ def train(plans, samples=TWO, recipe: Any = RECIPE, seeds=None, **settings):
         samples,
         recipe=recipe,
         seeds=list(range(len(plans))) if seeds is None else seeds,
-        dtype=torch.float64,
-        **settings,
+        **{"dtype": torch.float64} | settings,
     )
 
 
@@ -252,6 +251,10 @@ def test_recipes_that_cannot_be_followed_are_refused(change, hint):
         ([PLAN], {"way": "stack"}, "did you mean 'stacked'"),
         ([PLAN], {"optimiser": torch.optim.SGD}, "pass way='plain'"),
         ([ShortcutBlueprint(width=2, depth=2)], {}, "ClassifierBlueprint alone"),
+        ([PLAN], {"dtype": torch.int64}, "dtype is torch.int64"),
+        ([PLAN], {"dtype": "float32"}, "dtype is 'float32'"),
+        ([PLAN], {"device": "abacus"}, "device 'abacus' is not there"),
+        ([PLAN], {"device": "cuda:99"}, "device 'cuda:99' is not there"),
     ],
 )
 def test_calls_that_make_no_sense_are_refused(models, settings, hint):

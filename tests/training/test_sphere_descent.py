@@ -429,6 +429,21 @@ def failing(**settings):
             "pass a list",
         ),
         (
+            lambda: sphere_groups(None, rho=1.0),
+            MeasurementError,
+            "a NoneType came, wanted is a torch.nn.Module",
+        ),
+        (
+            lambda: sphere_groups(nn.Linear(3, 2), rho=1.0, inputs=torch.ones(0, 3)),
+            MeasurementError,
+            "outputs are empty or zero",
+        ),
+        (
+            lambda: SphereSGD(chain().parameters(), lr=0.1).load_state_dict(None),
+            ConfigError,
+            "load one that SphereSGD saved",
+        ),
+        (
             lambda: sphere_groups(chain(), rho=1.0, inputs=torch.ones(2, 7)),
             MeasurementError,
             "does not run on the inputs",

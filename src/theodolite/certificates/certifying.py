@@ -181,6 +181,12 @@ def _pair(data: Any) -> tuple[Tensor, Any]:
             "inputs are no tensor of real numbers with samples along the first axis "
             "and features along the others: pass for instance torch.as_tensor(inputs)"
         )
+    if inputs.is_meta or torch.finfo(inputs.dtype).eps * _ROUNDINGS > 0.1:
+        raise MeasurementError(
+            f"inputs are of type {inputs.dtype} on {inputs.device}, in which no output "
+            "can be checked: pass numbers of type float32 or float64, and the model in "
+            "the same"
+        )
     return inputs, data[1]
 
 

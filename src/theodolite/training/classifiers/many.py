@@ -102,6 +102,7 @@ def train_classifiers(
             "an optimiser was given and stacks have their own: pass way='plain'"
         )
     _check(runs, samples)
+    _check_home(dtype, device)
     watch = _Watch(samples, record_epochs, probe, report, dtype, device)
     deadline = time.monotonic() + limit_s
     if way == "plain":
@@ -318,6 +319,17 @@ def _recipe(value: Any) -> ClassifierRecipe:
     if not isinstance(value, ClassifierRecipe):
         raise ConfigError(f"recipe holds {value!r}: pass ClassifierRecipe(…)")
     return value
+
+
+def _check_home(dtype: Any, device: Any) -> None:
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ConfigError(
+            f"dtype is {dtype!r}: pass a floating type, such as torch.float32"
+        )
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        raise ConfigError(f"device {device!r} is not there: try 'cpu'") from error
 
 
 def _check(runs: list[_Run], samples: LabelledSamples) -> None:

@@ -53,6 +53,11 @@ def sphere_groups(
         ['0.weight'] None
         ['0.bias', '1.weight', '1.bias'] None
     """
+    if not isinstance(model, nn.Module):
+        raise MeasurementError(
+            f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
+            "network itself"
+        )
     free = {name: p for name, p in model.named_parameters() if p.requires_grad}
     chosen = (
         _directions(model, free) if directions is None else _named(directions, free)
@@ -90,6 +95,11 @@ def scale_free(model: nn.Module, inputs: Any, names: Sequence[str]) -> list[str]
         model.train()
         start = _outputs(model, inputs)
         size = float(start.norm())
+        if size == 0:
+            raise MeasurementError(
+                "outputs are empty or zero on these inputs, and so tell no direction "
+                "from another: pass other inputs, or names with invariant=…"
+            )
         parameters = dict(model.named_parameters())
         for name in names:
             parameters[name].mul_(2)

@@ -133,7 +133,8 @@ class SphereSGD(torch.optim.Optimizer):
         Directions are put on the spheres of the steps that were made, since adding
         their group may have moved loaded weights to those of the first.
         """
-        saved = state_dict.get("param_groups", [{}])
+        saved = state_dict.get("param_groups") if isinstance(state_dict, dict) else None
+        saved = saved or [{}]
         if any("sphere" not in group or "steps" not in group for group in saved):
             raise ConfigError(
                 "the state is that of another optimiser, without sphere and steps: "

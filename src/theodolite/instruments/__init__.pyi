@@ -43,6 +43,7 @@ from .model.objective import Loss as Loss
 from .model.objective import Outputs as Outputs
 from .model.objective import Reduction as Reduction
 from .model.objective import checked_outputs as checked_outputs
+from .model.objective import evaluate as evaluate
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
@@ -57,6 +58,7 @@ from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
 from .passes.batches import Batches as Batches
+from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in

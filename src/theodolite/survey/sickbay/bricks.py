@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -77,23 +78,24 @@ class MeanOverPositions(nn.Module):
         return x.mean(self.axes)
 
 
-def he(module: nn.Module, gain: float = 1.0) -> nn.Module:
-    """Draw all weights after He et al. (2015) and set biases to zero."""
-    for layer in module.modules():
-        if isinstance(layer, nn.Linear | nn.Conv2d):
-            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-            with torch.no_grad():
-                layer.weight.mul_(gain)
-            if layer.bias is not None:
-                nn.init.zeros_(layer.bias)
+M = TypeVar("M", bound=nn.Module)
+
+
+def he(module: M, gain: float = 1.0) -> M:
+    """Draw all weights but the last layer's after He et al. (2015), biases zero."""
+    layers = [m for m in module.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
+    for layer in layers[:-1]:
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        with torch.no_grad():
+            layer.weight.mul_(gain)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
     return module
 
 
 def two_layers(width: int) -> nn.Sequential:
     """Two linear maps and a ReLU, the usual branch."""
-    return nn.Sequential(
-        nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)
-    )
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
 
 def tower(

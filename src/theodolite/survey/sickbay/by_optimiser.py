@@ -19,9 +19,7 @@ WIDTH = 16
 
 
 def _small() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(16, WIDTH), nn.ReLU(), nn.Linear(WIDTH, N_CLASSES)
-    )
+    return nn.Sequential(nn.Linear(16, WIDTH), nn.ReLU(), nn.Linear(WIDTH, N_CLASSES))
 
 
 def _at_rate(rate: float) -> Patient:
@@ -45,10 +43,10 @@ def _of_labels(at_random: bool) -> Patient:
     batches: BatchList = clouds(8, n_batches=16)
     if at_random:
         generator = torch.Generator().manual_seed(43)
-        batches = tuple(
+        batches = [
             (x, torch.randint(N_CLASSES, labels.shape, generator=generator))
             for x, labels in batches
-        )
+        ]
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
     return Patient(model=model, batches=batches, optimiser=optimiser)
 

@@ -22,7 +22,7 @@ def _normed_tower(n_blocks: int, scale: float, seed: int) -> nn.Sequential:
         return Residual(two_layers(WIDTH), scale=scale, before=nn.LayerNorm(WIDTH))
 
     with seeded(seed):
-        return he(tower(block, n_blocks, final=nn.LayerNorm(WIDTH)))  # type: ignore[return-value]
+        return he(tower(block, n_blocks, final=nn.LayerNorm(WIDTH)))
 
 
 def _of_scale(scale: float, n_blocks: int, seed: int) -> Patient:
@@ -92,7 +92,7 @@ def _after_addition(post: bool) -> Patient:
 
     with seeded(13):
         final = None if post else nn.LayerNorm(WIDTH)
-        model = tower(block, 32, final=final)
+        model = he(tower(block, 32, final=final))
     return Patient(model=model, batches=clouds())
 
 

@@ -10,65 +10,66 @@ from theodolite.survey.sickbay.samples import clouds
 WIDTH = 24
 
 
-def _three_layers(activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(16, WIDTH),
-        activation(),
-        nn.Linear(WIDTH, WIDTH),
-        activation(),
-        nn.Linear(WIDTH, 4),
-    )
+def _three_layers(
+    activation: type[nn.Module] = nn.ReLU,
+) -> tuple[nn.Sequential, list[nn.Linear]]:
+    """Return a network and its three layers."""
+    layers = [nn.Linear(16, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 4)]
+    first, second, head = layers
+    model = nn.Sequential(first, activation(), second, activation(), head)
+    return model, layers
 
 
 def _with_bias(bias: float) -> Patient:
     with seeded(21):
-        model = _three_layers()
-        nn.init.constant_(model[0].bias, bias)
+        model, layers = _three_layers()
+        nn.init.constant_(layers[0].bias, bias)
     return Patient(model=model, batches=clouds())
 
 
 def _of_tanh(gain: float) -> Patient:
     with seeded(22):
-        model = _three_layers(nn.Tanh)
+        model, layers = _three_layers(nn.Tanh)
         with torch.no_grad():
-            model[0].weight.mul_(gain)
-            model[2].weight.mul_(gain)
+            layers[0].weight.mul_(gain)
+            layers[1].weight.mul_(gain)
     return Patient(model=model, batches=clouds())
 
 
 def _constant(constant: bool) -> Patient:
     with seeded(23):
-        model = _three_layers()
+        model, layers = _three_layers()
         if constant:
-            nn.init.constant_(model[2].weight, 0.05)
-            nn.init.zeros_(model[2].bias)
+            nn.init.constant_(layers[1].weight, 0.05)
+            nn.init.zeros_(layers[1].bias)
     return Patient(model=model, batches=clouds())
 
 
 def _with_head(gain: float) -> Patient:
     with seeded(24):
-        model = he(_three_layers())
+        model, layers = _three_layers()
+        he(model)
         with torch.no_grad():
-            model[4].weight.mul_(gain)  # type: ignore[index]
+            layers[2].weight.mul_(gain)
     return Patient(model=model, batches=clouds())
 
 
 def _with_softmax(softmax: bool) -> Patient:
     with seeded(25):
-        model = _three_layers()
+        model, _ = _three_layers()
         if softmax:
             model.append(nn.Softmax(dim=1))
     return Patient(model=model, batches=clouds())
 
 
 def _of_bytes(divided: bool) -> Patient:
-    found: BatchList = tuple(
+    found: BatchList = [
         ((40 * x + 128).clamp(0, 255), labels) for x, labels in clouds()
-    )
+    ]
     if divided:
-        found = tuple(((x - 128) / 40, labels) for x, labels in found)
+        found = [((x - 128) / 40, labels) for x, labels in found]
     with seeded(26):
-        return Patient(model=_three_layers(), batches=found)
+        return Patient(model=_three_layers()[0], batches=found)
 
 
 PAIRS = (

@@ -1,13 +1,12 @@
 """What lies in a bed: a network, its batches, its loss and its optimiser."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-Loss = Callable[[Tensor, Tensor], Tensor]
-BatchList = tuple[tuple[Tensor, Tensor], ...]
+BatchList = list[tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -17,13 +16,13 @@ class Patient:
     Attributes:
         model: The network.
         batches: What it learns from, as the instruments take batches.
-        loss: Loss of outputs and targets.
+        loss: Criterion of outputs and targets.
         optimiser: What would train it, None where that does not matter.
     """
 
     model: nn.Module
     batches: BatchList
-    loss: Loss = nn.functional.cross_entropy
+    loss: nn.Module = field(default_factory=nn.CrossEntropyLoss)
     optimiser: torch.optim.Optimizer | None = None
 
 

@@ -1,7 +1,6 @@
 """What patients learn from: classes that can be told apart, drawn from a seed."""
 
 import torch
-from torch import Tensor
 
 from theodolite.survey.sickbay.patients import BatchList
 
@@ -34,11 +33,11 @@ def sentences(
 ) -> BatchList:
     """Draw rows of words; the class is the first word's remainder."""
     generator = torch.Generator().manual_seed(3)
-    found: list[tuple[Tensor, Tensor]] = []
+    found: BatchList = []
     for _ in range(n_batches):
         tokens = torch.randint(words, (n_samples, length), generator=generator)
         found.append((tokens, tokens[:, 0] % N_CLASSES))
-    return tuple(found)
+    return found
 
 
 def _drawn(
@@ -46,9 +45,9 @@ def _drawn(
 ) -> BatchList:
     generator = torch.Generator().manual_seed(seed)
     centres = torch.randn(N_CLASSES, *shape, generator=generator)
-    found: list[tuple[Tensor, Tensor]] = []
+    found: BatchList = []
     for _ in range(n_batches):
         labels = torch.randint(N_CLASSES, (n_samples,), generator=generator)
         noise = torch.randn(n_samples, *shape, generator=generator)
         found.append(((centres[labels] + noise) / 2**0.5, labels))
-    return tuple(found)
+    return found

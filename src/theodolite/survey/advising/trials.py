@@ -147,6 +147,8 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     found = sampled("difference", gaps)
     low, high = found.lower(LEVEL / 2), found.upper(LEVEL / 2)
+    if not any(gaps):  # equal to the last digit: nothing was changed, not by chance
+        low = high = 0.0
     worth = WORTH * sum(arm.plain) / len(arm.plain)
     helped = "yes" if high < 0 else "no" if low > -worth else "open"
     said = (

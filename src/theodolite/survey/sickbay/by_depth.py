@@ -120,9 +120,9 @@ PAIRS = (
     Pair(
         name="shallow-ensemble",
         illness="16 branches scaled by a fiftieth: nearly all paths skip nearly all",
-        cure="branches of factor one",
+        cure="branches of about a third",
         sick=lambda: _ensemble(0.02),
-        healthy=lambda: _ensemble(0.5),
+        healthy=lambda: _ensemble(0.3),
         expected=("shallow-ensemble",),
     ),
 )

@@ -4,3 +4,4 @@ from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
+from .whole.surveying import survey as survey

@@ -16,3 +16,4 @@ from .sickbay.patients import Pair as Pair
 from .sickbay.patients import Patient as Patient
 from .sickbay.patients import Standard as Standard
 from .sickbay.standards import STANDARDS as STANDARDS
+from .whole.surveying import survey as survey

@@ -70,7 +70,8 @@ def _decayed(survey: Survey) -> Evidence | None:
     decays = [figure_of(row).value for row in survey.find("weight_decay")]
     if share is None or not max(decays, default=0.0):
         return None
-    return Evidence(figure=share, threshold=0.0, above=True)
+    names = tuple(name for name, _ in by_module(survey, "decays_invariant"))
+    return Evidence(figure=share, threshold=0.0, above=True, where=names)
 
 
 RULES = (

@@ -1,6 +1,15 @@
 """Learning rates, noise and what the optimiser was given."""
 
-from theodolite.survey.findings.evidence import Evidence, divided, single
+import math
+
+from theodolite.survey.findings.evidence import (
+    Evidence,
+    Figure,
+    by_module,
+    divided,
+    figure_of,
+    single,
+)
 from theodolite.survey.findings.rule import Rule
 from theodolite.survey.records.whole_survey import Survey
 
@@ -10,8 +19,8 @@ STABLE = 1.0
 CATAPULT = 2.0
 # Below this the sharpest direction itself takes a thousand steps: ours.
 SLOW = 1e-3
-# Batches below a tenth of the noise scale: ours.
-NOISY = 10.0
+# Noise scale over batch size at which a step gains 1/(1 + 2) of what it could: ours.
+NOISY = 2.0
 
 
 def _too_large(survey: Survey) -> Evidence | None:
@@ -66,19 +75,25 @@ def _forgotten(survey: Survey) -> Evidence | None:
     count = single(survey, "not_in_optimiser")
     if count is None:
         return None
-    return Evidence(figure=count, threshold=0.0, above=True)
+    names = dict.fromkeys(name for name, _ in by_module(survey, "left_out"))
+    return Evidence(figure=count, threshold=0.0, above=True, where=tuple(names))
 
 
 def _noisy(survey: Survey) -> Evidence | None:
-    ratio = single(survey, "noise_scale_per_batch")
-    if ratio is None:
+    """Read the noise scale; where no signal is seen, the least that it can be."""
+    rows = survey.find("noise_scale_per_batch")
+    size = survey.settings.get("batch_size")
+    if len(rows) != 1 or not isinstance(size, int):
         return None
-    scale = single(survey, "gradient_noise_scale")
+    figure = figure_of(rows[0])
+    if math.isinf(figure.value):  # then |G|² is below about 2 tr Σ / N
+        seen = rows[0].get("n_samples", 0) * rows[0].get("n_parts", 0)
+        figure = Figure(seen / 2 / size)
     return Evidence(
-        figure=ratio,
+        figure=figure,
         threshold=NOISY,
         above=True,
-        told="" if scale is None else f"The noise scale is {scale} samples.",
+        told=f"It is {figure} batches of {size}.",
     )
 
 
@@ -157,15 +172,15 @@ RULES = (
         severity="note",
         title="The gradient of a batch is mostly noise",
         says=(
-            "Between batches of this size the gradient differs far more than its mean "
-            "is long. Steps are limited by noise, not by curvature; a larger batch "
-            "would buy almost proportionally larger steps."
+            "Between batches of this size the gradient differs more than its mean is "
+            "long, so that a step gains less than a third of what it could. A larger "
+            "batch would buy almost proportionally larger steps."
         ),
         quantity="noise_scale_per_batch",
         measures=("rates",),
         source=(
             "McCandlish et al. (2018), An empirical model of large-batch training, "
-            "Eq 2.7; the factor 10 is ours"
+            "Eq 2.7: a step gains 1/(1 + B/b) of what it could; the factor 2 is ours"
         ),
         confidence="rule of thumb",
         read=_noisy,

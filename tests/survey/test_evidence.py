@@ -55,6 +55,37 @@ def test_numbers_that_are_not_finite_come_back_from_rows():
     assert math.isnan(figure_of({"value": None}).value)
 
 
+def test_a_number_without_an_error_convinces_nobody():
+    assert find(surveyed(row("rates", "rate_over_stable", 99.0, 0.0)))
+    assert not find(surveyed(row("rates", "rate_over_stable", 99.0)))
+
+
+def test_adaptive_rates_before_the_first_step_are_not_judged():
+    labels = {
+        "optimiser": "adam",
+        "preconditioner": "the squared gradient of the batch",
+    }
+    used = {**labels, "preconditioner": "the optimiser's state"}
+    assert not find(surveyed(row("rates", "rate_over_stable", 9.0, 0.1, **labels)))
+    assert find(surveyed(row("rates", "rate_over_stable", 9.0, 0.1, **used)))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "fires"),
+    [(5.0, 1.0, True), (5.0, 4.0, False), (5.0, None, True), (math.inf, None, True)],
+)
+def test_noise_without_a_signal_is_held_to_the_least_that_it_can_be(
+    value, error, fires
+):
+    def found(parts):
+        labels = {"n_samples": 8, "n_parts": parts}
+        rows = [row("rates", "noise_scale_per_batch", value, error, **labels)]
+        return [f.rule for f in find(surveyed(*rows, batch_size=8))]
+
+    assert bool(found(8)) is fires
+    assert bool(found(2)) is (fires and error is not None)
+
+
 def test_decades_join_both_errors():
     found = decades(Figure(10.0, 1.0), Figure(1.0, 0.1))
     assert found.value == pytest.approx(1.0)
@@ -137,7 +168,7 @@ def test_a_survey_without_rows_finds_nothing():
 def test_a_survey_of_all_measures_is_read():
     rules = {finding.rule for finding in find(by_hand())}
     assert rules <= {rule.name for rule in RULES}
-    assert "signal-steady" in rules
+    assert "inputs-merge" not in rules
 
 
 def test_every_rule_has_words_a_source_and_a_study_that_exists():

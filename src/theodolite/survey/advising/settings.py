@@ -105,7 +105,7 @@ def _taken_in(survey: Survey, finding: Finding) -> str | None:
 
 REMEDIES = (
     Remedy(
-        rules=("rate-too-large", "rate-too-small", "warm-up-missing"),
+        rules=("rate-too-large", "rate-too-small"),
         kind="rate",
         title="Take half of the largest stable rate",
         write=_at_stable_rate,

@@ -67,10 +67,14 @@ class Evidence:
 
 
 def figure_of(row: Row) -> Figure:
-    """Return a row's number; one that was not finite is NaN or infinite."""
+    """Return a row's number; one that was not finite is NaN or infinite.
+
+    A finite number without an error is not known, so that no rule fires on it.
+    """
     value, error = row.get("value"), row.get("error")
-    found = float(row.get("nonfinite", "nan")) if value is None else float(value)
-    return Figure(found, 0.0 if error is None else float(error))
+    if value is None:
+        return Figure(float(row.get("nonfinite", "nan")))
+    return Figure(float(value), math.nan if error is None else float(error))
 
 
 def single(survey: Survey, quantity: str, **labels: object) -> Figure | None:

@@ -1,12 +1,11 @@
 """What is as it should be, said as well."""
 
-from theodolite.survey.findings.evidence import Evidence, Figure, body, decades, single
+from theodolite.survey.findings.evidence import Evidence, Figure, body, decades
 from theodolite.survey.findings.rule import Rule
 from theodolite.survey.records.whole_survey import Survey
 
 # Decades between the largest and the smallest: ours.
 STEADY = 1.0
-LEAST_USE = 0.05
 
 
 def _steady(survey: Survey) -> Evidence | None:
@@ -19,13 +18,6 @@ def _steady(survey: Survey) -> Evidence | None:
         spreads.append(decades(sizes[-1], sizes[0]))
     worst = max(spreads, key=lambda f: f.value)
     return Evidence(figure=worst, threshold=STEADY, above=False)
-
-
-def _fits(survey: Survey) -> Evidence | None:
-    ratio = single(survey, "rate_over_stable")
-    if ratio is None or ratio.value - ratio.error < LEAST_USE:
-        return None
-    return Evidence(figure=ratio, threshold=1.0, above=False)
 
 
 RULES = (
@@ -43,16 +35,5 @@ RULES = (
         study="li2016demystifying/signal_sizes",
         confidence="rule of thumb",
         read=_steady,
-    ),
-    Rule(
-        name="rate-fits",
-        severity="good",
-        title="The learning rate suits this landscape",
-        says="It is below what is stable here, and not far below.",
-        quantity="rate_over_stable",
-        measures=("rates",),
-        source="descent on a quadratic is stable below 2/λmax; a twentieth is ours",
-        confidence="proved",
-        read=_fits,
     ),
 )

@@ -40,8 +40,12 @@ def _few(survey: Survey) -> Evidence | None:
 
 
 def _far(survey: Survey) -> Evidence | None:
-    """Read the largest distance of running statistics that have seen a batch."""
+    """Read the largest distance of running statistics that have seen a batch.
+
+    Statistics of too few values are no measure of others.
+    """
     fresh = {n for n, f in by_module(survey, "batches_tracked") if f.value == 0}
+    fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}
     means = by_module(survey, "running_mean_distance")
     ratios = [
         (name, Figure(abs(f.value), f.error))

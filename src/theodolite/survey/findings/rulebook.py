@@ -15,8 +15,6 @@ RULES: tuple[Rule, ...] = (
     *merits.RULES,
 )
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}
-# A rule of the left speaks for that of the right as well.
-_SPEAKS_FOR = {"warm-up-missing": "rate-too-large"}
 
 
 def find(survey: Survey) -> tuple[Finding, ...]:
@@ -29,9 +27,7 @@ def find(survey: Survey) -> tuple[Finding, ...]:
         survey: What was measured.
     """
     found = [f for rule in RULES if (f := rule.judge(survey)) is not None]
-    covered = {_SPEAKS_FOR.get(finding.rule) for finding in found}
-    kept = [finding for finding in found if finding.rule not in covered]
-    return tuple(sorted(kept, key=lambda finding: _ORDER[finding.severity]))
+    return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 
 
 def rule_named(name: str) -> Rule:

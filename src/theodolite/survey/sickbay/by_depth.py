@@ -72,7 +72,13 @@ def _normed_with_skips() -> Patient:
 
 def _ensemble(scale: float) -> Patient:
     with seeded(5):
-        model = he(tower(lambda _: Residual(two_layers(WIDTH), scale=scale), 16))
+        model = he(
+            tower(
+                lambda _: Residual(two_layers(WIDTH), scale=scale),
+                16,
+                final=nn.LayerNorm(WIDTH),
+            )
+        )
     return Patient(model=model, batches=clouds())
 
 
@@ -84,6 +90,8 @@ PAIRS = (
         sick=_too_deep,
         healthy=_deep_with_skips,
         expected=("inputs-merge",),
+        also=("dead-units",),
+        notes=("shallow-ensemble",),
     ),
     Pair(
         name="missing-norm",
@@ -92,6 +100,7 @@ PAIRS = (
         sick=_without_norms,
         healthy=_with_norms,
         expected=("gradient-vanishes", "inputs-merge"),
+        also=("dead-units",),
     ),
     Pair(
         name="exploding-residual-sum",
@@ -100,6 +109,8 @@ PAIRS = (
         sick=lambda: _summing_up(1.0),
         healthy=lambda: _summing_up(20**-0.5),
         expected=("signal-explodes",),
+        also=("gradient-explodes", "inputs-merge", "dead-units", "sure-and-wrong"),
+        notes=("shallow-ensemble",),
     ),
     Pair(
         name="shrinking-signal",

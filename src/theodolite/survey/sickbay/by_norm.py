@@ -81,6 +81,7 @@ PAIRS = (
         sick=lambda: _of_batch(2),
         healthy=lambda: _of_batch(32),
         expected=("batch-norm-of-few",),
+        also=("gradient-is-noise",),
     ),
     Pair(
         name="stale-running-statistics",

@@ -40,7 +40,7 @@ def _without_head(forgotten: bool) -> Patient:
 def _of_labels(at_random: bool) -> Patient:
     with seeded(43):
         model = _small()
-    batches: BatchList = clouds(8, n_batches=16)
+    batches: BatchList = clouds(16, n_batches=16)
     if at_random:
         generator = torch.Generator().manual_seed(43)
         batches = [
@@ -51,7 +51,7 @@ def _of_labels(at_random: bool) -> Patient:
     return Patient(model=model, batches=batches, optimiser=optimiser)
 
 
-def _transformer(post: bool, rate: float = 3e-3) -> Patient:
+def _transformer(post: bool) -> Patient:
     def around(branch: Callable[[int], nn.Module]) -> nn.Module:
         norm = nn.LayerNorm(WIDTH)
         if post:
@@ -59,7 +59,10 @@ def _transformer(post: bool, rate: float = 3e-3) -> Patient:
         return Residual(branch(WIDTH), before=norm)
 
     with seeded(44):
-        layers = [around(kind) for _ in range(8) for kind in (Attention, two_layers)]
+        layers = [around(kind) for _ in range(12) for kind in (Attention, two_layers)]
+        for weight in (p for layer in layers for p in layer.parameters()):
+            if weight.ndim == 2:
+                nn.init.xavier_uniform_(weight)
         final = [] if post else [nn.LayerNorm(WIDTH)]
         model = nn.Sequential(
             nn.Linear(WIDTH, WIDTH),
@@ -68,7 +71,7 @@ def _transformer(post: bool, rate: float = 3e-3) -> Patient:
             MeanOverPositions(1),
             nn.Linear(WIDTH, N_CLASSES),
         )
-    optimiser = torch.optim.Adam(model.parameters(), lr=rate)
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
     return Patient(model=model, batches=sequences(), optimiser=optimiser)
 
 
@@ -96,6 +99,7 @@ PAIRS = (
         sick=lambda: _transformer(True),
         healthy=lambda: _transformer(False),
         expected=("warm-up-missing",),
+        also=("norm-after-addition",),
     ),
     Pair(
         name="parameters-not-in-the-optimiser",
@@ -107,7 +111,7 @@ PAIRS = (
     ),
     Pair(
         name="gradient-of-noise",
-        illness="batches of 8 whose labels say nothing about them",
+        illness="labels that say nothing about the samples",
         cure="the labels of the classes",
         sick=lambda: _of_labels(True),
         healthy=lambda: _of_labels(False),

@@ -17,22 +17,32 @@ from theodolite.survey.sickbay.samples import clouds, pictures
 WIDTH = 24
 
 
-def _normed_tower(n_blocks: int, scale: float, seed: int) -> nn.Sequential:
+def _of_scale(scale: float) -> Patient:
+    """Branches of a given factor, norms at their heads."""
+
     def block(_: int) -> nn.Module:
         return Residual(two_layers(WIDTH), scale=scale, before=nn.LayerNorm(WIDTH))
 
-    with seeded(seed):
-        return he(tower(block, n_blocks, final=nn.LayerNorm(WIDTH)))
+    with seeded(15):
+        model = he(tower(block, 8, final=nn.LayerNorm(WIDTH)))
+    return Patient(model=model, batches=clouds())
 
 
-def _of_scale(scale: float, n_blocks: int, seed: int) -> Patient:
-    return Patient(model=_normed_tower(n_blocks, scale, seed), batches=clouds())
+def _summed_and_normed(scale: float) -> Patient:
+    """Branches of a given factor, norms behind the additions."""
+
+    def block(_: int) -> nn.Module:
+        return Residual(two_layers(WIDTH), scale=scale, behind=nn.LayerNorm(WIDTH))
+
+    with seeded(14):
+        model = he(tower(block, 8))
+    return Patient(model=model, batches=clouds())
 
 
 def _of_length(length: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     for _ in range(length):
-        layers += [nn.Linear(WIDTH, WIDTH), nn.ReLU()]
+        layers += [nn.Linear(WIDTH, WIDTH, bias=False), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -43,8 +53,7 @@ def _near_zero(length: int) -> Patient:
         for block in list(model)[1:-1]:
             for layer in block.modules():
                 if isinstance(layer, nn.Linear):
-                    nn.init.normal_(layer.weight, std=1e-3 / WIDTH**0.5)
-                    nn.init.zeros_(layer.bias)
+                    nn.init.normal_(layer.weight, std=1e-2 / WIDTH**0.5)
     return Patient(model=model, batches=clouds())
 
 
@@ -104,6 +113,7 @@ PAIRS = (
         sick=lambda: _after_addition(True),
         healthy=lambda: _after_addition(False),
         expected=("norm-after-addition",),
+        also=("dead-units", "inputs-merge"),
     ),
     Pair(
         name="projection-without-isometry",
@@ -125,19 +135,20 @@ PAIRS = (
     ),
     Pair(
         name="branches-drown-skips",
-        illness="branches thirty times as large as what the skips carry",
-        cure="branches of factor one",
-        sick=lambda: _of_scale(30.0, 8, 14),
-        healthy=lambda: _of_scale(1.0, 8, 14),
+        illness="branches some twenty times as large as what the skips carry",
+        cure="branches of half the factor that He's weights have",
+        sick=lambda: _summed_and_normed(15.0),
+        healthy=lambda: _summed_and_normed(0.4),
         expected=("branches-drown-skips",),
+        also=("norm-after-addition",),
     ),
     Pair(
         name="sleeping-branches",
         illness="branches scaled by a millionth",
-        cure="branches scaled by a tenth",
-        sick=lambda: _of_scale(1e-6, 8, 15),
-        healthy=lambda: _of_scale(0.1, 8, 15),
+        cure="branches scaled by a fifth",
+        sick=lambda: _of_scale(1e-6),
+        healthy=lambda: _of_scale(0.2),
         expected=("branches-asleep",),
-        also=("shallow-ensemble",),
+        also=("branches-stuck-at-zero", "shallow-ensemble"),
     ),
 )

@@ -96,6 +96,7 @@ PAIRS = (
         sick=lambda: _constant(True),
         healthy=lambda: _constant(False),
         expected=("twin-units",),
+        also=("inputs-merge",),
     ),
     Pair(
         name="saturated-softmax",
@@ -120,5 +121,6 @@ PAIRS = (
         sick=lambda: _of_bytes(False),
         healthy=lambda: _of_bytes(True),
         expected=("inputs-unscaled",),
+        also=("sure-and-wrong",),
     ),
 )

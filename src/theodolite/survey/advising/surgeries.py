@@ -41,7 +41,8 @@ def _skips_around(survey: Survey, finding: Finding) -> str | None:
 
 def _around(block: Block) -> str:
     """Return what a skip goes around: a norm is taken in with its layer."""
-    return (block.norms and block.name.rpartition(".")[0]) or block.name
+    container = block.name.rpartition(".")[0]
+    return container if block.norms and container else block.name
 
 
 def _scaled_by_depth(survey: Survey, finding: Finding) -> str | None:

@@ -57,7 +57,7 @@ class Visit:
 
 
 def examined(
-    patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
+    patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 12.0
 ) -> Survey:
     """Survey one network of the bay."""
     return survey(

@@ -57,7 +57,7 @@ class Visit:
 
 
 def examined(
-    patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 12.0
+    patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
 ) -> Survey:
     """Survey one network of the bay."""
     return survey(
@@ -104,7 +104,8 @@ def visit_standard(
 
 
 def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
-    """Visit every network of the bay."""
+    """Visit every network of the bay, by default with all measures that rules read."""
+    measures = measures_of([rule.name for rule in RULES]) if not measures else measures
     for pair in PAIRS:
         yield from visit_pair(pair, measures=measures)
     for standard in STANDARDS:

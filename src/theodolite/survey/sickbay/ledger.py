@@ -16,7 +16,7 @@ from theodolite.survey.sickbay.pairs import PAIRS
 from theodolite.survey.sickbay.rounds import Visit, rounds
 
 # Of every trial on the page.
-SEEDS, STEPS = 4, 60
+SEEDS, STEPS = 4, 40
 
 _HEAD = """\
 # Findings

@@ -59,7 +59,15 @@ class Visit:
 def examined(
     patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
 ) -> Survey:
-    """Survey one network of the bay."""
+    """Survey one network of the bay, by default with all measures that rules read.
+
+    Jacobians are read of projecting blocks alone, and left out where there are none.
+    """
+    if measures is None:
+        chart = examined(patient, measures=("map",))
+        projecting = any(block.skip == "projection" for block in chart.blocks)
+        measures = measures_of([rule.name for rule in RULES])
+        measures = [m for m in measures if m != "jacobian" or projecting]
     return survey(
         patient.model,
         patient.batches,
@@ -104,8 +112,7 @@ def visit_standard(
 
 
 def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
-    """Visit every network of the bay, by default with all measures that rules read."""
-    measures = measures_of([rule.name for rule in RULES]) if not measures else measures
+    """Visit every network of the bay."""
     for pair in PAIRS:
         yield from visit_pair(pair, measures=measures)
     for standard in STANDARDS:

@@ -37,6 +37,7 @@ from .curvature.traces import trace as trace
 from .curvature.traces import trace_of as trace_of
 from .model.as_found import opened as opened
 from .model.as_found import preserve as preserve
+from .model.losses import as_loss as as_loss
 from .model.objective import Batch as Batch
 from .model.objective import HalfSquareLoss as HalfSquareLoss
 from .model.objective import Loss as Loss

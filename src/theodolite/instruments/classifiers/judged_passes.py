@@ -29,7 +29,7 @@ from theodolite.instruments.norms.full_statistics import (
     Moments,
     moments_of,
 )
-from theodolite.instruments.norms.normalisation import refuse_dropout, set_norm_layers
+from theodolite.instruments.norms.normalisation import set_norm_layers, settle_dropout
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.streams import read_batches
 
@@ -162,7 +162,7 @@ def judged_passes(
     items = read_batches(batches, max_batches=max_batches)
     reach = Reach([model, pick, *(call for call in callables if call is not None)])
     with opened(model, careful=True, reach=reach) as found, torch.no_grad():
-        refuse_dropout(model)
+        settle_dropout(model, mode)
         yield JudgedPasses(model, items, mode, pick, found, statistics)
 
 

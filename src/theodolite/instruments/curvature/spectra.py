@@ -240,7 +240,8 @@ def spectrum(
     Args:
         model: Any module.
         batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         matrix_bytes: Memory that the matrix and its copies may take.

@@ -24,8 +24,8 @@ from theodolite.instruments.norms.full_statistics import Moments, frozen_statist
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
-    refuse_dropout,
     set_norm_layers,
+    settle_dropout,
 )
 from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.tangent import TangentKernel
@@ -104,7 +104,7 @@ def tangent_kernel(
             freeze_norm_layers(frozen)
             return _checked(pick(model, batch))
 
-        refuse_dropout(model)
+        settle_dropout(model, mode)
         set_norm_layers(model, mode)
         norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode)
         scenes = _scenes(given, mode, norms)

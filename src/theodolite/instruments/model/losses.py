@@ -37,7 +37,7 @@ _BY_ELEMENTS = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 class FunctionLoss(nn.Module):
     """A function of outputs and targets as a loss module."""
 
-    def __init__(self, function: Callable[..., Tensor]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
         stated = _parameters(function).get("reduction")

@@ -57,6 +57,10 @@ from .operators.operator import MatrixOperator as MatrixOperator
 from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
+from .passes.announcing import Told as Told
+from .passes.announcing import announced as announced
+from .passes.announcing import counted as counted
+from .passes.announcing import progress as progress
 from .passes.batches import Batches as Batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch

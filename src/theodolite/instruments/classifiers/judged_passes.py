@@ -30,6 +30,7 @@ from theodolite.instruments.norms.full_statistics import (
     moments_of,
 )
 from theodolite.instruments.norms.normalisation import set_norm_layers, settle_dropout
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.streams import read_batches
 
@@ -113,6 +114,7 @@ class JudgedPasses:
         self._found.lend_buffers()
         set_norm_layers(self.model, self.mode)
         outputs = checked_outputs(self._pick(self.model, batch))
+        counted(unit="batches")
         if outputs.ndim == 0 or not outputs.is_floating_point():
             raise MeasurementError(
                 f"the outputs have shape {tuple(outputs.shape)} and type "

@@ -26,6 +26,7 @@ from theodolite.instruments.curvature.spectra import (
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -40,6 +41,7 @@ from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
 _POINTS = 400
 
 
+@announcing()
 def condition_of_operator(
     operator: Operator,
     *,
@@ -69,6 +71,7 @@ def condition_of_operator(
         return found.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
+    expected(max_matvecs + n_probes * steps, bounded=True)
     check_level(level)
     if not 0 < quantile < 1:
         raise ConfigError(

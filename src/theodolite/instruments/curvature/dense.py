@@ -20,6 +20,7 @@ from theodolite.instruments.model.objective import (
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
+from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
 
 
@@ -61,6 +62,7 @@ class DenseHessian(Reading):
     partition: tuple[int | None, ...] = field(default=())
 
 
+@announcing()
 def hessian(
     model: nn.Module,
     batches: Batches,
@@ -132,6 +134,7 @@ def hessian(
         weights=weights,
         max_batches=max_batches,
     )
+    expected(size)
     with operator:
         value, gradient = operator.loss_and_gradient()
         rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
@@ -212,6 +215,7 @@ def _batched_rows(
             parts = pull_back_many(gradient, leaves, basis, batched=True)
         except RuntimeError:
             return None
+        counted(len(basis))
         columns = [part.detach().reshape(len(basis), -1) for part in parts]
         blocks.append(torch.cat(columns, dim=1))
     return torch.cat(blocks)

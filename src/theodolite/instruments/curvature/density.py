@@ -18,6 +18,7 @@ from theodolite.instruments.curvature.spectra import (
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -89,6 +90,7 @@ class SpectralDensity(Reading):
         return {**super().coordinates(), "point": self.grid.tolist()}
 
 
+@announcing()
 def density_of(
     operator: Operator,
     *,
@@ -117,6 +119,7 @@ def density_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, n_probes * steps)
+    expected(operator.shape[1] if exact else n_probes * steps, bounded=not exact)
     if exact:
         rule = rule_of(spectrum_of_operator(operator))
     else:

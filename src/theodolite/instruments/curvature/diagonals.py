@@ -26,6 +26,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -64,6 +65,7 @@ class Diagonal(Reading):
     level: float
 
 
+@announcing()
 def diagonal_of(
     operator: Operator,
     *,
@@ -86,6 +88,7 @@ def diagonal_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, max_matvecs)
+    expected(operator.shape[1] if exact else max_matvecs)
     if exact:
         matrix, noise = whole_matrix(operator)
         value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0

@@ -19,6 +19,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -35,6 +36,7 @@ _PRODUCTS, _STEPS = 512, 256
 _BASIS_BYTES = 4 * 2**30
 
 
+@announcing()
 def index_of_operator(
     operator: Operator,
     *,
@@ -67,6 +69,7 @@ def index_of_operator(
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
     if goes_dense(operator, method, n_probes * steps):
         return spectrum_of_operator(operator).index(rounding=rounding)
+    expected(n_probes * steps, bounded=True)
     watch, before = Stopwatch(), operator.passes
     rule = quadrature_of(
         operator,

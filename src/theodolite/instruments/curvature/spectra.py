@@ -26,6 +26,7 @@ from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
 
@@ -64,6 +65,7 @@ def whole_matrix(operator: Operator) -> tuple[np.ndarray, GraphNoise]:
         f"the dense matrix of order {order:,}",
         "pass method='products', or ask for a density in place of every eigenvalue",
     )
+    expected(order)
     matrix = operator.dense(matrix_bytes=_MATRIX_BYTES)
     if not np.isfinite(matrix).all():
         raise MeasurementError(
@@ -224,6 +226,7 @@ class Spectrum(Reading):
         )
 
 
+@announcing()
 def spectrum(
     model: nn.Module,
     batch: Batch,
@@ -309,6 +312,7 @@ def spectrum_of(reading: DenseHessian) -> Spectrum:
     )
 
 
+@announcing()
 def spectrum_of_operator(operator: Operator) -> Spectrum:
     """Return every eigenvalue of a small symmetric operator, from its columns."""
     watch, before = Stopwatch(), operator.passes

@@ -28,6 +28,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -83,6 +84,7 @@ class Trace(Reading):
     level: float
 
 
+@announcing()
 def trace_of(
     operator: Operator,
     *,
@@ -104,6 +106,7 @@ def trace_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, max_matvecs)
+    expected(operator.shape[1] if exact else max_matvecs)
     if exact:
         value, error, half, status = _dense(operator)
     else:

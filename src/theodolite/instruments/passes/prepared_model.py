@@ -30,6 +30,7 @@ from theodolite.instruments.norms.normalisation import (
     set_norm_layers,
     settle_dropout,
 )
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import (
     Batches,
     check_devices,
@@ -156,6 +157,7 @@ class PreparedModel:
             if changed:
                 self._measure_statistics()
             yield
+        counted()
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])

@@ -29,6 +29,7 @@ from theodolite.instruments.norms.normalisation import (
 )
 from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.tangent import TangentKernel
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches, join_batches
 from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
@@ -41,6 +42,7 @@ from theodolite.instruments.tangents.work import KernelWork
 _ROUNDINGS = 16
 
 
+@announcing()
 def tangent_kernel(
     model: nn.Module,
     batches: Batches,

@@ -20,7 +20,13 @@ from theodolite.core import (
     TheodoliteError,
     stream,
 )
-from theodolite.instruments import HalfSquareLoss, as_loss, preserve
+from theodolite.instruments import (
+    HalfSquareLoss,
+    announced,
+    as_loss,
+    counted,
+    preserve,
+)
 from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.trajectory import Trajectory
 from theodolite.training.probes.probes import Board, Probe, Snapshot, is_when
@@ -75,19 +81,20 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    return train_with(
-        model,
-        data,
-        optimiser=optimiser,
-        steps=steps,
-        board=Board(probes),
-        loss=loss,
-        batch_size=batch_size,
-        augment=augment,
-        record=record,
-        divergence=divergence,
-        seed=seed,
-    )
+    with announced("train", unit="steps", total=steps):
+        return train_with(
+            model,
+            data,
+            optimiser=optimiser,
+            steps=steps,
+            board=Board(probes),
+            loss=loss,
+            batch_size=batch_size,
+            augment=augment,
+            record=record,
+            divergence=divergence,
+            seed=seed,
+        )
 
 
 def train_with(
@@ -146,6 +153,7 @@ def train_with(
         if step < steps:
             _set_rate(optim, rates, step)
             optim.step()
+            counted(unit="steps")
     kept.add(step, value, last=True)
     return Trajectory(
         steps=np.array(kept.steps),

@@ -36,6 +36,10 @@ class RunError(TheodoliteError):
     """A run folder that cannot be written or read, or a cell that failed."""
 
 
+class StudyError(TheodoliteError):
+    """A study of others that cannot be loaded or used."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Build the error for an unregistered name, with the nearest right one.
 

@@ -1,0 +1,1 @@
+"""Two surveys side by side."""

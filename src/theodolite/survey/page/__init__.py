@@ -1,0 +1,1 @@
+"""A survey, a comparison or a watch as one self-contained page."""

@@ -1,0 +1,1 @@
+"""The same quantities along somebody's training."""

@@ -36,6 +36,10 @@ class RunError(TheodoliteError):
     """A run folder that cannot be written or read, or a cell that failed."""
 
 
+class SubjectError(TheodoliteError):
+    """A network, weights or inputs that a survey cannot be made of."""
+
+
 class StudyError(TheodoliteError):
     """A study of others that cannot be loaded or used."""
 

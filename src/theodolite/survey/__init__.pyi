@@ -4,3 +4,7 @@ from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
+from .subjects.clothed import Subject as Subject
+from .subjects.dressing import dress as dress
+from .subjects.from_spec import subject_of as subject_of
+from .subjects.zoo import ZOO as ZOO

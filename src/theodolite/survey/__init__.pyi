@@ -8,3 +8,4 @@ from .subjects.clothed import Subject as Subject
 from .subjects.dressing import dress as dress
 from .subjects.from_spec import subject_of as subject_of
 from .subjects.zoo import ZOO as ZOO
+from .whole.surveying import survey as survey

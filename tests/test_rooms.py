@@ -47,8 +47,10 @@ MAY_IMPORT = {
         "cli_output",
         "cli_streams",
         "cli_studies",
+        "cli_survey",
         "cli_trust",
     },
+    "cli_survey": {"core", "survey", "cli_output", "cli_streams", "cli_trust"},
     "cli_studies": {
         "core",
         "runs",

@@ -17,6 +17,7 @@ from theodolite.cli_output import (
     print_summary,
 )
 from theodolite.cli_streams import abandon_output, leave, open_streams, say
+from theodolite.cli_survey import compare, survey
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
@@ -58,6 +59,10 @@ DataFolder = Annotated[
     typer.Option("--data", help="Folder of datasets; THEODOLITE_DATA by default."),
 ]
 RESULTS = Path("out")
+
+
+app.command("survey")(survey)
+app.command("compare")(compare)
 
 
 def _version(wanted: bool) -> None:

@@ -7,5 +7,6 @@ from .records.whole_survey import Survey as Survey
 from .subjects.clothed import Subject as Subject
 from .subjects.dressing import dress as dress
 from .subjects.from_spec import subject_of as subject_of
+from .subjects.optimisers_named import optimiser_of as optimiser_of
 from .subjects.zoo import ZOO as ZOO
 from .whole.surveying import survey as survey

@@ -12,7 +12,12 @@ from theodolite.instruments import Loss
 from theodolite.survey.subjects.clothed import Subject
 from theodolite.survey.subjects.dressing import BATCH_SIZE, N_BATCHES, dress
 from theodolite.survey.subjects.hugging_face import model_from_config
-from theodolite.survey.subjects.imported import attribute, model_of, module_in_file
+from theodolite.survey.subjects.imported import (
+    attribute,
+    model_of,
+    module_in_file,
+    told,
+)
 from theodolite.survey.subjects.read_data import read_data
 from theodolite.survey.subjects.specs import Spec, parse_spec
 from theodolite.survey.subjects.targets import LOSSES
@@ -61,8 +66,7 @@ def subject_of(
     if weights is not None:
         load_weights(model, weights)
         code += f"\n# weights: {weights}"
-    if device is not None:
-        model = model.to(device)
+    model = _on(model, device)
     chosen = _loss(loss, trust)
     made: Any = {"seed": seed, "title": spec, "code": code}
     if data is None:
@@ -80,6 +84,18 @@ def subject_of(
         seed=seed,
     )
     return dress(model, batches, chosen, inputs=said, **made)
+
+
+def _on(model: nn.Module, device: str | None) -> nn.Module:
+    if device is None:
+        return model
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(
+            f"the model cannot live on device {device!r} ({told(error)[:120]}): try "
+            "'cpu', or leave it out"
+        ) from error
 
 
 def _model(

@@ -1,6 +1,10 @@
+from .comparing.comparison import Comparison as Comparison
+from .comparing.differences import Difference as Difference
+from .comparing.two import compare as compare
 from .records.block import Block as Block
 from .records.finding import Advice as Advice
 from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
+from .watching.course import Course as Course

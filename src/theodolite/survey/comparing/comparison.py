@@ -61,25 +61,29 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return both surveys and all differences as strict JSON values."""
-        return strict(
-            {
-                "before": self.before.to_dict(),
-                "after": self.after.to_dict(),
-                "pairs": [
-                    {
-                        "before": pair.before and pair.before.name,
-                        "after": pair.after and pair.after.name,
-                        "by": pair.by,
-                    }
-                    for pair in self.pairs
-                ],
-                "differences": list(self.rows()),
-                "gone": [one.rule for one in self.gone],
-                "new": [one.rule for one in self.new],
-                "kept": [one.rule for one in self.kept],
-                "caveats": self.caveats,
-            }
-        )
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "differences": strict(list(self.rows())),
+            **self.outline(),
+        }
+
+    def outline(self) -> dict[str, Any]:
+        """Return pairs of blocks, names of findings and caveats as JSON values."""
+        return {
+            "pairs": [
+                {
+                    "before": pair.before and pair.before.name,
+                    "after": pair.after and pair.after.name,
+                    "by": pair.by,
+                }
+                for pair in self.pairs
+            ],
+            "gone": [one.rule for one in self.gone],
+            "new": [one.rule for one in self.new],
+            "kept": [one.rule for one in self.kept],
+            "caveats": list(self.caveats),
+        }
 
     def to_json(self, path: str | Path) -> None:
         """Write the comparison to a file."""

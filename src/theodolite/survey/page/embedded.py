@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from theodolite.core import Row, strict
+from theodolite.core import Row
 
 # Longer data travels packed: a page of two deep networks stays below 3 MB.
 _LONG = 400_000
@@ -20,12 +20,15 @@ def embedded(content: Any) -> tuple[Markup, bool]:
 
     Packed data is JSON, compressed by gzip and written in base 64.
 
+    Args:
+        content: Strict JSON values, as ``to_dict`` gives.
+
     Example:
         >>> embedded({"title": "</script>"})
         (Markup('{"title":"\\u003c/script\\u003e"}'), False)
     """
     text = json.dumps(
-        strict(content), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        content, ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
     if len(text) > _LONG:
         packed = gzip.compress(text.encode(), compresslevel=6, mtime=0)

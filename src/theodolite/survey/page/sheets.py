@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import Row, Rows
+from theodolite.core import Row, Rows, strict
 from theodolite.survey.page.blocks import described, told_value
 from theodolite.survey.page.columns import (
     Column,
@@ -85,12 +85,8 @@ def comparison_page(comparison: "Comparison") -> str:
             "kind": "comparison",
             "before": _data(before),
             "after": _data(after),
-            "differences": as_tables(comparison.rows()),
-            "rest": {
-                key: value
-                for key, value in comparison.to_dict().items()
-                if key not in ("before", "after", "differences")
-            },
+            "differences": as_tables(strict(list(comparison.rows()))),
+            "rest": comparison.outline(),
         },
     )
 

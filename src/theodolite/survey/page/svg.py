@@ -14,16 +14,14 @@ def element(name: str, *inside: object, **attributes: Attribute) -> Markup:
         >>> element("text", "a < b", x=1.26, class_="tick", text_anchor="end")
         Markup('<text x="1.3" class="tick" text-anchor="end">a &lt; b</text>')
     """
-    told = Markup("").join(
-        Markup(' {}="{}"').format(_name(key), _value(value))
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    body = Markup("").join(escape(one) for one in inside)
-    start = Markup("<{}{}").format(Markup(name), told)
     if not inside:
-        return start + Markup("/>")
-    return start + Markup(">") + body + Markup("</{}>").format(Markup(name))
+        return Markup(f"<{name}{told}/>")
+    return Markup(f"<{name}{told}>{''.join(map(escape, inside))}</{name}>")
 
 
 def group(inside: Iterable[object], **attributes: Attribute) -> Markup:
@@ -54,9 +52,8 @@ def box(x: float, y: float, width: float, height: float) -> str:
     return f"M{_value(x)} {_value(y)}h{w}v{_value(height)}h-{w}z"
 
 
-def _name(key: str) -> str:
-    return key.rstrip("_").replace("_", "-")
-
-
 def _value(value: object) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
+    """Write an attribute; numbers to a tenth, which no screen shows finer."""
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
+    return str(value) if isinstance(value, int) else str(escape(value))

@@ -8,3 +8,4 @@ from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
 from .watching.course import Course as Course
+from .whole.surveying import survey as survey

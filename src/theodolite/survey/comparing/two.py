@@ -57,9 +57,11 @@ def compare(
         raise ConfigError(
             f"{kinds} cannot be compared: pass two surveys, or two models and batches"
         )
+    from theodolite.instruments import read_batches
     from theodolite.survey.whole.surveying import survey
 
-    same = _kept(batches)
+    # A loader that shuffles would otherwise show each network other samples.
+    same = None if batches is None else read_batches(batches)
     first = survey(before, same, seed=seed, **settings)
     return compare_surveys(first, survey(after, same, seed=seed, **settings))
 
@@ -79,12 +81,6 @@ def compare_surveys(before: Survey, after: Survey) -> Comparison:
         kept=tuple(one for one in after.findings if one.rule in old),
         caveats=tuple(_caveats(before, after)),
     )
-
-
-def _kept(batches: Any) -> Any:
-    """Return batches that can be read twice with the same outcome."""
-    again = hasattr(batches, "__getitem__") or hasattr(batches, "keys")
-    return batches if batches is None or again else list(batches)
 
 
 def _caveats(before: Survey, after: Survey) -> Iterator[str]:

@@ -107,8 +107,13 @@ INNER = {
     ),
 }
 
-# A survey draws itself: the one import down the list, made when it is asked to.
-DOWNWARD = {("survey", "records"): {"page"}}
+# Surveys, comparisons and watches draw themselves: the imports down the list, made
+# when they are asked to.
+DOWNWARD = {
+    ("survey", "records"): {"page"},
+    ("survey", "comparing"): {"page"},
+    ("survey", "watching"): {"page"},
+}
 
 
 def imports(tree):

@@ -23,7 +23,13 @@ from theodolite.survey.subjects.hugging_face import (
     made_up_batch,
 )
 from theodolite.survey.subjects.imported import told
-from theodolite.survey.subjects.made_up import drawn, find_inputs, place_of, run_once
+from theodolite.survey.subjects.made_up import (
+    Found,
+    drawn,
+    find_inputs,
+    place_of,
+    run_once,
+)
 from theodolite.survey.subjects.targets import (
     Aim,
     aim_for,
@@ -80,7 +86,10 @@ def dress(
         size = batch_size or (BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4)
         _check_sizes(size, n_batches)
         return _made_up(model, loss, shape, size, n_batches, seed, named)
-    given, aim, known = _given(model, read_batches(batches), loss, seed)
+    read = read_batches(batches)
+    # A tuple of batches would be read as one batch by the next who reads it.
+    read = list(read) if isinstance(read, tuple) else read
+    given, aim, known = _given(model, read, loss, seed)
     whence = inputs or "as given"
     if not known:
         whence = f"inputs {whence}; labels made up"
@@ -140,8 +149,10 @@ def _made_up(
     made = []
     for place in range(n_batches):
         x = drawn(found.wanted, size, model, seed + 2 + place)
-        made.append(_with_targets(x, aim, model, generator))
+        made.append(_with_targets(x, aim, found, model, generator))
     because = found.wanted.because and f" ({found.wanted.because})"
+    if isinstance(made[0], Tensor):  # of which a list is one batch
+        made = made[:1]
     return Subject(
         batches=made,
         loss=aim.loss,
@@ -160,11 +171,11 @@ def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
 
 
 def _with_targets(
-    x: Tensor, aim: Aim, model: nn.Module, generator: torch.Generator
+    x: Tensor, aim: Aim, found: Found, model: nn.Module, generator: torch.Generator
 ) -> Batch:
     """Pair inputs with drawn targets; of a model that is its own loss, inputs alone."""
     if aim.draw is None:
-        return x
+        return {found.name: x} if found.name else x
     # Two samples tell the shape that outputs have.
     outputs = run_once(model, x[:2])
     parts = [aim.draw(outputs, generator) for _ in range((len(x) + 1) // 2)]

@@ -1,6 +1,7 @@
 from .axes import legend as legend
 from .axes import log_axis as log_axis
 from .collapse_geometry import draw_collapse as draw_collapse
+from .cross_sections import draw_cross_section as draw_cross_section
 from .ensembles import draw_ensemble as draw_ensemble
 from .ensembles import draw_unravelled as draw_unravelled
 from .export import save as save

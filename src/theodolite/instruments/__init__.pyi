@@ -44,6 +44,7 @@ from .model.objective import Loss as Loss
 from .model.objective import Outputs as Outputs
 from .model.objective import Reduction as Reduction
 from .model.objective import checked_outputs as checked_outputs
+from .model.objective import evaluate as evaluate
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model
 from .norms.normalisation import apply_norm_mode as apply_norm_mode

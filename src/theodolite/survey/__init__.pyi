@@ -1,0 +1,16 @@
+from .comparing.comparison import Comparison as Comparison
+from .comparing.differences import Difference as Difference
+from .comparing.two import compare as compare
+from .records.block import Block as Block
+from .records.finding import Advice as Advice
+from .records.finding import Finding as Finding
+from .records.finding import Trial as Trial
+from .records.outcomes import Measured as Measured
+from .records.whole_survey import Survey as Survey
+from .subjects.clothed import Subject as Subject
+from .subjects.dressing import dress as dress
+from .subjects.from_spec import subject_of as subject_of
+from .subjects.optimisers_named import optimiser_of as optimiser_of
+from .subjects.zoo import ZOO as ZOO
+from .watching.course import Course as Course
+from .whole.surveying import survey as survey

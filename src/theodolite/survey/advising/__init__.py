@@ -1,0 +1,1 @@
+"""What to do about a finding, as code that runs, and trials of it."""

@@ -1,0 +1,1 @@
+"""Rules with evidence: rows of a survey → findings."""

@@ -1,0 +1,1 @@
+"""Sick networks and their healthy twins, on which every finding is tried."""

@@ -20,6 +20,7 @@ _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _SHIFT = re.compile(r"translate\(([-\d.e]+)[\s,]+([-\d.e]+)\)", re.ASCII)
 _ROUNDED = ("d", "x", "y", "cx", "cy", "points", "x1", "x2", "y1", "y2")
 _HREF = "href"
+_REFERENCE = re.compile(r"#([\w.:-]+)")
 # So many fills with a hue are no series but a scale of values.
 _SERIES = 12
 
@@ -45,7 +46,7 @@ def inline_svg(
         element.tag = local(element)
         _round(element)
     _share_shapes(root, sheet)
-    _forget_names(root)
+    _rename(root, prefix)
     _style(root, sheet)
     _unwrap(root)
     _frame(root, shared, prefix, label)
@@ -57,7 +58,9 @@ def inline_svg(
 def _round(element: ElementTree.Element) -> None:
     """Write places to a hundredth of a point, in as few letters as will do."""
     attributes = element.attrib
-    if element.tag == "use" and (moved := _SHIFT.fullmatch(attributes.get("transform", ""))):
+    if element.tag == "use" and (
+        moved := _SHIFT.fullmatch(attributes.get("transform", ""))
+    ):
         x, y = (
             float(moved[place]) + float(attributes.get(name) or 0)
             for place, name in ((1, "x"), (2, "y"))
@@ -96,22 +99,32 @@ def _share_shapes(root: ElementTree.Element, sheet: Sheet) -> None:
             element.set(_HREF, f"#{names[name]}")
 
 
-def _forget_names(root: ElementTree.Element) -> None:
-    """Drop identifiers that nothing in the drawing refers to."""
-    told = " ".join(
-        value
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    """Give short names to what the drawing refers to, and none to the rest."""
+    referring = [
+        (element, name)
         for element in root.iter()
         for name, value in element.attrib.items()
-        if name == _HREF or "url(" in value
-    )
-    wanted = set(re.findall(r"#([\w.:-]+)", told))
+        if "#" in value and (name == _HREF or "url(" in value)
+    ]
+    told = {
+        one for at, name in referring for one in _REFERENCE.findall(at.attrib[name])
+    }
+    own = [element for element in root.iter() if element.get("id") in told]
+    short = {one.attrib["id"]: f"{prefix}-{n}" for n, one in enumerate(own)}
     for element in root.iter():
-        if element.get("id") not in wanted:
-            element.attrib.pop("id", None)
+        if (name := element.attrib.pop("id", None)) in short:
+            element.set("id", short[name])
+    for element, name in referring:
+        element.attrib[name] = _REFERENCE.sub(
+            lambda found: f"#{short.get(found[1], found[1])}", element.attrib[name]
+        )
 
 
 def _style(root: ElementTree.Element, sheet: Sheet) -> None:
-    fills = set(re.findall(r"fill: (#[0-9a-f]{6})", ElementTree.tostring(root, "unicode")))
+    fills = set(
+        re.findall(r"fill: (#[0-9a-f]{6})", ElementTree.tostring(root, "unicode"))
+    )
     for element in root.iter():
         _classed(element, sheet, keep_hues=len(fills) > _SERIES)
 

@@ -13,8 +13,8 @@ DARK_CARD, DARK_INK = "#1b1f23", "#e5e3de"
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})(?![0-9a-fA-F])")
 # Below this distance between the largest and the smallest part, a colour is a grey.
 _GREY = 0.07
-# What the guidelines for accessible content ask of graphics.
-_CONTRAST = 3.2
+# What the guidelines for accessible content ask of text, and more than of graphics.
+_CONTRAST = 4.5
 
 Colour = tuple[float, float, float]
 

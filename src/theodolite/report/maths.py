@@ -35,6 +35,8 @@ _GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
 _BINOMIAL = re.compile(rf"\\[td]?binom\s*{_GROUP}\s*{_GROUP}")
 # What a source escapes in text, where the converter writes it as it came.
 _ESCAPED = re.compile(r"\\[{}%$#&_|\\]|\\[A-Za-z]+")
+# Signs that TeX sets without space: a bar is no operator between two terms.
+_CLOSE = frozenset("|\u2016\u2223\u2225/")
 _ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff]")
 
 
@@ -103,6 +105,8 @@ def _tidy(element: ElementTree.Element) -> None:
         del element.attrib[name]
     if element.tag == "mi" and _ARROWS.fullmatch(element.text or ""):
         element.tag = "mo"
+    if element.tag == "mo" and element.text in _CLOSE and "form" not in element.attrib:
+        element.attrib.update(lspace="0", rspace="0")
     for child in element:
         _tidy(child)
     element[:] = [_single(child) for child in _words(list(element))]

@@ -18,11 +18,22 @@ class Sheet:
     def __init__(self) -> None:
         self._shapes: dict[tuple[tuple[str, str], ...], str] = {}
         self._styles: dict[str, str] = {}
+        self._groups: dict[Markup, str] = {}
+        self._drawings = 0
+
+    def prefix(self) -> str:
+        """Return what the identifiers of one more drawing begin with."""
+        self._drawings += 1
+        return f"f-{_name(self._drawings - 1)}"
 
     def shape(self, attributes: dict[str, str]) -> str:
         """Return the identifier of a path with these attributes."""
         key = tuple(sorted(attributes.items()))
         return self._shapes.setdefault(key, f"s-{_name(len(self._shapes))}")
+
+    def group(self, inside: Markup) -> str:
+        """Return the identifier of a group that holds this."""
+        return self._groups.setdefault(inside, f"g-{_name(len(self._groups))}")
 
     def style(self, declarations: str, *, keep_hues: bool = False) -> str:
         """Return the class of a style, whose colours follow the page.
@@ -47,12 +58,17 @@ class Sheet:
     @property
     def shapes(self) -> Markup:
         """All shapes, for a drawing that is not shown."""
-        return Markup("\n").join(
+        paths = [
             Markup('<path id="{}"{}/>').format(
                 name, Markup("").join(Markup(' {}="{}"').format(*pair) for pair in key)
             )
             for key, name in self._shapes.items()
-        )
+        ]
+        groups = [
+            Markup('<g id="{}">{}</g>').format(name, inside)
+            for inside, name in self._groups.items()
+        ]
+        return Markup("\n").join([*paths, *groups])
 
 
 def _declared(name: str, value: str, keep_hues: bool) -> str:
@@ -65,7 +81,7 @@ def _declared(name: str, value: str, keep_hues: bool) -> str:
 
 
 def _name(place: int) -> str:
-    """Return a short name for a place: a, b, …, z, 0, …, 9, ba, …"""
+    """Return a short name for a place: letters and digits, counted through."""
     name = ""
     while True:
         place, last = divmod(place, len(_LETTERS))

@@ -40,6 +40,7 @@ class Paper:
         year: Of its first version.
         studies: Names of the studies.
         explorer: The interactive part of the report on it, where there is one.
+        url: Where to read it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Paper:
     year: int
     studies: tuple[str, ...]
     explorer: Explorer | None = None
+    url: str = ""
 
     @property
     def story(self) -> tuple[Chapter, ...]:
@@ -65,6 +67,7 @@ class Paper:
             "studies": list(self.studies),
             "story": [chapter.to_dict() for chapter in self.story],
             "explorer": strict(self.explorer),
+            "url": self.url,
         }
 
 

@@ -18,9 +18,9 @@ _CHILDREN: dict[str, int | None] = {
     **dict.fromkeys(("msubsup", "munderover"), 3),
 }
 _KEPT = frozenset(
-    "accent accentunder columnalign columnspacing displaystyle fence form linethickness "
-    "lspace mathvariant maxsize minsize movablelimits rowspacing rspace scriptlevel "
-    "stretchy width".split()
+    "accent accentunder columnalign columnspacing displaystyle fence form lspace "
+    "linethickness mathvariant maxsize minsize movablelimits rowspacing rspace "
+    "scriptlevel stretchy width".split()
 )
 # LaTeX that the converter does not know, in words that it does.
 _ALIASES = {

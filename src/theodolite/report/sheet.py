@@ -43,9 +43,11 @@ class Sheet:
             keep_hues: Leave fills that are no greys as they are: they encode values.
         """
         told = ";".join(
-            _declared(*map(str.strip, one.split(":", 1)), keep_hues)
-            for one in declarations.split(";")
-            if ":" in one
+            _declared(name.strip(), value.strip(), keep_hues)
+            for name, colon, value in (
+                one.partition(":") for one in declarations.split(";")
+            )
+            if colon
         )
         return self._styles.setdefault(told, f"d-{_name(len(self._styles))}")
 

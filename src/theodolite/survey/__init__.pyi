@@ -7,5 +7,9 @@ from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
+from .watching.callbacks import lightning_watch as lightning_watch
+from .watching.callbacks import transformers_watch as transformers_watch
+from .watching.context import Watch as Watch
+from .watching.context import watch as watch
 from .watching.course import Course as Course
 from .whole.surveying import survey as survey

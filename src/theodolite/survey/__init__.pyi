@@ -3,6 +3,9 @@ from .advising.concluding import conclude as conclude
 from .advising.prescribing import advise as advise
 from .advising.refitting import refit as refit
 from .advising.trials import try_advice as try_advice
+from .comparing.comparison import Comparison as Comparison
+from .comparing.differences import Difference as Difference
+from .comparing.two import compare as compare
 from .findings.rule import Rule as Rule
 from .findings.rulebook import RULES as RULES
 from .findings.rulebook import find as find
@@ -17,4 +20,14 @@ from .sickbay.patients import Pair as Pair
 from .sickbay.patients import Patient as Patient
 from .sickbay.patients import Standard as Standard
 from .sickbay.standards import STANDARDS as STANDARDS
+from .subjects.clothed import Subject as Subject
+from .subjects.dressing import dress as dress
+from .subjects.from_spec import subject_of as subject_of
+from .subjects.optimisers_named import optimiser_of as optimiser_of
+from .subjects.zoo import ZOO as ZOO
+from .watching.callbacks import lightning_watch as lightning_watch
+from .watching.callbacks import transformers_watch as transformers_watch
+from .watching.context import Watch as Watch
+from .watching.context import watch as watch
+from .watching.course import Course as Course
 from .whole.surveying import survey as survey

@@ -132,6 +132,7 @@ RULES = (
         measures=("map", "signal"),
         source="equal scores of C classes have loss log C; the factor 2 is ours",
         confidence="proved",
+        about="labels",
         read=_sure,
     ),
     Rule(
@@ -165,6 +166,7 @@ RULES = (
             "is ours"
         ),
         confidence="rule of thumb",
+        about="inputs",
         read=_unscaled,
     ),
 )

@@ -114,6 +114,14 @@ def test_past_twice_the_stable_rate_is_worse():
     assert (mild.severity, bad.severity) == ("warning", "sick")
 
 
+@pytest.mark.parametrize(
+    ("share", "severity"), [(0.2, None), (0.4, "note"), (0.52, "note"), (0.8, "sick")]
+)
+def test_the_more_units_are_dead_the_worse(share, severity):
+    found = find(surveyed(row("units", "dead_share", share, 0.05, module="relu")))
+    assert [f.severity for f in found] == ([severity] if severity else [])
+
+
 def test_growth_is_held_against_that_of_the_depth():
     fires = {f.rule for f in find(of_depth([1.0] * 9 + [40.0]))}
     silent = {f.rule for f in find(of_depth([1.0] * 99 + [40.0]))}

@@ -34,14 +34,15 @@ class DensityMeasure(Measure):
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the density on a grid, then the shares."""
         samples = samples_for(site, 0.9 * allowance.left(), _STEPS)
-        fitting = int(0.9 * allowance.left() / max(site.product_s(samples), 1e-9))
-        steps = max(_STEPS, min(_MOST_STEPS, fitting))
-        probes = max(1, min(_MOST_PROBES, fitting // steps))
         with site.hessian(samples) as hessian:
+            operator = Metered(hessian, allowance, site)
+            fitting = int(0.8 * allowance.left() / operator.warmed())
+            steps = max(_STEPS, min(_MOST_STEPS, fitting))
+            probes = max(1, min(_MOST_PROBES, fitting // steps))
             size = hessian.shape[1]
             dense = size <= _DENSE
             found = density_of(
-                Metered(hessian, allowance, site),
+                operator,
                 n_probes=max(probes, -(-size // steps)) if dense else probes,
                 steps=min(steps, size),
                 grid=_POINTS,

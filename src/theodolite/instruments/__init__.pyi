@@ -58,6 +58,7 @@ from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
 from .passes.batches import Batches as Batches
+from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in

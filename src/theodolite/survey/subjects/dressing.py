@@ -25,6 +25,7 @@ from theodolite.survey.subjects.hugging_face import (
 from theodolite.survey.subjects.imported import told
 from theodolite.survey.subjects.made_up import (
     Found,
+    check_model,
     drawn,
     find_inputs,
     place_of,
@@ -79,6 +80,7 @@ def dress(
         SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
     """
     model = getattr(model, "_orig_mod", model)
+    check_model(model)
     if isinstance(loss, str):
         named_loss(loss)  # or the sentence that names those there are
     named = {"title": title or type(model).__name__, "code": code, "model": model}

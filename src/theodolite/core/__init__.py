@@ -56,6 +56,7 @@ from theodolite.core.blueprints.two_block import (
     TwoBlockBlueprint,
 )
 from theodolite.core.cost import Cost, Stopwatch
+from theodolite.core.drawing import drawn
 from theodolite.core.errors import (
     ConfigError,
     DataError,
@@ -69,10 +70,11 @@ from theodolite.core.errors import (
     unknown_name,
 )
 from theodolite.core.memory import free_memory
+from theodolite.core.notebook import page_of
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
-from theodolite.core.screen import circumstances, headline, in_words
+from theodolite.core.screen import circumstances, headline, in_words, shown
 from theodolite.core.seeds import derive, stream
 from theodolite.core.shapes import Samples, Square
 from theodolite.core.spectra import (
@@ -295,6 +297,7 @@ __all__ = [
     "decide",
     "derive",
     "difference",
+    "drawn",
     "each",
     "equivalent",
     "estimate",
@@ -317,6 +320,7 @@ __all__ = [
     "normalised_residual",
     "nothing",
     "ordered",
+    "page_of",
     "paired_test",
     "parse_activation",
     "parse_summary",
@@ -327,6 +331,7 @@ __all__ = [
     "require_kind",
     "sampled",
     "share",
+    "shown",
     "slope",
     "slope_by_network",
     "slope_difference",

@@ -24,5 +24,9 @@ from .subjects.dressing import dress as dress
 from .subjects.from_spec import subject_of as subject_of
 from .subjects.optimisers_named import optimiser_of as optimiser_of
 from .subjects.zoo import ZOO as ZOO
+from .watching.callbacks import lightning_watch as lightning_watch
+from .watching.callbacks import transformers_watch as transformers_watch
+from .watching.context import Watch as Watch
+from .watching.context import watch as watch
 from .watching.course import Course as Course
 from .whole.surveying import survey as survey

@@ -343,8 +343,13 @@ def test_models_of_transformers_come_from_a_config(kind, config):
     assert subject.inputs.startswith("made up: ")
     assert subject.inputs.endswith("the model's own loss")
     assert np.isfinite(loss_of(subject))
-    named = next(iter(subject.batches[0]))
-    assert named == subject.model.main_input_name
+    subject.model.eval()
+    inputs, labels = subject.batches[0]
+    assert list(inputs) == [subject.model.main_input_name]
+    # The same batch by keyword arguments, as a loader of theirs would give it.
+    given = dress(subject.model, {**inputs, "labels": labels})
+    assert given.inputs == "as given, the model's own loss"
+    assert loss_of(given) == loss_of(subject)
 
 
 def test_the_head_that_a_config_names_is_built(config):

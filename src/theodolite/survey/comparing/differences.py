@@ -118,7 +118,8 @@ def _difference(one: Row, other: Row, told: Mapping[str, str]) -> Difference:
     before, after = float(one["value"]), float(other["value"])
     errors = [e if isinstance(e := row.get("error"), int | float) else 0.0
               for row in (one, other)]  # fmt: skip
-    rounding = _ROUNDING * max(abs(before), abs(after))
+    counts = before.is_integer() and after.is_integer()
+    rounding = 0.0 if counts else _ROUNDING * max(abs(before), abs(after))
     half = math.hypot(_WIDTH * math.hypot(*errors), rounding)
     gap = after - before
     low, high = gap - half, gap + half

@@ -46,7 +46,20 @@ MAY_IMPORT = {
         "report",
         "cli_output",
         "cli_streams",
+        "cli_studies",
+        "cli_survey",
+        "cli_trust",
     },
+    "cli_survey": {"core", "survey", "cli_output", "cli_streams", "cli_trust"},
+    "cli_studies": {
+        "core",
+        "runs",
+        "studies",
+        "cli_output",
+        "cli_streams",
+        "cli_trust",
+    },
+    "cli_trust": {"core"},
     "cli_output": {"core", "cli_streams"},
     "cli_streams": set(),
     "__init__": set(),
@@ -206,22 +219,32 @@ def test_a_room_with_inner_rooms_has_no_other_modules(room):
     assert packages == set(INNER[room])
 
 
+# Inner rooms with names of their own, which people import: `training.probes.trace`.
+OPEN_INNER = {("training", "probes")}
+
+
 @pytest.mark.parametrize("room", INNER)
 def test_an_inner_room_is_a_map_and_imports_nothing(room):
     for inner in INNER[room]:
-        tree = ast.parse((SOURCE / room / inner / "__init__.py").read_text())
+        init = SOURCE / room / inner / "__init__.py"
+        tree = ast.parse(init.read_text())
         assert ast.get_docstring(tree), f"{room}/{inner} has no map"
-        assert len(tree.body) == 1, f"{room}/{inner}/__init__.py holds code"
+        # One that is open has its names listed, and attaches them when they are used.
+        opened = init.with_suffix(".pyi").exists()
+        assert opened == ((room, inner) in OPEN_INNER)
+        assert len(tree.body) == (3 if opened else 1), f"{init} holds code"
+        assert {name for _, name in imports(tree)} <= {"lazy_loader"}
 
 
-STUBS = sorted(SOURCE.glob("*/__init__.pyi"))
+STUBS = sorted(SOURCE.rglob("__init__.pyi"))
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=lambda p: p.parent.name)
 def test_no_module_carries_a_public_name_of_its_room(stub):
     outer = stub.parent
     paths = [p.relative_to(outer) for p in outer.rglob("*.py")]
-    assert not homonyms(paths, public_names(stub.read_text()))
+    opened = {inner for room, inner in OPEN_INNER if room == outer.name}
+    assert not set(homonyms(paths, public_names(stub.read_text()))) - opened
 
 
 def public_names(stub):

@@ -26,13 +26,15 @@ from theodolite.survey.planning.telling import Progress
 from theodolite.survey.records.block import Block
 from theodolite.survey.records.outcomes import Measured
 from theodolite.survey.records.whole_survey import Survey
+from theodolite.survey.subjects.clothed import Subject
+from theodolite.survey.subjects.dressing import dress
 
 
 def survey(
-    model: nn.Module,
+    model: nn.Module | Subject,
     batches: Batches | None = None,
     *,
-    loss: Loss | None = None,
+    loss: Loss | str | None = None,
     budget: str | float = "1min",
     optimiser: Optimizer | None = None,
     norm_mode: NormMode | str = "batch",
@@ -47,9 +49,12 @@ def survey(
     done. Dropout and whatever else eval mode switches off is off.
 
     Args:
-        model: Any module; left as found, bit for bit.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        model: Any module; left as found, bit for bit. Or what :func:`dress` and
+            :func:`subject_of` return, which has its batches and loss.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them;
+            made up by default, and said to be.
+        loss: A torch loss module, ``loss(model, batch) -> scalar``, or a name such as
+            ``"mse"``; by default what outputs and targets suggest.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
         optimiser: The torch optimiser in use, for its rate, decay and state.
         norm_mode: Statistics that normalisation layers use.
@@ -65,15 +70,15 @@ def survey(
     """
     _check(model, optimiser)
     wanted, seconds = chosen(measures), seconds_of(budget)
-    if batches is None or loss is None:
-        raise MeasurementError("survey wants batches and a loss: pass both")
     watch = Stopwatch()
+    subject = _dressed(model, batches, loss, seed)
     outcomes: list[Measured] = []
     with (
         opened_site(
-            model,
-            batches,
-            loss=loss,
+            subject.model,
+            subject.batches,
+            loss=subject.loss,
+            labels_known=subject.labels_known,
             norm_mode=norm_mode,
             seed=seed,
             budget_s=seconds,
@@ -85,12 +90,12 @@ def survey(
             outcomes.append(outcome)
         blocks, settings = _blocks(site), _settings(site)
     return Survey(
-        title=type(model).__name__,
-        n_parameters=sum(p.numel() for p in model.parameters()),
+        title=subject.title,
+        n_parameters=sum(p.numel() for p in subject.model.parameters()),
         blocks=blocks,
         measured=tuple(outcomes),
         unsupported=tuple(dict.fromkeys(site.unsupported)),
-        inputs="as given",
+        inputs=subject.inputs,
         budget_s=seconds,
         cost=replace(watch.read(), passes=sum(o.cost.passes for o in outcomes)),
         seed=seed,
@@ -99,8 +104,21 @@ def survey(
     )
 
 
+def _dressed(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
+    """Return a subject: as it came, or made of a live module."""
+    if not isinstance(model, Subject):
+        return dress(model, batches, loss, seed=seed)
+    if batches is not None or loss is not None:
+        given = "batches" if batches is not None else "a loss"
+        raise ConfigError(
+            f"{given} came with a subject, which has its own: pass its model, or "
+            "nothing else"
+        )
+    return model
+
+
 def _check(model: Any, optimiser: Any) -> None:
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, nn.Module | Subject):
         raise MeasurementError(
             f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
             "network itself"

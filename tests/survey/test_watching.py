@@ -181,7 +181,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_reported_once():
 def test_given_batches_are_measured_at_every_step():
     x, y = data()
     run = Run(
-        steps=2, every=1, loss=nn.CrossEntropyLoss(), batches=(x[:10], y[:10]),
+        steps=2, every=1, loss=nn.functional.cross_entropy, batches=(x[:10], y[:10]),
         quantities=("loss", "dead_share", "forward_rms"),
     )  # fmt: skip
     losses = values(run, "loss")

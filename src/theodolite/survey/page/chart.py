@@ -13,7 +13,7 @@ from theodolite.survey.page.scales import Scale, scale_of
 from theodolite.survey.page.svg import box, element, group, line
 
 WIDTH, HEIGHT = 460, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 14, 14, 46
 # A line of so few points shows each.
 _DOTTED = 25
 

@@ -281,6 +281,27 @@ def test_a_terminal_is_drawn_on_and_a_file_is_not(kind, drawn, monkeypatch):
     assert [row["quantity"] for row in telling.rows] == ["loss"] * 3
 
 
+class Gone(Terminal):
+    def write(self, text):
+        raise OSError("the terminal is gone")
+
+
+def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
+    monkeypatch.setenv("TERM", "xterm")
+    ended = []
+    telling = Telling(live=True, end=lambda: ended.append(1), stream=Gone())
+    telling.start({})
+    for step in range(2):
+        telling.log([{"quantity": "q/q", "value": 1.0, "step": step}], step)
+    telling.finish()
+    assert len(telling.rows) == 2
+    assert ended == [1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the terminal cannot be drawn on (the terminal is gone): watching goes on "
+        "unseen; pass live=False"
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -1,7 +1,11 @@
 """README.md as a new user takes it: its code runs in order, its links lead on."""
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -65,3 +69,35 @@ def test_the_extras_told_are_those_there_are():
 @pytest.mark.parametrize("name", ["README.md", "docs/benchmarks.md"])
 def test_pages_speak_to_users(name):
     assert not re.search(r"\btargets? (at most|\d)", (ROOT / name).read_text())
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_outside_the_source_tree(tmp_path):
+    """Build it, install it apart and run what its own index page shows."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    wheels, apart, desk = (tmp_path / name for name in ("wheels", "apart", "desk"))
+    desk.mkdir()
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", wheels, ROOT], check=True)
+    (wheel,) = wheels.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "-t", apart, wheel], check=True)
+    code = f"""
+        import re, theodolite
+        from importlib.metadata import metadata
+        assert theodolite.__file__.startswith({str(apart)!r})
+        page = metadata("theodolite").get_payload()
+        assert "](docs" not in page
+        space = {{}}
+        for block in re.findall(r"^```python\\n(.*?)^```", page, re.M | re.S):
+            exec(block, space)
+        print(space["grid"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code)],
+        cwd=desk,
+        env={**os.environ, "PYTHONPATH": str(apart)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Grid of 2 × 3 × 3 points" in done.stdout

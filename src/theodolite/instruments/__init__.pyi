@@ -63,6 +63,7 @@ from .passes.announcing import announced as announced
 from .passes.announcing import counted as counted
 from .passes.announcing import progress as progress
 from .passes.batches import Batches as Batches
+from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in

@@ -38,6 +38,7 @@ class Paper:
         explorer: The interactive part of the report on it, where there is one.
         package: What its studies are imported from; by default the package of that
             name here, and for others the module that their entry point names.
+        url: Where to read it.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Paper:
     studies: tuple[str, ...]
     explorer: Explorer | None = None
     package: str = ""
+    url: str = ""
 
     @property
     def module(self) -> str:
@@ -72,4 +74,5 @@ class Paper:
             "studies": list(self.studies),
             "story": [chapter.to_dict() for chapter in self.story],
             "explorer": strict(self.explorer),
+            "url": self.url,
         }

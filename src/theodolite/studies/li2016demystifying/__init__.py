@@ -7,6 +7,7 @@ PAPER = Paper(
     title="Demystifying ResNet",
     authors="Li, Jiao, Han & Weissman",
     year=2016,
+    url="https://arxiv.org/abs/1611.01186",
     studies=(
         "small_weights",
         "weight_norms_cifar",

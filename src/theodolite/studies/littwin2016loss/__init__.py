@@ -7,6 +7,7 @@ PAPER = Paper(
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
+    url="https://arxiv.org/abs/1611.02525",
     explorer=Explorer("path_ensemble", ("measured_ensemble", "depth_along_training")),
     studies=(
         "path_counts",

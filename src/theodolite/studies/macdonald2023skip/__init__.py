@@ -7,6 +7,7 @@ PAPER = Paper(
     title="On skip connections and normalisation layers in deep optimisation",
     authors="MacDonald, Valmadre, Saratchandran & Lucey",
     year=2023,
+    url="https://arxiv.org/abs/2210.05371",
     studies=(
         "curvature_certificates",
         "global_convergence",

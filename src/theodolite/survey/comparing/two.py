@@ -62,6 +62,7 @@ def compare(
 
     # A loader that shuffles would otherwise show each network other samples.
     same = None if batches is None else read_batches(batches)
+    same = list(same) if isinstance(same, tuple) else same
     first = survey(before, same, seed=seed, **settings)
     return compare_surveys(first, survey(after, same, seed=seed, **settings))
 

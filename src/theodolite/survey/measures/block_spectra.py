@@ -18,7 +18,7 @@ from theodolite.survey.measures.spread import spread_out
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = 24
 _PROBES = 4
-_SAMPLES = 4
+_SAMPLES = 8
 
 
 class JacobianMeasure(Measure):
@@ -40,16 +40,14 @@ class JacobianMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what products with the whole and with all blocks once more take."""
-        return 2 * (_STEPS + _PROBES) * 2 * site.gradient_s(min(2, site.samples))
+        """Return what products with all blocks take, on few samples."""
+        return _seconds(site, min(2, site.samples)) / 2
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield the whole network, then blocks spread over the depth."""
+        """Yield blocks spread over the depth, then the whole network."""
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
-        spans: list[tuple[str, int | None, int, int]] = [
-            ("whole", None, stretches[0].entry, stretches[-1].output)
-        ]
-        spans += [_span(s) for s in spread_out(stretches)]
+        spans = [_span(s) for s in spread_out(stretches)]
+        spans.append(("whole", None, stretches[0].entry, stretches[-1].output))
         samples = _samples(site, allowance)
         for name, depth, entry, output in spans:
             allowance.check()
@@ -69,10 +67,16 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
     return stretch.block.name, stretch.block.index, stretch.entry, stretch.output
 
 
+def _seconds(site: Site, samples: int) -> float:
+    """Return what two gradients a step take, of all blocks and of the whole."""
+    return 2 * (_STEPS + _PROBES) * 2 * site.gradient_s(samples)
+
+
 def _samples(site: Site, allowance: Allowance) -> int:
-    each = 2 * (_STEPS + _PROBES) * 2 * site.gradient_s(1)
-    most = min(site.fitting(allowance.left() / max(each, 1e-9)), 2 * _SAMPLES)
-    return min(most, site.samples)
+    samples = min(_SAMPLES, site.samples)
+    while samples > 2 and _seconds(site, samples) > allowance.left():
+        samples //= 2
+    return samples
 
 
 def _block(
@@ -90,9 +94,12 @@ def _block(
     )
     site.passes += found.cost.passes
     yield from _quantiles(found, labels)
-    jacobian = BlockJacobian(marked, batch, **given)
-    value, error = _log_mean_square(jacobian, site.seed)
-    site.passes += jacobian.passes
+    if found.level == 1.0:  # every value is there
+        value, error = _of_values(found)
+    else:
+        jacobian = BlockJacobian(marked, batch, **given)
+        value, error = _log_mean_square(jacobian, site.seed)
+        site.passes += jacobian.passes
     yield number("log_mean_square", value, error, **labels)
 
 
@@ -125,6 +132,13 @@ def quantile_of(found: SingularValues) -> Callable[[float], float]:
         return float(values[min(place, len(values) - 1)])
 
     return at
+
+
+def _of_values(found: SingularValues) -> tuple[float, float]:
+    squares = found.weights * found.values**2
+    total = float(squares.sum())
+    off = float((2 * found.weights * found.values * found.value_error).sum())
+    return (math.log(total), off / total) if total > 0 else (-math.inf, math.nan)
 
 
 def _log_mean_square(jacobian: BlockJacobian, seed: int) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from theodolite.instruments import extremes_of, trace_of
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import TOLERANCE, samples_for
+from theodolite.survey.measures.curvature import FEW, TOLERANCE, samples_for
 from theodolite.survey.measures.metered import Metered
 from theodolite.survey.measures.site import Site
 from theodolite.survey.measures.spread import spread_out
@@ -28,7 +28,7 @@ class BlockCurvatureMeasure(Measure):
     def forecast(self, site: Site) -> float:
         """Return what a few products for a third of the blocks take."""
         blocks = max(len(site.chart.stretches) / 3, 1)
-        return 2 * _PRODUCTS * blocks * site.product_s(min(4, site.samples))
+        return 2 * _PRODUCTS * blocks * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield both numbers, block by block, spread over the depth."""
@@ -37,8 +37,8 @@ class BlockCurvatureMeasure(Measure):
             (s, [n for n in s.parameters if n in held]) for s in site.chart.stretches
         ]
         stretches = [(s, names) for s, names in stretches if names]
-        each = allowance.left() / max(len(stretches), 1)
-        samples = samples_for(site, 0.9 * each, 2 * _PRODUCTS)
+        products = 2 * _PRODUCTS * max(len(stretches), 1)
+        samples = samples_for(site, 0.9 * allowance.left(), products)
         with site.hessian(samples) as hessian:
             for stretch, names in spread_out(stretches):
                 allowance.check()

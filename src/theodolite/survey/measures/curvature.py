@@ -15,6 +15,8 @@ from theodolite.survey.measures.site import Site
 
 # Fewer products say little of the largest eigenvalue, more hardly add to a first look.
 LEAST, MOST = 8, 60
+# Fewer samples make statistics of batches, and so the Hessian, another one.
+FEW = 8
 TOLERANCE = 0.01
 # Parameters up to which a whole matrix is cheap.
 _DENSE = 300
@@ -34,7 +36,7 @@ class CurvatureMeasure(Measure):
 
     def forecast(self, site: Site) -> float:
         """Return what few products with few samples take."""
-        return (LEAST + 3) * site.product_s(min(4, site.samples))
+        return (LEAST + 3) * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield both ends, then the trace if time is left."""
@@ -43,15 +45,18 @@ class CurvatureMeasure(Measure):
         with site.hessian(samples) as hessian:
             operator = Metered(hessian, allowance, site)
             found = ends_of(operator, site, 0.8 * allowance.left(), samples)
+            site.leading = found, samples
             yield from _ends(found, labels)
             per_product = found.cost.wall_s / max(found.cost.passes, 1)
             yield from _trace(operator, site, allowance, per_product, labels)
 
 
 def samples_for(site: Site, seconds: float, products: int) -> int:
-    """Return how many samples let some products fit in a time, 4 at least."""
-    each = products * site.product_s(1)
-    return site.fitting(seconds / max(each, 1e-9), least=min(4, site.samples))
+    """Return how many samples let some products fit in a time, a few at least."""
+    samples = site.samples
+    while samples > FEW and products * site.product_s(samples) > seconds:
+        samples = max(samples // 2, FEW)
+    return samples
 
 
 def ends_of(

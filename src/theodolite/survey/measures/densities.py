@@ -7,7 +7,7 @@ import numpy as np
 
 from theodolite.instruments import SpectralDensity, density_of
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import samples_for
+from theodolite.survey.measures.curvature import FEW, samples_for
 from theodolite.survey.measures.metered import Metered
 from theodolite.survey.measures.site import Site
 
@@ -29,7 +29,7 @@ class DensityMeasure(Measure):
 
     def forecast(self, site: Site) -> float:
         """Return what one random start takes on few samples."""
-        return _STEPS * site.product_s(min(4, site.samples))
+        return _STEPS * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the density on a grid, then the shares."""

@@ -72,6 +72,7 @@ class UnitCounts:
         saturated: Share of entries so near an end of the range that the derivative is
             below 1 % of its largest; NaN of kinds that have no ends.
         entries: Entries in all.
+        twins: Live units that give what another gives, to 0.001 % of the largest.
     """
 
     units: int
@@ -79,6 +80,7 @@ class UnitCounts:
     silent: float
     saturated: float
     entries: int
+    twins: int = 0
 
 
 # Ends of the range, and how near the derivative is 1 % of its largest: of tanh it is
@@ -106,7 +108,25 @@ def unit_counts(tensor: Tensor, kind: str) -> UnitCounts:
         silent=float(zero.double().mean()),
         saturated=saturated,
         entries=tensor.numel(),
+        twins=_twins(tensor.movedim(axis, -1)) if tensor.ndim > 1 else 0,
     )
+
+
+# Places of a layer that are looked at for twins, and how near is equal: by choice.
+_PLACES, _EQUAL = 1024, 1e-5
+
+
+def _twins(tensor: Tensor) -> int:
+    """Count columns that follow an equal one, in the order of a random product."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    rows = rows[:: max(len(rows) // _PLACES, 1)].double()
+    rows = rows[:, rows.abs().amax(0) > 0]
+    if rows.shape[1] < 2 or not bool(rows.isfinite().all()):
+        return 0
+    weights = torch.linspace(1, 2, len(rows), dtype=rows.dtype, device=rows.device)
+    rows = rows[:, (weights.cos() @ rows).argsort()]
+    apart = (rows[:, 1:] - rows[:, :-1]).abs().amax(0)
+    return int((apart <= _EQUAL * rows.abs().max()).sum())
 
 
 def _all(zero: Tensor, axes: list[int]) -> Tensor:

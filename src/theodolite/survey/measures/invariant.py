@@ -39,7 +39,7 @@ def _weights_before(recording: Recording, call: Call, fed: set[int]) -> set[str]
         if not data:
             return set()
         value = recording.values[data[0]]
-        if value.call is None:
+        if value.call is None or _readers(recording, data[0]) > 1:
             return set()
         call = recording.calls[value.call]
         if call.name in _LAYERS:
@@ -64,3 +64,8 @@ def _is_flat(site: Site, name: str) -> bool:
     slope = float((weight * gradient.double()).sum().abs())
     size = float(weight.norm() * gradient.double().norm())
     return slope <= _SLOPE * size
+
+
+def _readers(recording: Recording, number: int) -> int:
+    """Count the calls that a value enters; a skip is one."""
+    return sum(number in call.inputs for call in recording.calls)

@@ -7,11 +7,14 @@ from theodolite.instruments import Operator
 from theodolite.survey.measures.contract import Allowance
 from theodolite.survey.measures.site import Site
 
+_ROUNDINGS = 10.0
+
 
 class Metered(Operator):
     """Another operator; stops between products when an allowance is spent.
 
-    Nothing compares it with finer arithmetic: ``Site.graph_error`` knows already.
+    Nothing compares it with finer arithmetic: ``Site.graph_error`` knows already what
+    one product showed, and ten times that, by choice, bounds the rounding of all.
 
     Args:
         inner: The operator.
@@ -24,13 +27,19 @@ class Metered(Operator):
         self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
         self.symmetric = inner.symmetric
         self.norm_mode: NormMode = getattr(inner, "norm_mode", site.norm_mode)
+        self._largest = 0.0
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, if there is time."""
         self._allowance.check()
         self.passes += 1
         self._site.passes += 1
-        return self._inner.matvec(vector)
+        found = self._inner.matvec(vector)
+        size = float(vector.norm())
+        if size:
+            self._largest = max(self._largest, float(found.norm()) / size)
+        self.noise_norm = _ROUNDINGS * self._site.graph_error * self._largest
+        return found
 
 
 class Preconditioned(Operator):

@@ -14,18 +14,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from theodolite.instruments import (
-    Batch,
-    apply_norm_mode,
-    evaluate,
-    opened,
-    run_model,
-    samples_in,
-    slice_batch,
-)
+from theodolite.instruments import Batch, samples_in, slice_batch
 from theodolite.survey.measures.contract import Allowance
+from theodolite.survey.measures.gradients import flat_gradient
 from theodolite.survey.measures.site import Site
 
 PARTS = 8
@@ -51,25 +44,11 @@ def parts_of(site: Site, seconds: float) -> list[Batch]:
 def gradients_of(
     site: Site, parts: Sequence[Batch], allowance: Allowance
 ) -> Iterator[Tensor]:
-    """Yield the flat gradient of each part, in float64."""
-    leaves = [p for p in site.model.parameters() if p.requires_grad]
+    """Yield the flat gradient of each part."""
     for part in parts:
         allowance.check()
         site.passes += 1
-        yield _gradient(site, site.model, part, leaves)
-
-
-def _gradient(
-    site: Site, model: nn.Module, part: Batch, leaves: Sequence[Tensor]
-) -> Tensor:
-    with opened(model, careful=False) as before:
-        before.lend_buffers()
-        apply_norm_mode(model, site.norm_mode, lambda: run_model(model, part))
-        value = evaluate(model, part, site.loss)
-        grads = torch.autograd.grad(value, leaves, allow_unused=True)
-    pairs = zip(leaves, grads, strict=True)
-    flat = [(torch.zeros_like(p) if g is None else g).reshape(-1) for p, g in pairs]
-    return torch.cat(flat).detach()
+        yield flat_gradient(site.model, part, loss=site.loss, norm_mode=site.norm_mode)
 
 
 def products_of(gradients: Sequence[Tensor]) -> Tensor:

@@ -22,7 +22,8 @@ class NormsMeasure(Measure):
     $(\mu_{\text{run}} - \mu)/\sigma$, and ``running_var_ratio`` of
     $\ln(\sigma^2_{\text{run}}/\sigma^2)$, with the batch's $\mu$ and $\sigma$; their
     errors are what statistics of $m$ numbers are off by chance, $1/\sqrt m$ and
-    $\sqrt{2/m}$.
+    $\sqrt{2/m}$. ``batches_tracked`` is 0 where running statistics are still those
+    that torch starts with.
     """
 
     name: ClassVar = "norms"
@@ -75,6 +76,8 @@ def _running(
     yield number("running_mean_distance", distance, 1 / math.sqrt(count), **labels)
     log_ratio = float(ratio.square().mean().sqrt())
     yield number("running_var_ratio", log_ratio, math.sqrt(2 / count), **labels)
+    if module.num_batches_tracked is not None:
+        yield number("batches_tracked", int(module.num_batches_tracked), 0.0, **labels)
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from theodolite.instruments import ExtremeEigenvalues, Operator, samples_in
+from theodolite.instruments import ExtremeEigenvalues, samples_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import LEAST, ends_of, samples_for
+from theodolite.survey.measures.curvature import FEW, LEAST, ends_of, samples_for
 from theodolite.survey.measures.metered import Metered, Preconditioned
 from theodolite.survey.measures.noise_scale import (
     gradients_of,
@@ -38,24 +38,27 @@ class RatesMeasure(Measure):
 
     def forecast(self, site: Site) -> float:
         """Return what one more Lanczos run on few samples takes, and a gradient."""
-        few = min(4, site.samples)
+        few = min(FEW, site.samples)
         return (LEAST + 1) * site.product_s(few) + site.gradient_s(min(8, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the noise scale, then plain rates, then adaptive ones."""
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
-        samples = samples_for(site, 0.9 * allowance.left(), 2 * LEAST)
+        samples = samples_for(site, 0.9 * allowance.left(), LEAST + 2)
         labels = {"n_samples": samples}
         with site.hessian(samples) as hessian:
             plain = Metered(hessian, allowance, site)
-            top = ends_of(plain, site, 0.45 * allowance.left(), samples)
+            top, known = site.leading or (
+                ends_of(plain, site, 0.45 * allowance.left(), samples),
+                samples,
+            )
             for name in ("gd", "momentum"):
-                yield from _rate_rows(site, name, top, labels)
+                yield from _rate_rows(site, name, top, {"n_samples": known})
             parameters = {n: site.model.get_parameter(n) for n in hessian.names}
             scales, source = scales_of(
                 site.optimiser, parameters, site.sounding.gradients
             )
-            adapted: Operator = Preconditioned(plain, scales)
+            adapted = Metered(Preconditioned(hessian, scales), allowance, site)
             seconds = 0.9 * allowance.left()
             top = ends_of(adapted, site, seconds, samples)
             for name in ("adam", "rmsprop"):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import TheodoliteError
-from theodolite.instruments import HalfSquareLoss
+from theodolite.instruments import HalfSquareLoss, tensors_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.site import Site, logits_in, targets_in
 
@@ -18,7 +18,8 @@ class SignalMeasure(Measure):
 
     ``forward_rms`` and ``forward_correlation`` are of what leaves each block, and
     ``backward_rms`` of the loss's derivative by it; errors are standard errors over
-    samples. ``loss_at_chance`` is the loss of a guess that knows nothing of the inputs.
+    samples. ``loss_at_chance`` is the loss of a guess that knows nothing of the inputs,
+    ``simplex_distance`` how far outputs are from being probabilities.
     """
 
     name: ClassVar = "signal"
@@ -91,6 +92,7 @@ def _loss_rows(site: Site) -> Iterator[Found]:
     if logits is not None and isinstance(site.loss, nn.CrossEntropyLoss):
         error = max(error, _spread(site.loss, logits, targets))
     yield number("loss", sounding.loss, error, n_samples=sounding.samples)
+    yield from _input_rows(site)
     if logits is None:
         return
     chance = _chance(site, logits, targets)
@@ -105,6 +107,22 @@ def _loss_rows(site: Site) -> Iterator[Found]:
         wide = spread.reshape(-1)
         error = float(wide.std()) / math.sqrt(len(wide)) if len(wide) > 1 else math.nan
         yield number("logit_spread", float(wide.mean()), error)
+        away = (flat.sum(axis) - 1).abs().max() + flat.clamp(max=0).abs().max()
+        yield number("simplex_distance", float(away), site.rounding)
+
+
+def _input_rows(site: Site) -> Iterator[Found]:
+    """Yield the size of real inputs; words have none."""
+    batch = site.first(site.sounding.samples)
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    real = [
+        tensor
+        for tensor in tensors_in(batch[0] if paired else batch)
+        if tensor.is_floating_point() and tensor.numel()
+    ]
+    if real:
+        value = max(float(t.double().square().mean().sqrt()) for t in real)
+        yield number("input_rms", value, site.rounding * value)
 
 
 def _class_axis(loss: Any, logits: Tensor) -> int:

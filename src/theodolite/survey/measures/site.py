@@ -17,14 +17,16 @@ from torch.optim import Optimizer
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
 from theodolite.instruments import (
     Batch,
+    ExtremeEigenvalues,
     Hessian,
     Loss,
-    extremes_of,
+    opened,
     run_model,
     samples_in,
     slice_batch,
 )
 from theodolite.survey.measures.charting import Chart, blank_chart, chart_of
+from theodolite.survey.measures.pace import Pace, pace_of, rounding_of_products
 from theodolite.survey.measures.sounding import Sounding, sound
 from theodolite.survey.measures.taps import OtherWayError
 
@@ -32,10 +34,8 @@ from theodolite.survey.measures.taps import OtherWayError
 _CHARTED = 8
 # Share of the budget that the gradient pass of the first batch may take.
 _SOUNDED = 0.15
-# What a product with the Hessian costs, in gradients: measured 2 to 3 on CPUs.
-_PRODUCT = 3.0
-# Samples on which products are compared with finer arithmetic.
-_COMPARED = 4
+# Samples on which passes are timed, and products compared with finer arithmetic.
+_TIMED = 4
 # What models of others raise where an instrument does what their authors never tried.
 FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
 FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
@@ -56,6 +56,8 @@ class Site:
         labels_known: Whether targets are anybody's, rather than made up.
         modes: Train or eval mode in which each module was found, by its name.
         unsupported: Sentences on layers that an instrument cannot handle.
+        passes: Backward passes spent so far.
+        leading: Ends of the Hessian's spectrum and samples, once they are measured.
     """
 
     model: nn.Module
@@ -69,6 +71,7 @@ class Site:
     modes: Mapping[str, bool] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
     passes: int = 0
+    leading: tuple[ExtremeEigenvalues, int] | None = None
 
     @property
     def batch(self) -> Batch:
@@ -113,10 +116,11 @@ class Site:
     def forward_s(self) -> float:
         """Seconds that a sample takes forward, by a pass of a few samples."""
         batch = self.first(_CHARTED)
-        start = time.perf_counter()
-        with torch.no_grad():
+        with opened(self.model, careful=False) as before, torch.no_grad():
+            before.lend_buffers()  # running statistics are still to be read
+            start = time.perf_counter()
             run_model(self.model, batch)
-        spent = time.perf_counter() - start
+            spent = time.perf_counter() - start
         return spent / min(_CHARTED, self.samples)
 
     @cached_property
@@ -140,28 +144,44 @@ class Site:
             found *= 2
         return min(found, self.samples)
 
+    @cached_property
+    def pace(self) -> Pace:
+        """How long gradients and products take, by a few samples and by many."""
+        few = min(_TIMED, self.samples)
+        self.passes += 4
+        return pace_of(
+            self.model,
+            self.first(few),
+            loss=self.loss,
+            norm_mode=self.norm_mode,
+            samples=few,
+            many=self.sounding.samples,
+            many_s=self.sounding.seconds,
+        )
+
     def gradient_s(self, samples: int) -> float:
         """Return the seconds that a gradient of some samples is expected to take."""
-        sounding = self.sounding
-        return sounding.seconds * max(samples, 1) / sounding.samples
+        return self.pace.gradient_s(samples)
 
     def product_s(self, samples: int) -> float:
         """Return the seconds that a product with the Hessian is expected to take."""
-        return _PRODUCT * self.gradient_s(samples)
+        return self.pace.product * self.pace.gradient_s(samples)
 
     @cached_property
     def graph_error(self) -> float:
-        """What rounding does to a product with the Hessian, relative to its largest.
+        """What rounding does to a product with the Hessian, relative to it.
 
-        By a product in finer arithmetic, on a few samples of the first batch; 0 of
-        float64.
+        By a product in finer arithmetic on a few samples; 0 of float64.
         """
         if self.dtype == torch.float64:
             return 0.0
-        with self.hessian(min(_COMPARED, self.samples)) as operator:
-            found = extremes_of(operator, ends="magnitude", max_matvecs=4, tol=0.5)
-            self.passes += operator.passes
-        return found.graph_error
+        self.passes += 3
+        return rounding_of_products(
+            self.model,
+            self.first(min(_TIMED, self.samples)),
+            loss=self.loss,
+            norm_mode=self.norm_mode,
+        )
 
     def hessian(self, samples: int) -> Hessian:
         """Return the Hessian on some samples of the first batch."""

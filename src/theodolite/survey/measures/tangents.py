@@ -8,9 +8,8 @@ from theodolite.survey.measures.contract import Allowance, Found, Measure, numbe
 from theodolite.survey.measures.site import Site, logits_in
 
 _LEAST, _MOST = 2, 16
-# A row of the kernel is a backward pass of all samples, which is two thirds of a
-# gradient; building graphs and comparing with finer arithmetic double it.
-_ROW = 1.5
+# Gradients that a row of the kernel takes, with its comparison in finer arithmetic.
+_ROW = 3.0
 
 
 class TangentMeasure(Measure):

@@ -13,6 +13,7 @@ class UnitsMeasure(Measure):
 
     A unit that gives zero for all $n$ samples gives it, by the rule of three, with a
     chance of at most $3/n$ otherwise; that is the error of ``dead_share``.
+    ``twin_share`` counts live units that give what another gives.
     """
 
     name: ClassVar = "units"
@@ -47,6 +48,8 @@ class UnitsMeasure(Measure):
             share = counts.dead / max(counts.units, 1)
             doubt = 3 / site.sounding.samples if counts.dead else 0.0
             yield number("dead_share", share, min(share * doubt, share), **labels)
+            twins = counts.twins / max(counts.units, 1)
+            yield number("twin_share", twins, 0.0, **labels)
             error = _binomial(counts.silent, site)
             yield number("silent_share", counts.silent, error, **labels)
             if not math.isnan(counts.saturated):

@@ -23,7 +23,9 @@ from theodolite.survey.page.tracks import (
 _LEFT, _RIGHT = 58, 10
 # All columns fit a wide screen down to this width; more of them scroll.
 _WIDE, _NARROWEST, _BROADEST = 1010.0, 5.0, 240.0
-_HEADING, _GAP, _MAP_TALL, _LABELS = 25, 12, 44, 78
+_HEADING, _GAP, _MAP_TALL = 25, 12, 44
+# Bars of shares reach the top at this at least: a scale of nothing shows noise.
+_LEAST_SHARE = 0.1
 _TALL = {"heat": 96, "line": 58, "dots": 62, "bars": 44}
 # Columns narrower than this cannot each carry a name.
 _NAMED, _LONGEST = 18.0, 15
@@ -73,7 +75,10 @@ def draw_section(section: Section, side: Side) -> Markup:
     wide = _LEFT + section.pitch * len(section.columns) + _RIGHT
     parts.append(group(_columns(section, side, at), class_="columns"))
     # Names of the first columns reach to the left, those of tracks to the right.
-    whole, tall = max(wide, 470.0), at + _LABELS
+    longest = max(
+        (len(n) for n in short_names([c.name for c in section.columns])), default=0
+    )
+    whole, tall = max(wide, 470.0), at + 22 + 4.6 * longest
     return element(
         "svg",
         *parts,
@@ -204,7 +209,7 @@ def _scale(section: Section, track: Track, top: float, tall: float) -> Scale:
     values = [v for mark in shown for v in (mark if track.spread else mark[:1])]
     log = track.log and all(v > 0 for v in values)
     within = [] if track.reference is None else [track.reference]
-    within += [0.0] if track.kind == "bars" else []
+    within += [0.0, _LEAST_SHARE] if track.kind == "bars" else []
     return scale_of(values, top + tall, top, log=log, within=within)
 
 

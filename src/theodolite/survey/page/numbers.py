@@ -23,8 +23,8 @@ def number(value: float | None, error: float | None = None) -> str:
         return _alone(value, 3)
     power = _power(value) if abs(value) > abs(error) else _power(error)
     last = _power(error) - 1
-    if power - last > 6:
-        return f"{_alone(value, 6)} ± {_alone(abs(error), 2)}"
+    if power - last > 4:  # nobody reads 0.009740032 ± 0.000000019
+        return f"{_alone(value, 4)} ± {_alone(abs(error), 2)}"
     if _SMALL <= power < _LARGE:
         places = max(-last, 0)
         return f"{_signed(f'{value:.{places}f}')} ± {abs(error):.{places}f}"
@@ -55,6 +55,8 @@ def seconds(value: float | None) -> str:
     """
     if value is None or not math.isfinite(value):
         return DASH
+    if 0 < value < 0.01:
+        return "< 0.01 s"
     if value < 10:
         return f"{value:.2g} s"
     whole = round(value)

@@ -24,6 +24,8 @@ def opened_site(
         norm_mode: Statistics that normalisation layers use.
         settings: Passed on to :class:`~theodolite.survey.measures.site.Site`.
     """
+    import scipy.stats  # noqa: F401  # slow to load, and no part of any measure
+
     model = getattr(model, "_orig_mod", model)  # of a compiled one
     mode = NormMode(norm_mode)
     modes = {name: module.training for name, module in model.named_modules()}

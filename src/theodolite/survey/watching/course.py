@@ -10,7 +10,10 @@ from theodolite.core import Cost, Row, Rows, strict
 
 _COLUMNS = 100
 # What a row says of its number, or of its place along the training.
-_ABOUT = {"value", "error", "step", "loss", "seconds", "norm_mode", "seed", "depth"}
+_ABOUT = {
+    "value", "error", "step", "loss", "seconds", "norm_mode", "seed", "depth",
+    "status", "passes", "linearised",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

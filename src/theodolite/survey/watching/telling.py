@@ -4,7 +4,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import IO, Any
 
 from theodolite.core import Row
@@ -19,7 +18,6 @@ class Telling:
     """What a :class:`~theodolite.training.Watcher` tells, kept and drawn.
 
     Args:
-        every: Steps from one look to the next.
         live: Whether to draw in a terminal; elsewhere nothing is drawn.
         end: Called once when the training is over.
         stream: Where to draw; standard error by default.
@@ -28,14 +26,13 @@ class Telling:
     def __init__(
         self,
         *,
-        every: int,
         live: bool,
         end: Callable[[], None],
         stream: IO[str] | None = None,
     ) -> None:
         self.rows: list[dict[str, Any]] = []
         self.last = -1
-        self._every, self._end = every, end
+        self._end = end
         self._stream = stream or sys.stderr
         self._wanted = live and is_terminal(self._stream)
         self._display: Any = None
@@ -138,15 +135,3 @@ def sparkline(values: list[float]) -> str:
         return _BARS[3] * len(shown)
     top = len(_BARS) - 1
     return "".join(_BARS[round(top * (v - low) / (high - low))] for v in shown)
-
-
-def page_writer(
-    course: Callable[[], Any], path: str | Path | None
-) -> Callable[[], None]:
-    """Return what writes the page at the end, or does nothing without a path."""
-
-    def write() -> None:
-        if path is not None:
-            course().to_html(path)
-
-    return write

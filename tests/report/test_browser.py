@@ -195,6 +195,7 @@ def test_the_filter_covers_everything(visit):
         studies = {one for one in entries if one.count("--") == 1}
         assert studies == kept
         assert page.locator(".plate:visible").count() == 0
+        assert not page.locator(".counts, .tally").first.is_visible(), "they sum up all"
         for chapter in page.locator(".chapter:visible").all():
             assert chapter.locator("li:visible").count() > 0
         choose(page, name, "")

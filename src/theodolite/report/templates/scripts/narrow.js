@@ -90,8 +90,10 @@
     for (const paper of all(".paper")) hide(paper, active && !has(paper));
     const gone = new Set(claims.filter(({element}) => element.classList.contains("filtered")).map(({element}) => element.id));
     for (const {element, target} of links) hide(element, gone.has(target));
-    // A search leads to its finds: what only sums up makes way for them.
-    for (const part of all(".top, .overview, .balance")) hide(part, words.length > 0);
+    // What sums up all claims makes way for some; a search leads to its finds alone.
+    for (const part of all(".overview")) hide(part, active);
+    for (const part of all(".tally, .balance > .meta")) hide(part, active && !byPaper);
+    for (const part of all(".top, .balance")) hide(part, words.length > 0);
     for (const {element, told} of chapters) {
       const finds = words.every((word) => told().includes(word));
       hide(element, active && !(finds && element.querySelector("li:not(.filtered)")));

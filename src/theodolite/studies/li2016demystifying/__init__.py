@@ -1,6 +1,6 @@
 """Li, Jiao, Han & Weissman (2016), Demystifying ResNet."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.paper import Paper
 
 PAPER = Paper(
     name="li2016demystifying",

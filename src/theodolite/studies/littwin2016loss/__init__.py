@@ -1,6 +1,6 @@
 """Littwin & Wolf (2016), The Loss Surface of Residual Networks."""
 
-from theodolite.studies.catalogue import Explorer, Paper
+from theodolite.studies.paper import Explorer, Paper
 
 PAPER = Paper(
     name="littwin2016loss",

@@ -1,6 +1,6 @@
 """MacDonald et al. (2023), On skip connections and normalisation layers."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.paper import Paper
 
 PAPER = Paper(
     name="macdonald2023skip",

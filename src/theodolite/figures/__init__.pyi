@@ -1,12 +1,15 @@
 from .axes import legend as legend
 from .axes import log_axis as log_axis
 from .collapse_geometry import draw_collapse as draw_collapse
+from .cross_sections import draw_cross_section as draw_cross_section
 from .ensembles import draw_ensemble as draw_ensemble
 from .ensembles import draw_unravelled as draw_unravelled
 from .export import save as save
+from .grids import draw_grid as draw_grid
 from .marks import band as band
 from .marks import curve as curve
 from .marks import rule as rule
+from .readings import draw_reading as draw_reading
 from .series import SeriesStyle as SeriesStyle
 from .series import series_style as series_style
 from .style import PALETTE as PALETTE

@@ -124,18 +124,22 @@ def draw(
     """Draw every figure: of the committed run where there is one, and of this run."""
     drawn = []
 
-    def add(drawing: Drawing, roads: Roads, name: str, told: str) -> None:
-        drawn.append(_draw(folder, drawing, roads, name, told, formats))
+    def add(drawing: Drawing, roads: Roads, name: str, source: str, told: str) -> None:
+        one = _draw(folder, drawing, roads, name, formats)
+        caption = f"{drawing.caption} Drawn from {told}."
+        drawn.append({"name": name, "caption": caption, "source": source, "files": one})
+
+    here = f"this run at scale {folder.spec.scale}"
 
     for drawing in entry.study.drawings:
         if found.committed is None:
-            add(drawing, found.own, drawing.name, "this run")
+            add(drawing, found.own, drawing.name, "own", here)
             continue
         where = f" on {found.on}" if found.on else ""
         told = f"the committed run at paper scale{where}"
-        add(drawing, found.committed, drawing.name, told)
+        add(drawing, found.committed, drawing.name, "committed", told)
         if found.own:
-            add(drawing, found.own, f"{drawing.name}_here", "this run")
+            add(drawing, found.own, f"{drawing.name}_here", "own", here)
     return drawn
 
 
@@ -144,14 +148,12 @@ def _draw(
     drawing: Drawing,
     roads: Roads,
     name: str,
-    told: str,
     formats: Sequence[str],
-) -> dict[str, Any]:
+) -> list[str]:
     with figures.house_style():
         figure = drawing.draw(drawing.table(roads))
         files = figures.save(figure, name, formats)
     names = [f"figures/{file}" for file in files]
     for path, content in zip(names, files.values(), strict=True):
         folder.write(path, content)
-    caption = f"{drawing.caption} Drawn from {told}."
-    return {"name": name, "caption": caption, "files": names}
+    return names

@@ -32,7 +32,7 @@ class CurvatureMeasure(Measure):
     """
 
     name: ClassVar = "curvature"
-    weight: ClassVar = 6.0
+    weight: ClassVar = 10.0
 
     def forecast(self, site: Site) -> float:
         """Return what few products with few samples take."""

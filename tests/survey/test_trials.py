@@ -112,6 +112,7 @@ def test_divergence_is_a_loss_at_the_ceiling():
     (tried,) = try_advice((rate(1e6),), patient(0.1), seeds=2, steps=6)
     assert tried.trial.helped == "no"
     assert tried.trial.difference > 1
+    assert "did harm" in tried.trial.said
     assert math.isfinite(tried.trial.difference)
 
 

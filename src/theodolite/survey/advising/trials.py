@@ -103,10 +103,12 @@ def try_advice(
     end = time.perf_counter() + budget_s
     count, steps = _affordable(subject, pool, len(advice), steps, budget_s)
     arms = [_Arm(each) for each in advice[:count]]
+    start = pool.mean_loss(subject.model, subject.loss)
+    ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
     for seed in range(seeds if arms else 0):
         if seed >= 2 and time.perf_counter() > end:
             break
-        _run_seed(arms, subject, pool, seed, steps)
+        _run_seed(arms, subject, pool, seed, steps, ceiling)
     tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
     return tuple(sorted((*tried, *advice[count:]), key=_place))
 
@@ -131,11 +133,14 @@ def _affordable(
 
 
 def _run_seed(
-    arms: Sequence[_Arm], subject: Treatable, pool: Pool, seed: int, steps: int
+    arms: Sequence[_Arm],
+    subject: Treatable,
+    pool: Pool,
+    seed: int,
+    steps: int,
+    ceiling: float,
 ) -> None:
     """Train the network as it is once, and each altered copy once."""
-    start = pool.mean_loss(subject.model, subject.loss)
-    ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
 
     def ended(patient: Treated) -> float:
         value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
@@ -173,10 +178,11 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     if not any(gaps):  # equal to the last digit: nothing was changed, not by chance
         low = high = 0.0
     worth = WORTH * sum(arm.plain) / len(arm.plain)
-    helped = "yes" if high < 0 else "no" if low > -worth else "open"
+    helped = "no" if low > -worth else "yes" if high < 0 else "open"
+    word = "it did harm" if low > 0 else _WORDS[helped]
     said = (
         f"after {steps} steps the loss differs by {found.value:+.3g} "
-        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds: {_WORDS[helped]}"
+        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds: {word}"
     )
     return Trial(
         difference=found.value,
@@ -189,7 +195,11 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     )
 
 
-_WORDS = {"yes": "it helped", "no": "it did not help", "open": "open"}
+_WORDS = {
+    "yes": "it helped",
+    "no": "it did not help by 2 % of the loss",
+    "open": "whether it helps is open",
+}
 
 
 def _place(advice: Advice) -> tuple[int, float]:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from theodolite.survey.findings.rulebook import RULES, find
 from theodolite.survey.records.whole_survey import Survey
+from theodolite.survey.sickbay.drawing_seeds import drawn_anew
 from theodolite.survey.sickbay.pairs import PAIRS
 from theodolite.survey.sickbay.patients import Pair, Patient, Standard
 from theodolite.survey.sickbay.standards import STANDARDS
@@ -13,6 +14,8 @@ from theodolite.survey.whole.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
+QUICK = ("map", "signal", "units", "norms", "optimiser")
+SLOW = ("jacobian", "paths")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,6 +120,20 @@ def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
         yield from visit_pair(pair, measures=measures)
     for standard in STANDARDS:
         yield visit_standard(standard, measures=measures)
+
+
+def again(draw: int) -> Iterator[Visit]:
+    """Visit all networks drawn anew, with the measures that are quick.
+
+    Args:
+        draw: Which draw of weights and samples.
+    """
+    with drawn_anew(draw):
+        for pair in PAIRS:
+            needed = [m for m in measures_of(pair.expected) if m not in SLOW]
+            yield from visit_pair(pair, measures=tuple({*QUICK, *needed}))
+        for standard in STANDARDS:
+            yield visit_standard(standard, measures=QUICK)
 
 
 def measures_of(rules: Sequence[str]) -> tuple[str, ...]:

@@ -40,7 +40,6 @@ def draw_density(reading: Any) -> Figure:
             low, high, y = (np.where(v > floor, v, np.nan) for v in (low, high, y))
             low = np.where(np.isnan(low) & np.isfinite(high), floor, low)
             panel.set_yscale("log")
-            panel.set_ylim(bottom=floor)
         panel.fill_between(
             x,
             low,
@@ -52,6 +51,8 @@ def draw_density(reading: Any) -> Figure:
         )
         panel.plot(x, y, color=style.colour, linewidth=1.4)
         panel.set_xlabel("eigenvalue")
+        if floor:
+            panel.set_ylim(bottom=floor)
     left.set_ylabel(f"density, kernel of {reading.width:.2g}")
     right.set_ylabel("fraction up to here")
     right.set_ylim(-0.03, 1.03)

@@ -107,6 +107,7 @@ def survey(
     )  # fmt: skip
     _tell(found, html, to_json)
     if any(one.status == "interrupted" for one in found.measured):
+        say("stopped; what was measured until then is shown")
         raise typer.Exit(130)
 
 

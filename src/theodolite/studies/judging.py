@@ -145,7 +145,7 @@ def _figure(drawing: Drawing, roads: Roads) -> Any:
 
 
 def _runs(found: Evidence, scale: str) -> list[tuple[Roads, str, str, str]]:
-    """Return what is drawn: rows, what their files end in, whose they are, and words."""
+    """Return what is drawn: rows, the end of a name, whose they are, and words."""
     here = f"Drawn from this run at scale {scale}."
     if found.committed is None:
         return [(found.own, "", "own", here)]

@@ -114,16 +114,24 @@ def test_numbers_that_are_not_finite_have_no_difference():
 
 def test_findings_are_gone_new_and_kept():
     one = by_hand()
-    new = replace(one.findings[1], rule="brand-new", title="Something else")
-    other = replace(one, findings=(one.findings[0], new))
+    new = replace(one.findings[0], rule="brand-new", title="Something ill")
+    other = replace(one, findings=(one.findings[1], new))
     found = compare(one, other)
-    assert [f.rule for f in found.gone] == ["signal-kept"]
+    assert [f.rule for f in found.gone] == ["rate-too-large"]
     assert [f.rule for f in found.new] == ["brand-new"]
-    assert [f.rule for f in found.kept] == ["rate-too-large"]
+    assert [f.rule for f in found.kept] == ["signal-kept"]
     told = str(found)
-    assert "✓ gone: The signal keeps its size" in told
-    assert "✗ new: Something else" in told
+    assert "✓ gone: The learning rate is above" in told
+    assert "✗ new: Something ill" in told
+    assert "· kept: The signal keeps its size" in told
     assert max(map(len, told.splitlines())) <= 100
+
+
+def test_a_good_finding_that_is_gone_is_no_good_news():
+    one = by_hand()
+    poorer = replace(one, findings=one.findings[:1])
+    assert "· gone: The signal keeps its size" in str(compare(one, poorer))
+    assert "✓ new: The signal keeps its size" in str(compare(poorer, one))
 
 
 def test_what_does_not_compare_is_said():

@@ -27,7 +27,7 @@ def test_strips_hold_the_logarithm_of_every_value_at_its_place():
         np.array([[0.0, -1, -2], [0.5, -0.5, -1.5], [1.0, 0, -1]])
     )
     assert strips.get_title(loc="left") == "net"
-    heights = [line.get_ydata().tolist() for line in gains.lines]
+    heights = [list(line.get_ydata()) for line in gains.lines]
     assert [0.5, 1.5, 2.5] in heights
     assert pytest.approx([0.4, 1.4, 2.4]) in heights, "caps of the errors"
     assert [t.get_text() for t in gains.get_xticklabels()] == ["b0", "b1", "b2"]

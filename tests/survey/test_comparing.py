@@ -188,6 +188,26 @@ def test_models_are_surveyed_on_the_same_terms():
         assert torch.equal(value, before[name])
 
 
+def test_each_model_has_its_own_optimiser():
+    one, other = network(), network()
+    fast, slow = (
+        torch.optim.SGD(model.parameters(), lr=lr)
+        for model, lr in ((one, 0.5), (other, 0.05))
+    )
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimiser",)}
+    found = compare(
+        one, other, data(), optimisers=(fast, slow), progress=False, **terms
+    )
+    rates = [
+        s.settings["optimiser_settings"]["lr"] for s in (found.before, found.after)
+    ]
+    assert rates == [0.5, 0.05]
+    for survey in (found.before, found.after):
+        assert survey.number("not_in_optimiser")["value"] == 0
+    with pytest.raises(ConfigError, match="optimisers=\\(of the first"):
+        compare(one, other, data(), optimiser=fast, **terms)
+
+
 def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
     with pytest.raises(ConfigError, match="Survey and Sequential cannot be compared"):
         compare(by_hand(), network())

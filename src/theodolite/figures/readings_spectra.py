@@ -11,7 +11,7 @@ from theodolite.figures.axes import legend
 from theodolite.figures.marks import rule
 from theodolite.figures.readings_generic import draw_line, only_style
 from theodolite.figures.series import series_style
-from theodolite.figures.style import FAINT, new_figure
+from theodolite.figures.style import GRID, new_figure
 
 # Densities below this part of their peak are not drawn.
 _FLOOR = 1e-4
@@ -116,7 +116,7 @@ def _zero(panel: Axes, values: np.ndarray, error: float) -> None:
     linear = 10.0 ** np.ceil(np.log10(linear))
     panel.set_yscale("symlog", linthresh=linear)
     if error > 1e-3 * linear:
-        panel.axhspan(-error, error, color=FAINT, zorder=1, label="sign not known")
+        panel.axhspan(-error, error, color=GRID, zorder=1, label="sign not known")
         legend(panel)
 
 

@@ -5,11 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from theodolite.core import Cost, Rows, Stopwatch, TheodoliteError
-from theodolite.survey.measures.contract import Allowance, Measure, OutOfTimeError
+from theodolite.survey.measures.contract import (
+    Allowance,
+    Deadline,
+    Measure,
+    OutOfTimeError,
+)
 from theodolite.survey.measures.site import FOREIGN, Site, told
 from theodolite.survey.planning.telling import Progress
 from theodolite.survey.records.outcomes import Measured, MeasureStatus
 from theodolite.survey.records.telling import told_seconds
+
+# Share of its allowance by which a measure may be late before it is stopped.
+_GRACE = 0.2
 
 
 def run_measures(
@@ -96,8 +104,9 @@ def _taken(
     ended: Callable[..., Measured],
 ) -> Measured:
     try:
-        for row in measure.rows(site, allowance):
-            rows.append(row)
+        with Deadline(allowance, grace=_GRACE * allowance.seconds):
+            for row in measure.rows(site, allowance):
+                rows.append(row)
     except OutOfTimeError:
         given = told_seconds(allowance.seconds)
         return ended(

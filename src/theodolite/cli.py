@@ -1,7 +1,6 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from theodolite.cli_output import (
     print_summary,
 )
 from theodolite.cli_streams import abandon_output, leave, open_streams, say
+from theodolite.cli_survey import compare, survey
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
@@ -34,13 +34,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Out = Annotated[Path, typer.Option("--out", help="Folder of results.")]
+
+def _folder(out: Path) -> Path:
+    """Refuse a file where a folder of results is wanted."""
+    if out.exists() and not out.is_dir():
+        from theodolite.core import ConfigError
+
+        raise ConfigError(
+            f"--out {out} is a file and a folder of results was wanted: pass a folder, "
+            "which need not be there yet"
+        )
+    return out
+
+
+Out = Annotated[
+    Path, typer.Option("--out", callback=_folder, help="Folder of results.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the Python file named without asking.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 DataFolder = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of datasets; THEODOLITE_DATA by default."),
 ]
 RESULTS = Path("out")
+
+
+app.command("survey")(survey)
+app.command("compare")(compare)
 
 
 def _version(wanted: bool) -> None:
@@ -63,33 +85,31 @@ def common(
 
 @app.command("list")
 def list_studies(
-    paper: Annotated[str | None, typer.Option(help="Only this paper.")] = None,
+    paper: Annotated[
+        str | None, typer.Option(metavar="PAPER|FILE.py", help="Only this paper.")
+    ] = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Print what each claim says, too.")
+    ] = False,
+    trust: Trust = False,
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
     """List papers, studies and claims with their last verdict."""
-    from theodolite.runs import results_in
-    from theodolite.studies import catalogue
+    from theodolite.cli_studies import listed
 
-    entries = catalogue(paper)
-    results = results_in(out, paper=paper)
-    lines: list[Line] = []
-    for entry in entries:
-        found = results.judged.get((entry.paper.name, entry.name))
-        judged = {one.claim: one for one in found[1].claims} if found else {}
-        for claim in entry.study.claims:
-            last = judged.get(claim.name)
-            scale = found[1].scale if found and last else None
-            lines.append(Line(entry.paper.name, entry.name, claim, scale, last))
-    _print(lines, as_json)
-    _name(results.damages)
+    lines, damages = listed(paper, trust=trust, out=out)
+    _print(lines, as_json, statements)
+    _name(damages)
 
 
 @app.command()
 def run(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="STUDY|PAPER|all", help="What to run, one or more."),
+        typer.Argument(
+            metavar="STUDY|PAPER|FILE.py|all", help="What to run, one or more."
+        ),
     ],
     scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
     seeds: Annotated[
@@ -123,10 +143,12 @@ def run(
         ),
     ] = None,
     data: DataFolder = None,
+    trust: Trust = False,
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
     """Run studies to their verdicts; finished work is kept."""
+    from theodolite.cli_studies import named_studies
     from theodolite.core import ConfigError
     from theodolite.runs import (
         Tracking,
@@ -135,14 +157,14 @@ def run(
         progress_for,
         tracker_for,
     )
-    from theodolite.studies import plan_study, prepare_worker, select
+    from theodolite.studies import plan_study, prepare_worker
 
     if gpus and device is None:
         device = "cuda"
     check_executor(executor, jobs=jobs, address=address, gpus=gpus)
     _use_data(data)
     tracking = Tracking([tracker_for(text) for text in track or ()])
-    entries = list(dict.fromkeys(e for name in names for e in select(name)))
+    entries = named_studies(names, trust=trust)
     if cell and len(entries) > 1:
         raise ConfigError(
             f"--cell chooses cells of one study and {' '.join(names)!r} is "
@@ -226,30 +248,28 @@ def _kept(plans: list["Plan"], out: Path) -> str:
 
 @app.command()
 def show(
-    study: Annotated[str, typer.Argument(help="A study, as `theodolite list` says.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
+        ),
+    ],
     out: Out = RESULTS,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
     ] = False,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a study's last numbers and where its figures are."""
-    from theodolite.core import RunError
-    from theodolite.runs import results_in
-    from theodolite.studies import find
+    from theodolite.cli_studies import last_run
     from theodolite.studies import redraw as draw_again
 
-    entry = find(study)
-    results = results_in(out, paper=entry.paper.name, study=entry.name)
-    found = results.last(entry.paper.name, entry.name)
-    if found is None:
-        raise RunError(
-            f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
-            f"{entry.full_name} --scale quick --out {shlex.quote(str(out))}` first"
-        )
-    _name(results.damages)
-    folder, summary = found
-    if redraw:
+    entry, (folder, summary), damages = last_run(
+        study, trust=trust, out=out, code=redraw
+    )
+    _name(damages)
+    if redraw and entry is not None:
         draw_again(entry, folder)
     paths = [
         str(folder.path / file) for figure in summary.figures for file in figure.files
@@ -353,11 +373,11 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
         typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
 
 
-def _print(lines: list[Line], as_json: bool) -> None:
+def _print(lines: list[Line], as_json: bool, statements: bool = False) -> None:
     if as_json:
         print_json([line.to_dict() for line in lines])
     else:
-        print_lines(lines)
+        print_lines(lines, statements=statements)
 
 
 def _name(damages: Sequence["Damage"]) -> None:

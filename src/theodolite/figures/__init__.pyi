@@ -6,10 +6,12 @@ from .checking import Finding as Finding
 from .checking import check as check
 from .checking import check_together as check_together
 from .collapse_geometry import draw_collapse as draw_collapse
+from .cross_sections import draw_cross_section as draw_cross_section
 from .cutting import cut as cut
 from .ensembles import draw_ensemble as draw_ensemble
 from .ensembles import draw_unravelled as draw_unravelled
 from .export import save as save
+from .grids import draw_grid as draw_grid
 from .kinds import KINDS as KINDS
 from .kinds import kind_style as kind_style
 from .kinds import shortcut_kind as shortcut_kind
@@ -20,6 +22,7 @@ from .marks import curve as curve
 from .marks import end_mark as end_mark
 from .marks import line as line
 from .marks import rule as rule
+from .readings import draw_reading as draw_reading
 from .series import SeriesStyle as SeriesStyle
 from .series import ordered_style as ordered_style
 from .series import series_style as series_style

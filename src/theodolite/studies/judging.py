@@ -125,16 +125,18 @@ def draw(
     drawn = []
     for drawing in entry.study.drawings:
         with figures.house_style():
-            made = [(_figure(drawing, roads), *told) for roads, *told in _runs(found)]
+            runs = _runs(found, folder.spec.scale)
+            made = [(_figure(drawing, roads), *told) for roads, *told in runs]
             if len(made) > 1:
                 figures.match(made[0][0], made[1][0])
-        for figure, suffix, told in made:
+        for figure, suffix, source, told in made:
             name, caption = drawing.name + suffix, f"{drawing.caption} {told}"
             files = figures.save(figure, name, formats)
             for file, content in files.items():
                 folder.write(f"figures/{file}", content)
             names = [f"figures/{file}" for file in files]
-            drawn.append({"name": name, "caption": caption, "files": names})
+            one = {"name": name, "caption": caption, "source": source, "files": names}
+            drawn.append(one)
     return drawn
 
 
@@ -142,11 +144,12 @@ def _figure(drawing: Drawing, roads: Roads) -> Any:
     return drawing.draw(drawing.table(roads))
 
 
-def _runs(found: Evidence) -> list[tuple[Roads, str, str]]:
-    """Return what is drawn: rows, what their files end in, and which run they are."""
+def _runs(found: Evidence, scale: str) -> list[tuple[Roads, str, str, str]]:
+    """Return what is drawn: rows, the end of a name, whose they are, and words."""
+    here = f"Drawn from this run at scale {scale}."
     if found.committed is None:
-        return [(found.own, "", "Drawn from this run.")]
+        return [(found.own, "", "own", here)]
     where = f" on {found.on}" if found.on else ""
     told = f"Drawn from the committed run at paper scale{where}."
-    ours = [(found.own, "_here", "Drawn from this run.")] if found.own else []
-    return [(found.committed, "", told), *ours]
+    ours = [(found.own, "_here", "own", here)] if found.own else []
+    return [(found.committed, "", "committed", told), *ours]

@@ -106,6 +106,14 @@ def test_axes_on_which_one_twin_could_not_be_read_stay_apart():
     assert pair(2, 100) == [(1, 2), (1, 100)]
 
 
+def test_ranges_that_have_nothing_in_common_stay_apart():
+    figures = [new_figure() for _ in range(2)]
+    for (_, (ax,)), limits in zip(figures, [(0, 1), (1.1, 2)], strict=True):
+        ax.set(xlim=limits)
+    match(figures[0][0], figures[1][0])
+    assert [ax.get_xlim() for _, (ax,) in figures] == [(0, 1), (1.1, 2)]
+
+
 def test_other_panels_stay_as_they_are():
     assert pair(2, 3, titles=("a", "b")) == [(1, 2), (1, 3)]
 

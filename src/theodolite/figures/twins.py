@@ -6,7 +6,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 Limits = tuple[float, float]
-# Share of a common axis that data of either figure fill at least.
+# Share of a common axis that either figure fills, and of the smaller that both do.
 _ENOUGH = 1 / 3
 
 
@@ -15,7 +15,7 @@ def match(one: Figure, other: Figure) -> None:
 
     Panels show the same where title and labels of the axes are the same, and are the
     only ones of their figure that have these. Others stay as they are, and so do axes
-    on which one of the two would be too small to read.
+    on which one of the two would be too small to read, or has another range.
 
     Args:
         one: A figure, with all that it shows.
@@ -45,7 +45,7 @@ def _equal(panel: Axes, twin: Axes) -> None:
     for name in ("x", "y"):
         first, second = (getattr(one, f"get_{name}lim")() for one in (panel, twin))
         low, high = min(*first, *second), max(*first, *second)
-        if not _fit(getattr(panel, f"{name}axis"), (first, second), (low, high)):
+        if not _fit(getattr(panel, f"{name}axis"), first, second):
             continue
         ends = (high, low) if first[0] > first[1] else (low, high)
         for one in (panel, twin):
@@ -56,13 +56,16 @@ def _scales(panel: Axes) -> tuple[str, str]:
     return panel.get_xscale(), panel.get_yscale()
 
 
-def _fit(axis: Axis, parts: tuple[Limits, Limits], whole: Limits) -> bool:
-    """Whether each part fills enough of the whole to be read there."""
-    length = _length(axis, whole)
-    return all(_length(axis, part) >= _ENOUGH * length for part in parts)
+def _fit(axis: Axis, first: Limits, second: Limits) -> bool:
+    """Whether two ranges overlap, and each fills enough of both together."""
+    one, other = (_on_page(axis, limits) for limits in (first, second))
+    whole = max(*one, *other) - min(*one, *other)
+    shared = min(max(one), max(other)) - max(min(one), min(other))
+    least = min(abs(one[1] - one[0]), abs(other[1] - other[0]))
+    return least >= _ENOUGH * whole and shared >= _ENOUGH * least
 
 
-def _length(axis: Axis, limits: Limits) -> float:
-    """Return how long limits are on the page."""
-    ends = axis.get_transform().transform(np.asarray(limits, float))
-    return abs(float(ends[1] - ends[0]))
+def _on_page(axis: Axis, limits: Limits) -> Limits:
+    """Return limits as an axis draws them, such as their logarithms."""
+    low, high = axis.get_transform().transform(np.asarray(limits, float))
+    return float(low), float(high)

@@ -196,6 +196,13 @@ def test_a_colour_of_two_kinds_is_seen_across_figures():
     assert "D, s" in fault.words
 
 
+def test_a_line_goes_with_the_markers_of_its_colour():
+    figure, ax = panel()
+    line(ax, [0, 1], [0, 0], style=PLAIN)
+    band(ax, [0.5], [0], style=PLAIN)
+    assert check(figure) == []
+
+
 def test_ramps_and_inks_are_no_strange_colours():
     figure, ax = panel()
     levels = list(range(10))

@@ -23,6 +23,7 @@ class SignalMeasure(Measure):
     """
 
     name: ClassVar = "signal"
+    weight: ClassVar = 10.0  # what others build on may take its time
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes; none if the map took it already."""

@@ -18,7 +18,7 @@ LOSS = nn.CrossEntropyLoss()
 
 
 def take(model, batch, *measures, **settings):
-    settings = {"loss": LOSS, "budget": 100, "progress": False, **settings}
+    settings = {"loss": LOSS, "budget": 1000, "progress": False, **settings}
     return survey(model, batch, measures=measures or None, **settings)
 
 

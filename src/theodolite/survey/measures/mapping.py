@@ -19,7 +19,7 @@ class MapMeasure(Measure):
     """
 
     name: ClassVar = "map"
-    weight: ClassVar = 20.0  # what others build on may take its time
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes, as far as a small pass tells."""

@@ -23,7 +23,7 @@ class SignalMeasure(Measure):
     """
 
     name: ClassVar = "signal"
-    weight: ClassVar = 10.0  # what others build on may take its time
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes; none if the map took it already."""

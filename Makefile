@@ -20,14 +20,16 @@ BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
-# A process a core, each with one thread; the tests of a file stay together, and files
-# start in the order of tests/conftest.py. Compiled code is kept, whatever the shell
+# A process a core and one more, each with one thread: those that wait, for Ray and for
+# browsers, leave their core to it. The tests of a file stay together, and files start in
+# the order of tests/conftest.py. Compiled code is kept, whatever the shell
 # says: the many processes that tests start would compile it again.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto \
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) \
 	--dist loadfile --no-loadscope-reorder --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench clean
+.PHONY: help setup setup-dev reproduce errata findings test check static format slow gpu browser bench clean
 
 help: ## Show what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +58,9 @@ reproduce: $(CORE) ## Run every study on embedded data and write out/report.html
 errata: $(CORE) ## Run what is not run yet and write docs/errata.md from it
 	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
 	$(BIN)/theodolite report --out $(OUT) --errata docs/errata.md
+
+findings: $(CORE) ## Survey the sick bay and write docs/findings.md from it
+	$(BIN)/python -m theodolite.survey.sickbay.ledger docs/findings.md
 
 test: $(DEV) ## Run the tests, doctests and import rules
 	$(PYTEST)

@@ -51,7 +51,8 @@ SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 def results(tmp_path_factory):
     """Folder after some studies have run at SMOKE."""
     root = tmp_path_factory.mktemp("results")
-    done = in_a_process("run", *SOME, "--scale", "smoke", "--out", root, "--json")
+    run = ("run", *SOME, "--scale", "smoke", "--jobs", 1)
+    done = in_a_process(*run, "--out", root, "--json")
     assert done.returncode == 0, done.stderr
     return root, json.loads(done.stdout), done.stderr
 

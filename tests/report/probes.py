@@ -89,4 +89,4 @@ HEIGHTS = """() => [...document.querySelectorAll(".study")]
 UNNAMED = """() => [...document.querySelectorAll(
     "button, input, select, a, summary, svg[role=img], nav, section, article")]
   .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
-    || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""
+    || e.title || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""

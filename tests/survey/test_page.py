@@ -171,6 +171,13 @@ def test_a_long_training_is_thinned_and_keeps_its_end():
     assert len(shown) < 0.5 * MEGABYTE
 
 
+@pytest.mark.parametrize("span", [1.5, 3.0, 20.0, 60.0, 1e3, 1e7, 1e11])
+def test_a_logarithmic_axis_always_has_ticks_to_read_it_by(span):
+    for start in (1e-5, 0.7, 3.0, 4200.0):
+        ticks = scale_of([start, start * span], 0, 60, log=True).ticks(2)
+        assert 2 <= len(ticks) <= 5
+
+
 @pytest.mark.parametrize(
     ("values", "log"),
     [([1.0, 1.0], False), ([0.0], False), ([], True), ([1e-30, 1.0], True)],

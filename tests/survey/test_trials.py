@@ -16,6 +16,7 @@ from theodolite.survey import (
     Survey,
     advise,
     apply_advice,
+    conclude,
     refit,
     try_advice,
 )
@@ -210,3 +211,13 @@ def test_a_refitted_optimiser_keeps_groups_and_moments():
     assert not calls
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     assert not torch.equal(other[0].weight, model[0].weight)
+
+
+def test_a_survey_is_concluded_with_and_without_trials():
+    measured = survey(1e-5, 1e-5)
+    told = conclude(measured)
+    assert [finding.rule for finding in told.findings] == ["rate-too-small"]
+    assert [advice.trial for advice in told.advice] == [None]
+    tried = conclude(measured, patient(1e-5), budget_s=0.0)
+    assert [advice.trial.helped for advice in tried.advice] == ["yes"]
+    assert measured.findings == ()

@@ -2,8 +2,8 @@
 
 from theodolite.survey.findings.evidence import (
     Evidence,
-    by_module,
     divided,
+    figure_of,
     largest,
     single,
 )
@@ -21,17 +21,20 @@ LARGE_INPUTS = 10.0
 
 def _worst(survey: Survey, quantity: str, threshold: float) -> Evidence | None:
     """Read the largest share over the layers."""
-    shares = by_module(survey, quantity)
+    shares = [
+        (str(row.get("layer") or row["module"]), figure_of(row))
+        for row in survey.find(quantity)
+    ]
     worst = largest(shares)
     if worst is None:
         return None
-    names = tuple(name for name, f in shares if f.value > threshold)
+    names = dict.fromkeys(name for name, f in shares if f.value > threshold)
     return Evidence(
         figure=worst[1],
         threshold=threshold,
         above=True,
-        where=names,
-        told=f"The worst is {worst[0]} with {worst[1]}.",
+        where=tuple(names),
+        told=f"The worst share is {worst[1]}, behind {worst[0]}.",
     )
 
 

@@ -96,6 +96,14 @@ WORDS: dict[str, Word] = {
     "momentum": Word("Momentum"),
     "frozen_parameters": Word("Frozen parameters"),
     "not_in_optimiser": Word("Parameters no optimiser moves"),
+    "input_rms": Word("Inputs", "root mean square of what enters the network"),
+    "twin_share": Word("Twin units", "share that do what another unit does"),
+    "simplex_distance": Word(
+        "Distance from probabilities", "of the outputs; 0 behind a softmax"
+    ),
+    "batches_tracked": Word("Batches seen by running statistics"),
+    "decays_invariant": Word("Decay on a scale-invariant weight"),
+    "left_out": Word("Parameters left out", "of the optimiser"),
     "sharpness": Word("Sharpness", "largest eigenvalue of the loss Hessian", log=True),
     "gradient_norm": Word("Gradient norm", log=True),
     "weight_norm": Word("Weight norm"),

@@ -104,7 +104,8 @@ def visit_standard(
 
 
 def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
-    """Visit every network of the bay."""
+    """Visit every network of the bay, by default with all measures that rules read."""
+    measures = measures_of([rule.name for rule in RULES]) if not measures else measures
     for pair in PAIRS:
         yield from visit_pair(pair, measures=measures)
     for standard in STANDARDS:

@@ -101,6 +101,15 @@ def test_numbers_far_from_zero_are_no_saturated_softmax(batch):
     assert "sure-and-wrong" not in rules(found)
 
 
+def test_infinite_inputs_are_told_and_no_weights_are_drawn_anew(batch):
+    inputs = batch[0].clone()
+    inputs[3, 2] = math.inf
+    found = survey(scores(), (inputs, batch[1]), **QUICK)
+    (told,) = (f for f in found.findings if f.rule == "not-finite")
+    assert told.where == ("0",)
+    assert not [advice for advice in found.advice if advice.rule == "not-finite"]
+
+
 class Named(Dataset):
     """Samples by name, and how many were read."""
 

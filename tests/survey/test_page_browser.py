@@ -11,7 +11,7 @@ from tests.report.probes import CONTRAST
 from tests.survey.cases import by_hand
 from tests.survey.deep import altered, deep
 from theodolite.core import Rows
-from theodolite.survey import compare
+from theodolite.survey import Survey, compare
 from theodolite.survey.watching.course import Course
 
 pytestmark = pytest.mark.browser
@@ -48,6 +48,7 @@ def shown():
         "pair": compare(small, altered(small)),
         "deep": compare(large, altered(large)),
         "course": training(),
+        "blank": Survey(title="a layer", n_parameters=1, blocks=(), measured=()),
     }
 
 
@@ -102,6 +103,13 @@ def downloaded(page, kind):
     assert caught.value.suggested_filename.endswith(f".{kind}")
     with open(caught.value.path(), newline="", encoding="utf-8") as file:
         return file.read()
+
+
+def test_a_page_without_blocks_has_none_to_move_along(visit):
+    page = visit("blank", fragment="#block-0")
+    assert page.locator("[data-move]").count() == 0
+    page.evaluate("location.hash = '#block-1'")
+    assert page.locator("details.block").count() == 0
 
 
 def test_a_click_on_a_column_shows_its_block(wide):

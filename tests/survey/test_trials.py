@@ -108,6 +108,20 @@ def test_what_helps_is_first_and_what_does_not_is_last():
     assert all(p.grad is None for p in subject.model.parameters())
 
 
+def test_of_one_batch_every_seed_says_the_same_and_that_is_no_open_question():
+    model = nn.Linear(16, 4)
+    inputs, labels = clouds(32)[0]
+    whole = Patient(
+        model=model,
+        batches=[(inputs[:1], labels[:1])],  # whose order makes no rounding
+        optimiser=torch.optim.SGD(model.parameters(), lr=1e-5),
+    )
+    (tried,) = try_advice((rate(0.3),), whole, seeds=2, steps=8)
+    assert tried.trial.helped == "yes"
+    assert tried.trial.low == tried.trial.difference == tried.trial.high < 0
+    assert "which draw nothing" in tried.trial.said
+
+
 def test_divergence_is_a_loss_at_the_ceiling():
     (tried,) = try_advice((rate(1e6),), patient(0.1), seeds=2, steps=6)
     assert tried.trial.helped == "no"

@@ -175,14 +175,17 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
     found = sampled("difference", gaps)
     low, high = found.lower(LEVEL / 2), found.upper(LEVEL / 2)
-    if not any(gaps):  # equal to the last digit: nothing was changed, not by chance
-        low = high = 0.0
+    # Equal to the last digit, as where all samples are one batch: not by chance.
+    alike = len(set(gaps)) == 1
+    if alike:
+        low = high = gaps[0]
     worth = WORTH * sum(arm.plain) / len(arm.plain)
     helped = "no" if low > -worth else "yes" if high < 0 else "open"
     word = "it did harm" if low > 0 else _WORDS[helped]
     said = (
         f"after {steps} steps the loss differs by {found.value:+.3g} "
-        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds: {word}"
+        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
+        f"{', which draw nothing here' if alike else ''}: {word}"
     )
     return Trial(
         difference=found.value,

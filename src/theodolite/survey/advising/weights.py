@@ -1,8 +1,10 @@
 """Remedies that draw or scale weights anew."""
 
 from collections.abc import Sequence
+from math import isfinite
 
 from theodolite.survey.advising.remedy import Remedy
+from theodolite.survey.findings.evidence import by_module
 from theodolite.survey.records.finding import Finding
 from theodolite.survey.records.whole_survey import Survey
 
@@ -29,6 +31,19 @@ def _drawn_anew(survey: Survey, finding: Finding) -> str | None:
         "    for layer in model.get_submodule(path).modules():\n"
         '        if hasattr(layer, "reset_parameters"):\n'
         "            layer.reset_parameters()\n"
+    )
+
+
+def _finite_anew(survey: Survey, finding: Finding) -> str | None:
+    """Draw layers anew that hold what is not finite."""
+    if all(isfinite(f.value) for _, f in by_module(survey, "weight_rms")):
+        return None
+    return (
+        "for layer in model.modules():\n"
+        "    own = list(layer.parameters(recurse=False))\n"
+        "    finite = all(bool(p.isfinite().all()) for p in own)\n"
+        '    if not finite and hasattr(layer, "reset_parameters"):\n'
+        "        layer.reset_parameters()\n"
     )
 
 
@@ -91,6 +106,12 @@ REMEDIES = (
         kind="initialisation",
         title="Set the biases to zero",
         write=_biases_zero,
+    ),
+    Remedy(
+        rules=("not-finite",),
+        kind="initialisation",
+        title="Draw the layers anew that are not finite",
+        write=_finite_anew,
     ),
     Remedy(
         rules=("twin-units", "saturated-units", "dead-units"),

@@ -1,9 +1,13 @@
 """Units that cannot learn, heads and inputs of the wrong size."""
 
 from dataclasses import replace
+from math import isfinite
 
 from theodolite.survey.findings.evidence import (
     Evidence,
+    Figure,
+    by_block,
+    by_module,
     divided,
     figure_of,
     largest,
@@ -86,7 +90,42 @@ def _unscaled(survey: Survey) -> Evidence | None:
     return Evidence(figure=size, threshold=LARGE_INPUTS, above=True)
 
 
+def _not_finite(survey: Survey) -> Evidence | None:
+    """Count what is NaN or infinite; where weights are, they are what is named."""
+    loss = single(survey, "loss")
+    if loss is None:
+        return None
+    weights = [n for n, f in by_module(survey, "weight_rms") if not isfinite(f.value)]
+    blocks = [
+        b.name for b, f in by_block(survey, "forward_rms") if not isfinite(f.value)
+    ]
+    count = len(weights) + len(blocks) + (not isfinite(loss.value))
+    return Evidence(
+        figure=Figure(float(count)),
+        threshold=0.5,
+        above=True,
+        where=tuple(weights or blocks[:1]),
+        told=f"The loss is {loss.value:.3g}.",
+    )
+
+
 RULES = (
+    Rule(
+        name="not-finite",
+        severity="sick",
+        title="Numbers are NaN or infinite",
+        says=(
+            "What is NaN stays NaN through every layer and every step, so that nothing "
+            "can be learned or measured from here. If weights are, go back to a "
+            "checkpoint or draw them anew; if only signals are, look for divisions by "
+            "zero, logarithms and overflow in the data and in the block named."
+        ),
+        quantity="losses, signals of blocks and weights of modules that are not finite",
+        measures=("map", "signal"),
+        source="arithmetic of floating point, IEEE 754: NaN passes on",
+        confidence="proved",
+        read=_not_finite,
+    ),
     Rule(
         name="dead-units",
         severity="sick",

@@ -45,6 +45,14 @@ def _constant(constant: bool) -> Patient:
     return Patient(model=model, batches=clouds())
 
 
+def _diverged(diverged: bool) -> Patient:
+    with seeded(27):
+        model, layers = _three_layers()
+        if diverged:
+            nn.init.constant_(layers[1].weight, torch.inf)
+    return Patient(model=model, batches=clouds())
+
+
 def _with_head(gain: float) -> Patient:
     with seeded(24):
         model, layers = _three_layers()
@@ -73,6 +81,14 @@ def _of_bytes(divided: bool) -> Patient:
 
 
 PAIRS = (
+    Pair(
+        name="diverged-weights",
+        illness="weights that a diverged training left infinite",
+        cure="weights as torch draws them",
+        sick=lambda: _diverged(True),
+        healthy=lambda: _diverged(False),
+        expected=("not-finite",),
+    ),
     Pair(
         name="dead-units",
         illness="biases so low that most rectifiers never open",

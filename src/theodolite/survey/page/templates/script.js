@@ -27,6 +27,7 @@
   const status = document.querySelector(".picker [role='status']");
   let chosen = 0;
   const choose = (index) => {
+    if (!blocks.length) return;
     chosen = Math.max(0, Math.min(blocks.length - 1, index));
     blocks.forEach((block, i) => { block.classList.toggle("chosen", i === chosen); block.open = i === chosen; });
     for (const column of columns) {
@@ -53,7 +54,7 @@
   }
   for (const button of all("[data-move]")) button.addEventListener("click", () => choose(chosen + Number(button.dataset.move)));
   const named = () => /^#block-(\d+)$/.exec(location.hash);
-  addEventListener("hashchange", () => { const found = named(); if (found) { choose(Number(found[1])); blocks[chosen].scrollIntoView({block: "nearest"}); } });
+  addEventListener("hashchange", () => { const found = named(); if (found && blocks.length) { choose(Number(found[1])); blocks[chosen].scrollIntoView({block: "nearest"}); } });
   if (blocks.length) {
     const told = document.querySelector(".finding [data-column]");
     const found = named();

@@ -179,4 +179,3 @@ def test_a_hundred_million_parameters_fit_a_small_machine(tmp_path):
     assert found.number("loss")["value"] == pytest.approx(np.log(50257), rel=0.05)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     assert peak < 24, f"{peak:.1f} GiB"
-    print(f"{peak:.1f} GiB\n{found}")

@@ -74,7 +74,8 @@ def subject_of(
         code += f"\n# weights: {weights}"
     model = _on(model, device)
     chosen = _loss(loss, trust)
-    made: Any = {"seed": seed, "title": spec, "code": code}
+    title = type(model).__name__ if understood.kind == "hf" else spec
+    made: Any = {"seed": seed, "title": title, "code": code}
     if data is None:
         sizes = {"batch_size": batch_size, "n_batches": n_batches}
         return dress(model, loss=chosen, shape=shape or known or None, **sizes, **made)

@@ -76,10 +76,12 @@ class Measure(ABC):
     Attributes:
         name: Of the measure.
         weight: Share of the budget that it may claim, relative to the others'.
+        essential: Whether it runs however small the budget is.
     """
 
     name: ClassVar[str]
     weight: ClassVar[float] = 1.0
+    essential: ClassVar[bool] = False
 
     def refusal(self, site: Site) -> str:
         """Return in a sentence why it cannot be taken here, or nothing."""

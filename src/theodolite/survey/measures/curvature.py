@@ -19,7 +19,7 @@ LEAST, MOST, _FEWEST = 8, 60, 5
 FEW = 8
 TOLERANCE = 0.01
 # Parameters up to which a whole matrix is cheap.
-_DENSE = 300
+_DENSE = 128
 # Products that the trace takes at least.
 _TRACED = 6
 

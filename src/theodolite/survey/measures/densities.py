@@ -13,7 +13,7 @@ from theodolite.survey.measures.site import Site
 
 _STEPS, _MOST_STEPS, _MOST_PROBES = 12, 48, 4
 _POINTS = 96
-_DENSE = 300
+_DENSE = 128
 
 
 class DensityMeasure(Measure):

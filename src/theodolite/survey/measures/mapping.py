@@ -19,6 +19,7 @@ class MapMeasure(Measure):
     """
 
     name: ClassVar = "map"
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes, as far as a small pass tells."""

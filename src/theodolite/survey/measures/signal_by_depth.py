@@ -23,6 +23,7 @@ class SignalMeasure(Measure):
     """
 
     name: ClassVar = "signal"
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes; none if the map took it already."""

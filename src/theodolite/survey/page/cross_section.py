@@ -40,12 +40,14 @@ class Section:
         pitch: Width of a column.
         marks: Numbers by side and quantity.
         reach: Decades that the colours span.
+        heated: Whether there is anything to colour.
     """
 
     columns: tuple[Column, ...]
     pitch: float
     marks: Mapping[str, Mapping[str, list[Mark | None]]]
     reach: float
+    heated: bool
 
 
 def section_of(sides: Sequence[Side], columns: tuple[Column, ...]) -> Section:
@@ -60,6 +62,7 @@ def section_of(sides: Sequence[Side], columns: tuple[Column, ...]) -> Section:
             for side in sides
         },
         reach=reach_of(values),
+        heated=bool(values),
     )
 
 

@@ -1,5 +1,6 @@
 """Run measures within a budget, one after the other; whatever happens, report."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from theodolite.survey.records.telling import told_seconds
 
 # Share of its allowance by which a measure may be late before it is stopped.
 _GRACE = 0.2
+# Seconds that a measure gets that takes next to nothing.
+_AT_LEAST = 5.0
 
 
 def run_measures(
@@ -57,8 +60,12 @@ class _Share:
         self._fair = left * coming[0].weight / total
         self._last = len(coming) == 1
 
-    def allowed(self, forecast: float) -> float:
+    def allowed(self, measure: Measure, forecast: float) -> float:
         """Return the seconds that a measure gets, 0 where it does not fit."""
+        if measure.essential:
+            return math.inf
+        if not forecast:
+            return max(self._fair, _AT_LEAST)
         if forecast <= self._fair:
             return self._fair
         most = self.left if self._last else self.left / 2
@@ -84,8 +91,8 @@ def _run(site: Site, measure: Measure, share: _Share) -> Measured:
         if said := measure.refusal(site):
             return ended("refused", said)
         forecast = measure.forecast(site)
-        allowed = share.allowed(forecast)
-        if allowed <= 0 and measure.name != "map":
+        allowed = share.allowed(measure, forecast)
+        if allowed <= 0:
             return ended("skipped", _would_take(site, forecast))
         return _taken(measure, site, Allowance(allowed), rows, ended)
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from theodolite.survey.subjects.clothed import Subject
 from theodolite.survey.subjects.dressing import (
     BATCH_SIZE,
     N_BATCHES,
+    check_seed,
     check_sizes,
     dress,
 )
@@ -68,6 +69,7 @@ def subject_of(
     """
     understood = parse_spec(spec)
     check_sizes(batch_size, n_batches)
+    check_seed(seed)
     model, known, code = _model(understood, spec, seed, trust)
     if weights is not None:
         load_weights(model, weights)

@@ -88,12 +88,46 @@ def chart_of(model: nn.Module, batch: Batch) -> Chart:
             yield
 
     anatomy = anatomy_of(record(model, batch, beside=beside))
+    places = notes[-1].found
     return Chart(
         anatomy=anatomy,
-        stretches=_stretches(model, anatomy),
-        places=notes[-1].found,
+        stretches=tuple(
+            replace(each, output=_handed_on(anatomy.recording, each.output, places))
+            for each in _stretches(model, anatomy)
+        ),
+        places=places,
         shapes=notes[-1].shapes,
     )
+
+
+# Operators that hand on what they are given, up to its shape.
+RESHAPING = frozenset(
+    "view _unsafe_view reshape permute transpose t contiguous clone unsqueeze squeeze "
+    "_reshape_alias alias".split()
+)
+
+
+def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
+    """Return the first value that can be tapped and holds the same numbers."""
+    at = number
+    while at not in places:
+        calls = [c for c in recording.calls if at in c.inputs and c.name in RESHAPING]
+        if not calls:
+            return number
+        at = calls[0].outputs[0]
+    return at
+
+
+def convolved(recording: Recording, call: Call) -> bool:
+    """Tell whether what a call is given comes from a convolution, past norms."""
+    while call.inputs:
+        value = recording.values[call.inputs[0]]
+        if value.call is None:
+            return False
+        call = recording.calls[value.call]
+        if call.name in ("convolution", "mm", "addmm", "bmm"):
+            return call.name == "convolution"
+    return False
 
 
 def _stretches(model: nn.Module, anatomy: Anatomy) -> tuple[Stretch, ...]:

@@ -108,14 +108,22 @@ RESHAPING = frozenset(
 
 
 def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
-    """Return the first value that can be tapped and holds the same numbers."""
-    at = number
+    """Return the first value that can be tapped behind a layer, with its bias."""
+    if number in places:
+        return number
+    fed, at = fed_by_inputs(recording), number
     while at not in places:
-        calls = [c for c in recording.calls if at in c.inputs and c.name in RESHAPING]
-        if not calls:
+        readers = (call for call in recording.calls if at in call.inputs)
+        onward = [c for c in readers if c.name in RESHAPING or _shifts(c, fed)]
+        if not onward:
             return number
-        at = calls[0].outputs[0]
+        at = onward[0].outputs[0]
     return at
+
+
+def _shifts(call: Call, fed: set[int]) -> bool:
+    """Tell whether a call adds what does not depend on the inputs, such as a bias."""
+    return call.name == "add" and len([n for n in call.inputs if n in fed]) == 1
 
 
 def convolved(recording: Recording, call: Call) -> bool:

@@ -69,7 +69,7 @@ UNREACHABLE = """() => [...document.querySelectorAll("main *")].filter((e) =>
   && e.tabIndex !== 0).map((e) => e.className)"""
 
 CLIPPED = """() => [...document.querySelectorAll("main *")].filter((e) =>
-  !e.closest("svg, .unseen, .what") && getComputedStyle(e).overflow !== "visible")
+  !e.closest("svg, .unseen, .line") && getComputedStyle(e).overflow !== "visible")
   .map((e) => e.className)"""
 
 STUCK = """() => [...document.querySelectorAll("body *")].filter((e) =>

@@ -79,7 +79,7 @@ def test_a_miss_and_a_false_alarm_are_counted():
     assert sick.misses == ("dead-units",)
     page_of = [v for p in PAIRS for v in ((sick, healthy) if p is pair else ())]
     assert "| misses | 1: `dead-units` on dead-units |" in findings_page(
-        [*page_of, *others()], ()
+        [*page_of, *others()], (), ()
     )
 
 

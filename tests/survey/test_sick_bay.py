@@ -10,6 +10,7 @@ from theodolite.survey import PAIRS, RULES, STANDARDS, Patient, advise, apply_ad
 from theodolite.survey.advising.applying import copied
 from theodolite.survey.advising.samples import Pool
 from theodolite.survey.findings.rulebook import find, rule_named
+from theodolite.survey.sickbay.drawing_seeds import drawn_anew
 from theodolite.survey.sickbay.rounds import (
     examined,
     measures_of,
@@ -81,6 +82,17 @@ def test_patients_are_the_same_at_every_call(name):
     )
     torch.testing.assert_close(first.batches, second.batches, rtol=0, atol=0)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_patients_drawn_anew_are_others():
+    pair = BY_NAME["missing-norm"]
+    usual = pair.sick()
+    with drawn_anew(1):
+        other = pair.sick()
+    again = pair.sick()
+    assert not torch.equal(usual.model[0].weight, other.model[0].weight)
+    assert not torch.equal(usual.batches[0][0], other.batches[0][0])
+    assert torch.equal(usual.model[0].weight, again.model[0].weight)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

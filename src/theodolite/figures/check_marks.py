@@ -56,7 +56,7 @@ def unexplained_marks(figure: Figure) -> list[str]:
     entries = [_look(one) for one in _entries(figure)]
     found = []
     for panel in figure.axes:
-        looks = {_look(one) for one in series_of(panel)}
+        looks = _told_apart({_look(one) for one in series_of(panel)})
         if len(looks) > 1:
             told = sorted(map(_said, (x for x in looks if not _explained(x, entries))))
             found += [f"{_name(panel)}: no legend has {words}" for words in told]
@@ -129,6 +129,12 @@ def _look(line: Line2D) -> _Look:
     marker = str(line.get_marker()) if has_marker(line) else ""
     dashed = is_joined(line) and line.is_dashed()
     return (colour_of(line), marker, bool(marker) and is_hollow(line), dashed)
+
+
+def _told_apart(looks: set[_Look]) -> set[_Look]:
+    """Return looks but for plain lines that go with markers of their colour."""
+    marked = {colour for colour, marker, hollow, _ in looks if marker and not hollow}
+    return {look for look in looks if look[0] not in marked or any(look[1:])}
 
 
 def _explained(look: _Look, entries: list[_Look]) -> bool:

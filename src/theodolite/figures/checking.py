@@ -57,6 +57,7 @@ def check(figure: Figure) -> list[Finding]:
     """
     with house_style():
         settle(figure)
+        figure.draw_without_rendering()  # letters of legends find their places then
         return [
             Finding(rule=rule, words=words)
             for rule, find in RULES.items()

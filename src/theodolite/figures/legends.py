@@ -5,6 +5,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.transforms import Bbox, ScaledTranslation
 
@@ -97,14 +98,15 @@ def settle(figure: Figure) -> None:
 
     What is laid out so stays: saving it in several formats takes the time once.
     """
-    if figure.get_layout_engine() is None:
-        return
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is None or isinstance(engine, PlaceHolderLayoutEngine):
+        return  # it is laid out
+    engine.execute(figure)
     for panel in figure.axes:
         uncover(panel)
     # A legend that leaves its panel takes room from others, which are tried again.
     while any([_place(panel) for panel in figure.axes]):
-        figure.draw_without_rendering()
+        engine.execute(figure)
     figure.set_layout_engine("none")
 
 

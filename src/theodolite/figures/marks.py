@@ -224,7 +224,8 @@ def _draw_points(
             markerfacecolor=PAPER,
             markeredgewidth=1.2,
             label="_nolegend_",
-            zorder=2.6,
+            # Large ones stand around others and must not hide them.
+            zorder=2.6 if size <= _MARKER_SIZE else 2.3,
             **shared,
         )
         set_meaning(open_ones, means)

@@ -11,7 +11,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("solid", "dashed", "dashdot", "dotted")
 # Dark to light, and none of it a colour of the palette: readable on white and on dark
 # paper, in order also where print is grey.
-RAMP = ("#5546B0", "#A5348E", "#DD4F5B", "#EA9A3E")
+RAMP = ("#4E42AA", "#AC3F93", "#DD5560", "#EA9A3E")
 _DARKER, _LIGHTER = 0.38, 0.42
 
 

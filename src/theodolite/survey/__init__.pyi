@@ -1,5 +1,4 @@
 from .advising.applying import apply_advice as apply_advice
-from .advising.concluding import conclude as conclude
 from .advising.prescribing import advise as advise
 from .advising.refitting import refit as refit
 from .advising.trials import try_advice as try_advice

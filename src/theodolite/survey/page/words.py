@@ -17,6 +17,7 @@ WORDS: dict[str, Word] = {
         "Branch gain", "size of the branch over that of the skip it joins", log=True
     ),
     "scale": Word("Branch scale", "factor that the network puts on a branch"),
+    "keeps_shape": Word("Keeps the shape", "1 where output and input have one shape"),
     "n_additions": Word("Residual additions"),
     "n_norms": Word("Norm layers"),
     "n_unplaced": Word("Additions not placed"),

@@ -84,9 +84,10 @@ def dress(
     if isinstance(loss, str):
         named_loss(loss)  # or the sentence that names those there are
     named = {"title": title or type(model).__name__, "code": code, "model": model}
+    check_sizes(batch_size, n_batches)
     if batches is None:
-        size = batch_size or (BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4)
-        _check_sizes(size, n_batches)
+        usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
+        size = usual if batch_size is None else batch_size
         return _made_up(model, loss, shape, size, n_batches, seed, named)
     read = read_batches(batches)
     # A tuple of batches would be read as one batch by the next who reads it.
@@ -130,7 +131,9 @@ def _count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def _check_sizes(batch_size: int, n_batches: int) -> None:
+def check_sizes(batch_size: int | None, n_batches: int) -> None:
+    """Refuse what are no numbers of samples and batches."""
+    batch_size = BATCH_SIZE if batch_size is None else batch_size
     for name, size in (("batch size", batch_size), ("number of batches", n_batches)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ConfigError(f"the {name} is {size!r}: pass a whole number from 1 up")

@@ -204,11 +204,11 @@ class Watch:
 
     def _value(self) -> Any:
         """Return the loss of the training, or what computes it on given batches."""
-        if self._batches is None or self._loss is None:
+        loss, mode = self._loss, self._logbook.scene.norm_mode
+        if self._batches is None or loss is None:
             return self._seen.value
-        mode = self._logbook.scene.norm_mode
         return lambda model, batches: loss_on(
-            model, batches[0], loss=self._loss, norm_mode=mode
+            model, batches[0], loss=loss, norm_mode=mode
         )
 
     def _due(self) -> bool:

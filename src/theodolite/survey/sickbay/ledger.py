@@ -78,8 +78,8 @@ def _repeated(visits: Sequence[Visit]) -> str:
     )
     return (
         "Levels were chosen with these networks in view. The same networks from "
-        f"{DRAWS} other draws of weights and samples, {len(visits)} in all, which "
-        "nobody looked at before, without the rules that need Jacobians or paths:\n\n"
+        f"{DRAWS} other draws of weights and samples, {len(visits)} in all, by which no "
+        "level was chosen, without the rules that need Jacobians or paths:\n\n"
         "| | |\n|---|---|\n"
         f"| findings that had to be made | {len(due)} |\n"
         f"| misses | {misses.total()}{_counted(misses)} |\n"

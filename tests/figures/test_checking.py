@@ -203,6 +203,17 @@ def test_a_line_goes_with_the_markers_of_its_colour():
     assert check(figure) == []
 
 
+def test_hollow_markers_hide_nothing():
+    """They are a line of their own, and the one that they were taken from is empty."""
+    figure, ax = panel()
+    band(ax, [0, 1, 2], [0, 1, 2], style=PLAIN, label="filled", line=False)
+    band(ax, [0, 1, 2], [0, 1, 2], style=RESIDUAL, label="all hollow", line=False,
+         bound=[True] * 3, means="hollow: a bound", marker_size=9.0)  # fmt: skip
+    legend(ax)
+    assert check(figure) == []
+    assert ax.lines[0].get_markersize() == 5.0, "nothing lies over it"
+
+
 def test_ramps_and_inks_are_no_strange_colours():
     figure, ax = panel()
     levels = list(range(10))

@@ -42,6 +42,8 @@ def series_of(panel: Axes) -> Iterator[Line2D]:
     for one in panel.lines:
         if not shown(one) or one.get_marker() in _CAPS or not len(points_of(one)):
             continue
+        if one.get_markevery() == [] and not is_joined(one):
+            continue  # all its points are hollow, and in a line of their own
         plain = colour_of(one) in {*NEUTRAL, GRID.lower()} and not has_marker(one)
         if not plain and one.get_label() != "_decoration":
             yield one

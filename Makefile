@@ -33,7 +33,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -
 	--dist loadfile --no-loadscope-reorder --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench docs clean
+.PHONY: help setup setup-dev reproduce errata findings test check static format slow gpu browser bench docs clean
 
 help: ## Show what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ errata: $(CORE) ## Run what is not run yet and write docs/errata.md from it
 	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
 	$(BIN)/theodolite report --out $(OUT) --errata docs/errata.md
 	PYTHONPATH=. $(BIN)/python -m handbook.paper_pages $(OUT)
+
+findings: $(CORE) ## Survey the sick bay and write docs/findings.md from it
+	$(BIN)/python -m theodolite.survey.sickbay.ledger docs/findings.md
 
 test: $(DEV) ## Run the tests, doctests and import rules
 	$(PYTEST)

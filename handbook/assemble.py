@@ -13,7 +13,7 @@ BESIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-FIRST = ("tutorial",)
+FIRST = ("tutorial", "everyday")
 PAPERS = ("studies", "verdicts", "errata", "theorem_5_1")
 TAKE_PART = ("extending", "your_study")
 

@@ -1,4 +1,4 @@
-"""Everyday tasks: the scripts of ``examples/``, run by the build, and what they say."""
+"""The scripts of ``examples/``, run by the build, and what they say."""
 
 import ast
 import os
@@ -14,11 +14,11 @@ EXAMPLES = HERE.parent / "examples"
 
 def write(pages: Path, nav: Nav) -> None:
     """Write a page of all scripts; each one runs."""
-    parts = ["# Everyday tasks\n", "Scripts of `examples/`; cells start at `# %%`.\n"]
+    parts = ["# Scripts\n", "Scripts of `examples/`; cells start at `# %%`.\n"]
     for path in sorted(EXAMPLES.glob("*.py")):
         parts.append(_section(path, pages / "tasks"))
     (pages / "tasks.md").write_text("\n".join(parts))
-    nav.add("Start", "Everyday tasks", "tasks.md")
+    nav.add("Start", "Scripts", "tasks.md")
 
 
 def _section(path: Path, pictures: Path) -> str:

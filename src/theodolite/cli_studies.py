@@ -97,8 +97,13 @@ def last_run(
         asked = shlex.quote(name) if entry.file else entry.full_name
     except UnknownNameError:
         left = results_in(out, paper=paper, study=study) if study else None
-        if code or left is None or (paper, study) not in left.judged:
+        if left is None or (paper, study) not in left.judged:
             raise
+        if code:
+            raise RunError(
+                f"{name} is known by its results alone, and its own code draws it: "
+                "pass the file that it ran from, or install its package"
+            ) from None
     results = results_in(out, paper=paper, study=study)
     found = results.last(paper, study)
     if found is None:

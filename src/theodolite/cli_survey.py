@@ -96,8 +96,9 @@ def survey(
             "no network was named: pass a SPEC, or --list for those that go by a name"
         )
     _check_files(html, to_json)
+    _ask(spec, loss, trust=trust)
     subject = _subject(
-        spec, trust=trust, data=data, loss=loss, weights=weights, shape=_shape(shape),
+        spec, data=data, loss=loss, weights=weights, shape=_shape(shape),
         batch_size=batch_size, n_batches=batches, seed=seed, device=device,
     )  # fmt: skip
     found = _surveyed(
@@ -106,6 +107,7 @@ def survey(
     )  # fmt: skip
     _tell(found, html, to_json)
     if any(one.status == "interrupted" for one in found.measured):
+        say("stopped; what was measured until then is shown")
         raise typer.Exit(130)
 
 
@@ -132,16 +134,17 @@ def compare(
     trust: Trust = False,
 ) -> None:
     """Compare two networks, surveyed alike; the budget is for each."""
+    _check_files(html, to_json)
+    _ask(before, after, loss, trust=trust)
     from theodolite.survey import Survey
     from theodolite.survey import compare as side_by_side
 
-    _check_files(html, to_json)
     # Both are read before the first takes its time.
     made = [
         Survey.from_json(spec)
         if _is_saved(spec)
         else _subject(
-            spec, trust=trust, data=data, loss=loss, shape=_shape(shape), seed=seed,
+            spec, data=data, loss=loss, shape=_shape(shape), seed=seed,
             batch_size=batch_size, n_batches=batches, device=device,
         )
         for spec in (before, after)
@@ -170,15 +173,18 @@ def _is_saved(spec: str) -> bool:
     return spec.endswith(".json") and not spec.startswith("hf:")
 
 
-def _subject(spec: str, *, trust: bool, loss: str | None, **settings: Any) -> "Subject":
-    """Return what a SPEC names; files that are named are run if they are trusted."""
-    for text in (spec, loss or ""):
-        place, colon, _ = text.partition("(")[0].rpartition(":")
+def _ask(*texts: str | None, trust: bool) -> None:
+    """Have a person trust the Python files that are named, before anything loads."""
+    for text in texts:
+        place, colon, _ = (text or "").partition("(")[0].rpartition(":")
         if colon and place.endswith(".py") and Path(place).is_file():
             require_trust(place, trust=trust)
+
+
+def _subject(spec: str, **settings: Any) -> "Subject":
     from theodolite.survey import subject_of
 
-    return subject_of(spec, loss=loss, trust=True, **settings)
+    return subject_of(spec, trust=True, **settings)
 
 
 def _surveyed(subject: "Subject", optimiser: str | None, **settings: Any) -> "Survey":

@@ -454,5 +454,5 @@ def test_a_model_that_computes_nothing_is_refused():
 
 
 def test_inputs_of_a_wrong_kind_are_refused():
-    with pytest.raises(MeasurementError, match="its inputs are a list"):
+    with pytest.raises(MeasurementError, match="does not take inputs"):
         anatomy(nn.Linear(4, 4), [[1.0, 2.0]])

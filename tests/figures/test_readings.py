@@ -18,7 +18,7 @@ from theodolite.core import (
     Status,
     UnknownNameError,
 )
-from theodolite.figures import draw_grid, draw_reading, save
+from theodolite.figures import check, draw_grid, draw_reading, save
 
 KINDS = {
     "Blocks", "ClassifierNorms", "Collapse", "Condition", "DenseHessian",
@@ -103,6 +103,7 @@ def test_a_reading_is_drawn(readings, kind):
     assert kind in figure.get_suptitle()
     assert figure.axes[0].get_xlabel() or figure.axes[0].get_title(loc="left")
     assert any(panel.lines or panel.images or panel.patches for panel in figure.axes)
+    assert check(figure) == []
 
 
 def shown(figure):

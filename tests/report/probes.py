@@ -69,7 +69,7 @@ UNREACHABLE = """() => [...document.querySelectorAll("main *")].filter((e) =>
   && e.tabIndex !== 0).map((e) => e.className)"""
 
 CLIPPED = """() => [...document.querySelectorAll("main *")].filter((e) =>
-  !e.closest("svg, .unseen, .what") && getComputedStyle(e).overflow !== "visible")
+  !e.closest("svg, .unseen, .line") && getComputedStyle(e).overflow !== "visible")
   .map((e) => e.className)"""
 
 STUCK = """() => [...document.querySelectorAll("body *")].filter((e) =>
@@ -89,4 +89,4 @@ HEIGHTS = """() => [...document.querySelectorAll(".study")]
 UNNAMED = """() => [...document.querySelectorAll(
     "button, input, select, a, summary, svg[role=img], nav, section, article")]
   .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
-    || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""
+    || e.title || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""

@@ -186,7 +186,7 @@ def test_the_filter_covers_everything(visit):
         assert count(page) == f"{len(wanted)} of {len(CLAIMS)}"
         assert page.locator("a.mark:visible").count() == len(wanted)
         # Studies, papers, the rows about them and the contents go with their claims.
-        kept = {one.get_attribute("data-study") for one in
+        kept = {one.get_attribute("id").rpartition("--")[0] for one in
                 page.locator("article.claim:visible").all()}  # fmt: skip
         assert page.locator(".study:visible").count() == len(kept)
         assert page.locator(".matrix tbody tr:visible").count() == len(kept)
@@ -195,6 +195,7 @@ def test_the_filter_covers_everything(visit):
         studies = {one for one in entries if one.count("--") == 1}
         assert studies == kept
         assert page.locator(".plate:visible").count() == 0
+        assert not page.locator(".counts, .tally").first.is_visible(), "they sum up all"
         for chapter in page.locator(".chapter:visible").all():
             assert chapter.locator("li:visible").count() > 0
         choose(page, name, "")

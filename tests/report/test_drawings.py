@@ -111,6 +111,28 @@ def test_a_scale_of_values_keeps_its_colours():
     assert few.css.count("light-dark") == 3
 
 
+def test_beside_pixels_the_legend_and_what_lies_on_them_stay():
+    def css(*parts):
+        sheet = Sheet()
+        text = (
+            f"<svg {SVG}><clipPath id='c'><path d=''/></clipPath>{''.join(parts)}</svg>"
+        )
+        inline_svg(text, sheet=sheet, prefix="p", label="l")
+        return sheet.css
+
+    image = "<image href='data:image/png;base64,AA=='/>"
+    swatch = "<path d='M1 0' style='fill: #bbbbbb'/>"
+    label = "<path d='M2 0' style='fill: #2b2b2b'/>"
+    cross = (
+        "<defs><path id='x' d='M3 0' style='stroke: #222222'/></defs>"
+        "<g clip-path='url(#c)'><use href='#x' style='stroke: #222222'/></g>"
+    )
+    assert css(swatch, label, cross).count("light-dark") == 3
+    beside = css(image, swatch, label, cross)
+    assert beside.count("light-dark") == 1
+    assert "light-dark(#2b2b2b," in beside
+
+
 def test_it_stands_in_a_page(condition):
     html = inline(condition, label="what <it> shows")
     assert html.startswith("<svg ")

@@ -62,6 +62,8 @@ def test_names_are_words_and_bars_stand_close():
     bars = re.findall(r"<mo[^>]*>[|/]</mo>", formula("|a|/|b|"))
     assert len(bars) == 5
     assert all('lspace="0" rspace="0"' in one for one in bars)
+    assert 'form="prefix">−<' in formula("a = -b")
+    assert "form" not in formula("a - b") + formula("(a) - b")
     assert "<mo>⟺</mo>" in formula(r"a \iff b")
 
 

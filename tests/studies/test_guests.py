@@ -139,7 +139,9 @@ def test_a_file_runs_when_trusted_and_in_any_process(file, tmp_path):
     assert "not run" not in listed.stdout
     shown = theodolite("show", FULL, *out)
     assert f"{FULL}: Section 2.2" in shown.stdout
-    assert theodolite("show", FULL, "--redraw", *out).returncode == 1
+    alone = theodolite("show", FULL, "--redraw", *out)
+    assert alone.returncode == 1
+    assert "pass the file that it ran from" in alone.stderr
     assert theodolite("show", file, "--trust", "--redraw", *out).returncode == 0
     command = json.loads(theodolite("show", FULL, "--json", *out).stdout)["command"]
     assert command == f"theodolite run {file} --scale smoke --seeds 4"

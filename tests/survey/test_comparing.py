@@ -114,16 +114,24 @@ def test_numbers_that_are_not_finite_have_no_difference():
 
 def test_findings_are_gone_new_and_kept():
     one = by_hand()
-    new = replace(one.findings[1], rule="brand-new", title="Something else")
-    other = replace(one, findings=(one.findings[0], new))
+    new = replace(one.findings[0], rule="brand-new", title="Something ill")
+    other = replace(one, findings=(one.findings[1], new))
     found = compare(one, other)
-    assert [f.rule for f in found.gone] == ["signal-kept"]
+    assert [f.rule for f in found.gone] == ["rate-too-large"]
     assert [f.rule for f in found.new] == ["brand-new"]
-    assert [f.rule for f in found.kept] == ["rate-too-large"]
+    assert [f.rule for f in found.kept] == ["signal-kept"]
     told = str(found)
-    assert "✓ gone: The signal keeps its size" in told
-    assert "✗ new: Something else" in told
+    assert "✓ gone: The learning rate is above" in told
+    assert "✗ new: Something ill" in told
+    assert "· kept: The signal keeps its size" in told
     assert max(map(len, told.splitlines())) <= 100
+
+
+def test_a_good_finding_that_is_gone_is_no_good_news():
+    one = by_hand()
+    poorer = replace(one, findings=one.findings[:1])
+    assert "· gone: The signal keeps its size" in str(compare(one, poorer))
+    assert "✓ new: The signal keeps its size" in str(compare(poorer, one))
 
 
 def test_what_does_not_compare_is_said():
@@ -178,6 +186,26 @@ def test_models_are_surveyed_on_the_same_terms():
     assert stem.changed == "no"
     for name, value in other.state_dict().items():
         assert torch.equal(value, before[name])
+
+
+def test_each_model_has_its_own_optimiser():
+    one, other = network(), network()
+    fast, slow = (
+        torch.optim.SGD(model.parameters(), lr=lr)
+        for model, lr in ((one, 0.5), (other, 0.05))
+    )
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimiser",)}
+    found = compare(
+        one, other, data(), optimisers=(fast, slow), progress=False, **terms
+    )
+    rates = [
+        s.settings["optimiser_settings"]["lr"] for s in (found.before, found.after)
+    ]
+    assert rates == [0.5, 0.05]
+    for survey in (found.before, found.after):
+        assert survey.number("not_in_optimiser")["value"] == 0
+    with pytest.raises(ConfigError, match="optimisers=\\(of the first"):
+        compare(one, other, data(), optimiser=fast, **terms)
 
 
 def test_kinds_that_do_not_compare_are_refused_in_a_sentence():

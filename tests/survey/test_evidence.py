@@ -1,6 +1,7 @@
 """Rules read numbers with their errors; what is within its error is not said."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -113,6 +114,14 @@ def test_past_twice_the_stable_rate_is_worse():
     assert (mild.severity, bad.severity) == ("warning", "sick")
 
 
+@pytest.mark.parametrize(
+    ("share", "severity"), [(0.2, None), (0.4, "note"), (0.52, "note"), (0.8, "sick")]
+)
+def test_the_more_units_are_dead_the_worse(share, severity):
+    found = find(surveyed(row("units", "dead_share", share, 0.05, module="relu")))
+    assert [f.severity for f in found] == ([severity] if severity else [])
+
+
 def test_growth_is_held_against_that_of_the_depth():
     fires = {f.rule for f in find(of_depth([1.0] * 9 + [40.0]))}
     silent = {f.rule for f in find(of_depth([1.0] * 99 + [40.0]))}
@@ -138,6 +147,23 @@ def test_fresh_running_statistics_are_nobodys_fault():
     used = [*rows, row("norms", "batches_tracked", 9, 0.0, **norms)]
     assert not find(surveyed(*fresh))
     assert [f.rule for f in find(surveyed(*used))] == ["running-statistics-far"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ("as given", {"running-statistics-far", "sure-and-wrong"}),
+        ("inputs as given; labels made up", {"running-statistics-far"}),
+        ("made up: 8 images, random labels", set()),
+    ],
+)
+def test_what_is_made_up_is_not_judged(inputs, said):
+    found = surveyed(
+        row("norms", "running_mean_distance", 3.0, 0.1, module="bn"),
+        row("signal", "loss", 9.0, 0.1),
+        row("signal", "loss_at_chance", 1.0, 0.0),
+    )
+    assert {f.rule for f in find(replace(found, inputs=inputs))} == said
 
 
 def test_layer_norms_are_not_held_to_what_batch_norms_need():

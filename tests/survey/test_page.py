@@ -62,7 +62,7 @@ def test_the_page_is_readable_without_scripts(survey, page):
     assert "classical: a quadratic diverges above 2/λmax" in told
     assert "group['lr'] = 0.3" in told
     assert "layers.1.pool: jacobian cannot differentiate it" in told
-    assert "The inputs were made up." in told
+    assert "The inputs were made up. 64 images of 3 × 32 × 32" in told
     assert "It would take about 4 min: give budget='6min'" in told
     for block in survey.blocks:
         assert block.name in told
@@ -102,6 +102,15 @@ def two_deep():
 
 def test_two_deep_networks_stay_below_three_megabytes(two_deep):
     assert len(two_deep.encode()) < 3 * MEGABYTE
+
+
+def test_deeper_still_spectra_give_way_and_numbers_stay():
+    shown = page_of(deep(451))
+    assert len(shown.encode()) < 3 * MEGABYTE
+    last = shown[shown.index('id="block-450"') : shown.index('id="pictures"')]
+    assert "Forward signal" in last
+    assert "<svg" not in last
+    assert '<svg class="chart"' in page_of(deep(3)).partition('id="pictures"')[0]
 
 
 def test_names_of_200_columns_do_not_run_into_one_another(two_deep):
@@ -169,6 +178,13 @@ def test_a_long_training_is_thinned_and_keeps_its_end():
     assert 300 < drawn.count("L") <= 600
     assert "at 4999" in shown
     assert len(shown) < 0.5 * MEGABYTE
+
+
+@pytest.mark.parametrize("span", [1.5, 3.0, 20.0, 60.0, 1e3, 1e7, 1e11])
+def test_a_logarithmic_axis_always_has_ticks_to_read_it_by(span):
+    for start in (1e-5, 0.7, 3.0, 4200.0):
+        ticks = scale_of([start, start * span], 0, 60, log=True).ticks(2)
+        assert 2 <= len(ticks) <= 5
 
 
 @pytest.mark.parametrize(

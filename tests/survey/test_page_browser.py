@@ -192,7 +192,8 @@ def test_csv_holds_every_row(wide, shown):
     for line, row in zip(found, rows, strict=True):
         assert line["quantity"] == row["quantity"]
         assert float(line["value"]) == row["value"]
-        assert line["error"] == "" if row["error"] is None else float(line["error"])
+        error = None if line["error"] == "" else float(line["error"])
+        assert error == row["error"]
         for label in ("block", "module", "norm_mode"):
             assert line[label] == (row.get(label) or "")
 

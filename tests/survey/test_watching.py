@@ -181,7 +181,7 @@ def test_what_was_asked_for_and_cannot_be_had_is_reported_once():
 def test_given_batches_are_measured_at_every_step():
     x, y = data()
     run = Run(
-        steps=2, every=1, loss=nn.CrossEntropyLoss(), batches=(x[:10], y[:10]),
+        steps=2, every=1, loss=nn.functional.cross_entropy, batches=(x[:10], y[:10]),
         quantities=("loss", "dead_share", "forward_rms"),
     )  # fmt: skip
     losses = values(run, "loss")
@@ -279,6 +279,27 @@ def test_a_terminal_is_drawn_on_and_a_file_is_not(kind, drawn, monkeypatch):
     assert ("1 ± 0.5" in told) == drawn
     assert bool(told) == drawn
     assert [row["quantity"] for row in telling.rows] == ["loss"] * 3
+
+
+class Gone(Terminal):
+    def write(self, text):
+        raise OSError("the terminal is gone")
+
+
+def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
+    monkeypatch.setenv("TERM", "xterm")
+    ended = []
+    telling = Telling(live=True, end=lambda: ended.append(1), stream=Gone())
+    telling.start({})
+    for step in range(2):
+        telling.log([{"quantity": "q/q", "value": 1.0, "step": step}], step)
+    telling.finish()
+    assert len(telling.rows) == 2
+    assert ended == [1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the terminal cannot be drawn on (the terminal is gone): watching goes on "
+        "unseen; pass live=False"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from theodolite.figures.axes import legend
 from theodolite.figures.marks import rule
 from theodolite.figures.readings_generic import draw_line, only_style
 from theodolite.figures.series import series_style
-from theodolite.figures.style import FAINT, new_figure
+from theodolite.figures.style import GRID, new_figure
 
 # Densities below this part of their peak are not drawn.
 _FLOOR = 1e-4
@@ -40,7 +40,6 @@ def draw_density(reading: Any) -> Figure:
             low, high, y = (np.where(v > floor, v, np.nan) for v in (low, high, y))
             low = np.where(np.isnan(low) & np.isfinite(high), floor, low)
             panel.set_yscale("log")
-            panel.set_ylim(bottom=floor)
         panel.fill_between(
             x,
             low,
@@ -52,6 +51,8 @@ def draw_density(reading: Any) -> Figure:
         )
         panel.plot(x, y, color=style.colour, linewidth=1.4)
         panel.set_xlabel("eigenvalue")
+        if floor:
+            panel.set_ylim(bottom=floor)
     left.set_ylabel(f"density, kernel of {reading.width:.2g}")
     right.set_ylabel("fraction up to here")
     right.set_ylim(-0.03, 1.03)
@@ -115,7 +116,7 @@ def _zero(panel: Axes, values: np.ndarray, error: float) -> None:
     linear = 10.0 ** np.ceil(np.log10(linear))
     panel.set_yscale("symlog", linthresh=linear)
     if error > 1e-3 * linear:
-        panel.axhspan(-error, error, color=FAINT, zorder=1, label="sign not known")
+        panel.axhspan(-error, error, color=GRID, zorder=1, label="sign not known")
         legend(panel)
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from theodolite.report.safe_svg import keep_allowed, local, parsed
-from theodolite.report.sheet import Sheet
+from theodolite.report.sheet import Follow, Sheet
 
 # Pixels an SVG point, as CSS has it.
 _PIXELS = {"pt": 4 / 3, "px": 1.0, "": 1.0, "in": 96.0}
@@ -23,6 +23,7 @@ _HREF = "href"
 _REFERENCE = re.compile(r"#([\w.:-]+)")
 # So many fills with a hue are no series but a scale of values.
 _SERIES = 12
+_FILL = re.compile(r"fill: (#[0-9a-f]{6})")
 
 
 def inline_svg(
@@ -83,10 +84,15 @@ def _short(places: str) -> str:
 def _share_shapes(root: ElementTree.Element, sheet: Sheet) -> None:
     """Let copies refer to the page's shapes, and drop the drawing's own."""
     names: dict[str, str] = {}
+    styles: dict[str, list[set[str]]] = {}
+    for use in root.iter("use"):
+        styles.setdefault(use.get(_HREF, "")[1:], []).append(_declared(use))
     for parent in list(root.iter()):
         for child in list(parent) if parent.tag == "defs" else ():
             if child.tag == "path" and "id" in child.attrib:
                 name = child.attrib.pop("id")
+                if all(_declared(child) <= one for one in styles.get(name, [])):
+                    child.attrib.pop("style", None)  # every copy says the same itself
                 _classed(child, sheet)
                 if not any("url(" in one for one in child.attrib.values()):
                     names[name] = sheet.shape(child.attrib)
@@ -97,6 +103,10 @@ def _share_shapes(root: ElementTree.Element, sheet: Sheet) -> None:
         name = element.get(_HREF, "").lstrip("#")
         if name in names:
             element.set(_HREF, f"#{names[name]}")
+
+
+def _declared(element: ElementTree.Element) -> set[str]:
+    return set(element.get("style", "").split(";")) - {""}
 
 
 def _rename(root: ElementTree.Element, prefix: str) -> None:
@@ -122,21 +132,31 @@ def _rename(root: ElementTree.Element, prefix: str) -> None:
 
 
 def _style(root: ElementTree.Element, sheet: Sheet) -> None:
-    fills = set(
-        re.findall(r"fill: (#[0-9a-f]{6})", ElementTree.tostring(root, "unicode"))
-    )
-    for element in root.iter():
-        _classed(element, sheet, keep_hues=len(fills) > _SERIES)
+    """Put all styles in the sheet; where pixels or a scale are shown, data keep theirs.
+
+    Pixels keep their colours, so what lies on them must, and the legend beside them.
+    """
+    fills = set(_FILL.findall(ElementTree.tostring(root, "unicode")))
+    pictured = len(fills) > _SERIES or root.find(".//image") is not None
+    _style_below(root, sheet, follow="inks" if pictured else "all")
+
+
+def _style_below(element: ElementTree.Element, sheet: Sheet, follow: Follow) -> None:
+    if follow == "inks" and "clip-path" in element.attrib:
+        follow = "none"
+    _classed(element, sheet, follow)
+    for child in element:
+        _style_below(child, sheet, follow)
 
 
 def _classed(
-    element: ElementTree.Element, sheet: Sheet, *, keep_hues: bool = False
+    element: ElementTree.Element, sheet: Sheet, follow: Follow = "all"
 ) -> None:
     """Put a style in the sheet, unless it refers to a part of its drawing."""
     style = element.get("style")
     if style and "url(" not in style:
         del element.attrib["style"]
-        element.set("class", sheet.style(style, keep_hues=keep_hues))
+        element.set("class", sheet.style(style, follow=follow))
 
 
 def _unwrap(element: ElementTree.Element) -> None:

@@ -13,6 +13,8 @@ DARK_CARD, DARK_INK = "#1b1f23", "#e5e3de"
 _HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})(?![0-9a-fA-F])")
 # Below this distance between the largest and the smallest part, a colour is a grey.
 _GREY = 0.07
+# Darker greys are inks, lighter ones papers and lines of a grid.
+_INK, _PAPER = 0.45, 0.85
 # What the guidelines for accessible content ask of text, and more than of graphics.
 _CONTRAST = 4.5
 
@@ -30,12 +32,17 @@ def followed(value: str) -> str:
     return f"light-dark({found[0]},{on_dark(found[0])})" if found else value
 
 
-def is_grey(value: str) -> bool:
-    """Whether a value is a hexadecimal colour without a hue."""
+def is_ink_or_paper(value: str) -> bool:
+    """Whether a value is a grey so dark or so light that it is no colour of data.
+
+    Example:
+        >>> [is_ink_or_paper(one) for one in ("#2b2b2b", "#ffffff", "#bbbbbb", "none")]
+        [True, True, False, False]
+    """
     if not _HEX.fullmatch(value.strip()):
         return False
     colour = _parts(value.strip())
-    return max(colour) - min(colour) < _GREY
+    return _is_grey(colour) and not _INK < sum(colour) / 3 < _PAPER
 
 
 @lru_cache(maxsize=4096)
@@ -47,7 +54,7 @@ def on_dark(colour: str) -> str:
         ('#1b1f23', '#0080c8')
     """
     parts = _parts(colour)
-    if is_grey(colour):
+    if _is_grey(parts):
         share = sum(parts) / 3
         ink, card = _parts(DARK_INK), _parts(DARK_CARD)
         return _hex(
@@ -58,6 +65,10 @@ def on_dark(colour: str) -> str:
         light = min(light + 0.01, 1.0)
         parts = colorsys.hls_to_rgb(hue, light, saturation)
     return _hex(parts)
+
+
+def _is_grey(colour: Colour) -> bool:
+    return max(colour) - min(colour) < _GREY
 
 
 def _parts(colour: str) -> Colour:

@@ -40,7 +40,7 @@ def lay_out(shown: Iterable[JudgedRun], sheet: Sheet) -> list[dict[str, Any]]:
         runs = arrange(group)
         paper = max(runs, key=lambda one: one.summary.judged).summary.paper
         name = names.new(paper.name)
-        studies = [_study(one, name, names, sheet) for one in runs]
+        studies = [_study(one, names, sheet) for one in runs]
         papers.append(
             {
                 "id": name,
@@ -60,16 +60,16 @@ def address(paper: SavedPaper) -> str:
     return paper.url if _ADDRESS.fullmatch(paper.url) else ""
 
 
-def _study(run: JudgedRun, paper: str, names: "Names", sheet: Sheet) -> dict[str, Any]:
+def _study(run: JudgedRun, names: "Names", sheet: Sheet) -> dict[str, Any]:
     summary = run.summary
-    name = names.new(summary.paper.name, summary.study.name)
+    way = (summary.paper.name, summary.study.name)
+    name = names.new(*way)
     claims = [
-        {"id": names.new(name, one.claim), "claim": one, "panels": panels(one, sheet)}
+        {"id": names.new(*way, one.claim), "claim": one, "panels": panels(one, sheet)}
         for one in summary.claims
     ]
     return {
         "id": name,
-        "paper": paper,
         "run": summary,
         "paragraphs": [p for p in summary.study.summary.split("\n\n") if p.strip()],
         "claims": claims,
@@ -78,7 +78,7 @@ def _study(run: JudgedRun, paper: str, names: "Names", sheet: Sheet) -> dict[str
         "errata": [e for e in claims if e["claim"].kind is Kind.ERRATUM],
         "beyond": [e for e in claims if e["claim"].kind is Kind.BEYOND],
         "plates": plates(
-            run, sheet=sheet, name=lambda figure: names.new(name, "figure", figure)
+            run, sheet=sheet, name=lambda figure: names.new(*way, "figure", figure)
         ),
         "config": _config(run.info),
         "cost": summary.cost,

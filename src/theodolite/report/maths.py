@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -36,7 +36,8 @@ _BINOMIAL = re.compile(rf"\\[td]?binom\s*{_GROUP}\s*{_GROUP}")
 # What a source escapes in text, where the converter writes it as it came.
 _ESCAPED = re.compile(r"\\[{}%$#&_|\\]|\\[A-Za-z]+")
 # Signs that TeX sets without space: a bar is no operator between two terms.
-_CLOSE = frozenset("|\u2016\u2223\u2225/")
+_CLOSE = frozenset("|\u2016\u2223\u2225/\u2202")
+_SIGNS, _ENDS = frozenset("-+\u2212\u00b1\u2213"), frozenset(")]}|\u2016!\u232a\u27e9")
 _ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff]")
 
 
@@ -107,9 +108,18 @@ def _tidy(element: ElementTree.Element) -> None:
         element.tag = "mo"
     if element.tag == "mo" and element.text in _CLOSE and "form" not in element.attrib:
         element.attrib.update(lspace="0", rspace="0")
-    for child in element:
+    for before, child in pairwise([None, *element]):
         _tidy(child)
+        if _is_sign(before, child):
+            child.set("form", "prefix")
     element[:] = [_single(child) for child in _words(list(element))]
+
+
+def _is_sign(before: ElementTree.Element | None, child: ElementTree.Element) -> bool:
+    """Whether a minus belongs to what follows: it stands after an operator."""
+    if before is None or before.tag != "mo" or before.text in _ENDS:
+        return False
+    return child.tag == "mo" and child.text in _SIGNS
 
 
 def _single(element: ElementTree.Element) -> ElementTree.Element:

@@ -4,12 +4,16 @@ A letter of an axis is drawn in every figure, and so is a line of the grid. Here
 are kept by what they are, under short names, and the page holds them a single time.
 """
 
+from typing import Literal
+
 from markupsafe import Markup
 
-from theodolite.report.inks import followed, is_grey
+from theodolite.report.inks import followed, is_ink_or_paper
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _COLOURED = ("fill", "stroke", "stop-color", "color")
+
+Follow = Literal["all", "inks", "none"]
 
 
 class Sheet:
@@ -35,15 +39,16 @@ class Sheet:
         """Return the identifier of a group that holds this."""
         return self._groups.setdefault(inside, f"g-{_name(len(self._groups))}")
 
-    def style(self, declarations: str, *, keep_hues: bool = False) -> str:
-        """Return the class of a style, whose colours follow the page.
+    def style(self, declarations: str, *, follow: Follow = "all") -> str:
+        """Return the class of a style.
 
         Args:
             declarations: Declarations that are safe to stand in a style sheet.
-            keep_hues: Leave fills that are no greys as they are: they encode values.
+            follow: Which colours follow the page from light to dark: all of them, the
+                inks and papers alone, or none, where they encode values.
         """
         told = ";".join(
-            _declared(name.strip(), value.strip(), keep_hues)
+            _declared(name.strip(), value.strip(), follow)
             for name, colon, value in (
                 one.partition(":") for one in declarations.split(";")
             )
@@ -73,10 +78,12 @@ class Sheet:
         return Markup("\n").join([*paths, *groups])
 
 
-def _declared(name: str, value: str, keep_hues: bool) -> str:
+def _declared(name: str, value: str, follow: Follow) -> str:
     """Return a declaration, followed by one that browsers of today prefer."""
     plain = f"{name}:{value}"
-    if name not in _COLOURED or (keep_hues and name == "fill" and not is_grey(value)):
+    if name not in _COLOURED or follow == "none":
+        return plain
+    if follow == "inks" and not is_ink_or_paper(value):
         return plain
     twice = followed(value)
     return plain if twice == value else f"{plain};{name}:{twice}"

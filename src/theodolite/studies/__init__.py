@@ -16,6 +16,7 @@ from theodolite.studies.paper import Explorer, Paper
 from theodolite.studies.planning import Plan, plan_study, prepare_worker
 from theodolite.studies.repair import Repaired, repair_runs
 from theodolite.studies.running import Finished, last_summary, run_study
+from theodolite.studies.small_studies import small_study
 from theodolite.studies.story import Chapter, Finding
 from theodolite.studies.study import (
     SCALES,
@@ -60,4 +61,5 @@ __all__ = [
     "repair_runs",
     "run_study",
     "select",
+    "small_study",
 ]

@@ -106,8 +106,8 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
         if kind := _foreign(model, inputs):
             own = next(iter({p.dtype: 0 for p in model.parameters()}), torch.float32)
             raise MeasurementError(
-                f"the model is {str(own).removeprefix('torch.')} and its inputs are "
-                f"{kind} ({str(error).splitlines()[0]}): pass "
+                f"the model is {str(own).removeprefix('torch.')} and does not take "
+                f"inputs that are {kind} ({str(error).splitlines()[0]}): pass "
                 f"torch.as_tensor(inputs).to({own}), or convert the model"
             ) from error
         raise

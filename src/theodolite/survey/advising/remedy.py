@@ -25,17 +25,16 @@ class Remedy:
     write: Callable[[Survey, Finding], str | None]
 
 
-def operated(*calls: str) -> str:
-    """Return the lines of surgeries, after which the optimiser moves the new model.
+def operated(call: str) -> str:
+    """Return the lines of a surgery, after which the optimiser moves the new model.
 
     Args:
-        calls: What follows ``surgery.``: the first of ``before`` and ``inputs``,
-            others of ``model`` and ``inputs``.
+        call: What follows ``surgery.``, of ``before`` and ``inputs``.
     """
     return (
         "from theodolite import surgery\n"
         "from theodolite.survey import refit\n"
         "before = model\n"
-        + "".join(f"model = surgery.{call}.model\n" for call in calls)
-        + "optimiser = refit(optimiser, before, model)\n"
+        f"model = surgery.{call}.model\n"
+        "optimiser = refit(optimiser, before, model)\n"
     )

@@ -2,6 +2,7 @@
 
 from theodolite.survey.advising.remedy import Remedy, operated
 from theodolite.survey.findings.evidence import by_block, middle
+from theodolite.survey.records.block import Block
 from theodolite.survey.records.finding import Finding
 from theodolite.survey.records.whole_survey import Survey
 
@@ -10,25 +11,38 @@ FAIR_GAIN = 0.5
 
 
 def _skips_around(survey: Survey, finding: Finding) -> str | None:
-    """Put skips around plain blocks, and scale what they hold by their number."""
-    names = _containers([b.name for b in survey.blocks if b.kind == "plain"])
-    if len(names) < 3:
+    r"""Put skips around all plain blocks but the first, and shrink what they hold.
+
+    Branches of size $1/\sqrt L$ add up to the size of the skip.
+    """
+    kept = {b.name for b, f in by_block(survey, "keeps_shape") if f.value}
+    blocks = [b for b in survey.blocks if b.kind == "plain" and "#" not in b.name]
+    names = [_around(block) for block in blocks[1:] if block.name in kept]
+    if len(names) < 2 or len(set(names)) < len(names):
         return None
-    around = f"around={names[1:]!r}"
-    return operated(
-        f"insert_skips(\n    before, inputs, scale=1.0, learnable=False,\n"
-        f"    {around},\n)",
-        'scale_branches(model, inputs, by="sqrt_depth")',
+    factor = len(names) ** -0.5
+    return (
+        "import torch\n"
+        "from theodolite import surgery\n"
+        "from theodolite.survey import refit\n"
+        f"paths = {names!r}\n"
+        "before = model\n"
+        "model = surgery.insert_skips(\n"
+        "    before, inputs, around=paths, scale=1.0, learnable=False\n"
+        ").model\n"
+        "for path in paths:\n"
+        "    layers = model.get_submodule(path).modules()\n"
+        '    sized = [m for m in layers if getattr(m, "weight", None) is not None]\n'
+        "    with torch.no_grad():\n"
+        f"        sized[-1].weight.mul_({factor:.3g})\n"
+        "optimiser = refit(optimiser, before, model)\n"
     )
 
 
-def _containers(names: list[str]) -> list[str]:
-    """Return the modules that hold one block each, norm and activation among them."""
-    names = [name for name in names if "#" not in name]
-    parents = [name.rpartition(".")[0] for name in names]
-    alone = all(parents) and len(set(parents)) == len(parents)
-    nested = any(a != b and b.startswith(f"{a}.") for a in parents for b in parents)
-    return parents if alone and not nested else names
+def _around(block: Block) -> str:
+    """Return what a skip goes around: a norm is taken in with its layer."""
+    container = block.name.rpartition(".")[0]
+    return container if block.norms and container else block.name
 
 
 def _scaled_by_depth(survey: Survey, finding: Finding) -> str | None:
@@ -83,10 +97,12 @@ def _logarithms(survey: Survey, finding: Finding) -> str | None:
 
 
 def _standardised(survey: Survey, finding: Finding) -> str | None:
+    if not survey.blocks:
+        return None
     return (
         "# Better: scale the data. Until then:\n"
         "mean, deviation = inputs.mean(), inputs.std()\n"
-        "model.register_forward_pre_hook(\n"
+        f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
         "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
         ")\n"
     )
@@ -100,7 +116,7 @@ REMEDIES = (
     Remedy(
         rules=("inputs-merge", "gradient-vanishes", "gradient-explodes"),
         kind="surgery",
-        title="Put a skip around every plain block",
+        title="Put skips around the plain blocks and shrink what they hold",
         write=_skips_around,
     ),
     Remedy(

@@ -24,6 +24,8 @@ from theodolite.survey.records.finding import Advice, Trial
 # Level of the interval, and the share of the loss below which a gain is none: ours.
 LEVEL = 0.05
 WORTH = 0.02
+# Fewer steps than these tell nothing: ours.
+LEAST_STEPS = 5
 # Losses above this multiple of the untrained network's count as that: ours.
 CEILING = 10.0
 
@@ -81,7 +83,8 @@ def try_advice(
         subject: Model, batches, loss and optimiser; without one, Adam.
         seeds: Pairs of trainings, at least 2.
         steps: Updates of each.
-        budget_s: Seconds after which no further seed is begun.
+        budget_s: Seconds that trials may take, about: first steps are fewer, then
+            advice is left untried.
 
     Returns:
         The advice with its trials: what helped, what is open, what did not help.
@@ -96,23 +99,48 @@ def try_advice(
         )
     for each in advice:
         check_written(each)
-    arms = [_Arm(each) for each in advice]
     pool = Pool(subject.batches)
     end = time.perf_counter() + budget_s
-    for seed in range(seeds):
+    count, steps = _affordable(subject, pool, len(advice), steps, budget_s)
+    arms = [_Arm(each) for each in advice[:count]]
+    start = pool.mean_loss(subject.model, subject.loss)
+    ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
+    for seed in range(seeds if arms else 0):
         if seed >= 2 and time.perf_counter() > end:
             break
-        _run_seed(arms, subject, pool, seed, steps)
+        _run_seed(arms, subject, pool, seed, steps, ceiling)
     tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
-    return tuple(sorted(tried, key=_place))
+    return tuple(sorted((*tried, *advice[count:]), key=_place))
+
+
+def _affordable(
+    subject: Treatable, pool: Pool, count: int, steps: int, budget_s: float
+) -> tuple[int, int]:
+    """Return how much advice can be tried, over how many steps, with two seeds.
+
+    A step is timed on a copy. Steps are given up first, then advice from the end.
+    """
+    patient = copied(subject.model, subject.optimiser)
+    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    start = time.perf_counter()
+    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    each_s = 2 * (time.perf_counter() - start)
+    few = min(LEAST_STEPS, steps)
+    trainings = int(budget_s / max(few * each_s, 1e-9)) - 1
+    count = min(count, max(trainings, 0))
+    most = int(budget_s / max((count + 1) * each_s, 1e-9))
+    return count, max(min(steps, most), few)
 
 
 def _run_seed(
-    arms: Sequence[_Arm], subject: Treatable, pool: Pool, seed: int, steps: int
+    arms: Sequence[_Arm],
+    subject: Treatable,
+    pool: Pool,
+    seed: int,
+    steps: int,
+    ceiling: float,
 ) -> None:
     """Train the network as it is once, and each altered copy once."""
-    start = pool.mean_loss(subject.model, subject.loss)
-    ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
 
     def ended(patient: Treated) -> float:
         value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
@@ -150,10 +178,11 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     if not any(gaps):  # equal to the last digit: nothing was changed, not by chance
         low = high = 0.0
     worth = WORTH * sum(arm.plain) / len(arm.plain)
-    helped = "yes" if high < 0 else "no" if low > -worth else "open"
+    helped = "no" if low > -worth else "yes" if high < 0 else "open"
+    word = "it did harm" if low > 0 else _WORDS[helped]
     said = (
         f"after {steps} steps the loss differs by {found.value:+.3g} "
-        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds: {_WORDS[helped]}"
+        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds: {word}"
     )
     return Trial(
         difference=found.value,
@@ -166,12 +195,17 @@ def _judged(arm: _Arm, steps: int) -> Trial:
     )
 
 
-_WORDS = {"yes": "it helped", "no": "it did not help", "open": "open"}
+_WORDS = {
+    "yes": "it helped",
+    "no": "it did not help by 2 % of the loss",
+    "open": "whether it helps is open",
+}
 
 
 def _place(advice: Advice) -> tuple[int, float]:
-    """Put what helped first, the most helpful before the others."""
+    """Put what helped first, the most helpful before the others, untried in between."""
     trial = advice.trial
-    assert trial is not None
+    if trial is None:
+        return 1, 0.0
     rank = {"yes": 0, "open": 1, "no": 2}[trial.helped]
     return rank, trial.difference if rank == 0 else 0.0

@@ -48,12 +48,14 @@ def _first_layers_anew(survey: Survey, finding: Finding) -> str | None:
 
 
 def _biases_zero(survey: Survey, finding: Finding) -> str | None:
+    if not finding.where:
+        return None
     return (
         "import torch\n"
-        "for layer in model.modules():\n"
-        "    if isinstance(layer, (torch.nn.Linear, torch.nn.Conv2d)):\n"
-        "        if layer.bias is not None:\n"
-        "            torch.nn.init.zeros_(layer.bias)\n"
+        f"for path in {_paths(finding.where)!r}:\n"
+        "    layer = model.get_submodule(path)\n"
+        '    if getattr(layer, "bias", None) is not None:\n'
+        "        torch.nn.init.zeros_(layer.bias)\n"
     )
 
 
@@ -91,7 +93,7 @@ REMEDIES = (
         write=_biases_zero,
     ),
     Remedy(
-        rules=("twin-units", "saturated-units"),
+        rules=("twin-units", "saturated-units", "dead-units"),
         kind="initialisation",
         title="Draw these layers anew",
         write=_drawn_anew,

@@ -123,9 +123,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
     )
     for said in comparison.caveats:
         yield f"  CAUTION {said}"
-    yield from _told(comparison.gone, "gone", "✓")
-    yield from _told(comparison.new, "new", "✗")
-    yield from _told(comparison.kept, "kept", "·")
+    yield from _told(comparison.gone, "gone", ill="✓")
+    yield from _told(comparison.new, "new", ill="✗", well="✓")
+    yield from _told(comparison.kept, "kept")
     shown = comparison.whole()[:_DIFFERENCES]
     for one in shown:
         labels = "".join(f" {key}={value}" for key, value in one.labels.items())
@@ -137,8 +137,12 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"  {more} more differences by block and module: see .rows()"
 
 
-def _told(findings: tuple[Finding, ...], word: str, mark: str) -> Iterator[str]:
+def _told(
+    findings: tuple[Finding, ...], word: str, *, ill: str = "·", well: str = "·"
+) -> Iterator[str]:
+    """Yield a line a finding, marked by what it means that an ill or good one is so."""
+    marks = {"sick": ill, "warning": ill, "good": well}
     for each in findings[:_FINDINGS]:
-        yield f"{mark} {word}: {each.title}"
+        yield f"{marks.get(each.severity, '·')} {word}: {each.title}"
     if (more := len(findings) - _FINDINGS) > 0:
         yield f"  … and {more} more {word}, see .{word}"

@@ -13,11 +13,9 @@ from theodolite.survey.comparing.matching import BlockPair
 _WIDTH = 1.96
 # What single precision leaves of a number that has no other error.
 _ROUNDING = 1e-6
-# What a row says of its number; the rest says which number it is.
-_ABOUT = {
-    "value", "error", "norm_mode", "seed", "nonfinite", "status", "method", "cpu_s",
-    "passes", "depth", "block",
-}  # fmt: skip
+# Labels that say which number a row is; others, such as how many samples it took, say
+# how it was measured.
+_WHICH = ("module", "optimiser", "rank", "share", "length", "node", "sample")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,23 +105,23 @@ def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
 
 def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:
     block = row.get("block")
-    labels = {k: v for k, v in row.items() if k not in _ABOUT}
     # A block of the second network that has no pair must meet none of the first.
     if names and block is not None and block != "whole":
         block = names.get(block, ("alone", block))
-    return (str(block), *sorted((k, str(v)) for k, v in labels.items()))
+    labels = tuple(str(row.get(label)) for label in _WHICH)
+    return (row.get("measure"), row["quantity"], str(block), *labels)
 
 
 def _difference(one: Row, other: Row, told: Mapping[str, str]) -> Difference:
     before, after = float(one["value"]), float(other["value"])
     errors = [e if isinstance(e := row.get("error"), int | float) else 0.0
               for row in (one, other)]  # fmt: skip
-    rounding = _ROUNDING * max(abs(before), abs(after))
+    counts = before.is_integer() and after.is_integer()
+    rounding = 0.0 if counts else _ROUNDING * max(abs(before), abs(after))
     half = math.hypot(_WIDTH * math.hypot(*errors), rounding)
     gap = after - before
     low, high = gap - half, gap + half
-    labels = {k: v for k, v in one.items() if k not in _ABOUT}
-    labels = {k: v for k, v in labels.items() if k not in ("measure", "quantity")}
+    labels = {k: one[k] for k in _WHICH if one.get(k) is not None}
     if (block := one.get("block")) is not None:
         labels = {"block": told.get(block, block), **labels}
     return Difference(

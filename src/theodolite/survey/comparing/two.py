@@ -11,8 +11,11 @@ from theodolite.survey.records.whole_survey import Survey
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.optim import Optimizer
 
-    Subject = Survey | nn.Module
+    from theodolite.survey.subjects.clothed import Subject as Dressed
+
+    Subject = Survey | nn.Module | Dressed
 else:
     Subject = Any
 
@@ -22,6 +25,7 @@ def compare(
     after: Subject,
     batches: Any = None,
     *,
+    optimisers: "tuple[Optimizer, Optimizer] | None" = None,
     seed: int = 0,
     **settings: Any,
 ) -> Comparison:
@@ -30,9 +34,10 @@ def compare(
     Models are surveyed first, both with the same batches, seed and budget.
 
     Args:
-        before: A survey, or a model.
+        before: A survey, or a model (or what ``subject_of`` made).
         after: Another of the same kind.
         batches: What models are surveyed on; a survey has had its own.
+        optimisers: The optimiser of each model.
         seed: Seed of whatever is random in the surveys.
         settings: What :func:`theodolite.survey.survey` takes besides, such as
             ``loss`` and ``budget``.
@@ -42,7 +47,7 @@ def compare(
         gone, new and kept.
 
     Raises:
-        ConfigError: One is a survey and the other is not.
+        ConfigError: One is a survey and the other is not, or one optimiser was given.
     """
     if isinstance(before, Survey) and isinstance(after, Survey):
         if batches is not None or settings:
@@ -57,14 +62,21 @@ def compare(
         raise ConfigError(
             f"{kinds} cannot be compared: pass two surveys, or two models and batches"
         )
+    if "optimiser" in settings:
+        raise ConfigError(
+            "one optimiser was given, which moves the weights of one network: pass "
+            "optimisers=(of the first, of the second)"
+        )
     from theodolite.instruments import read_batches
     from theodolite.survey.whole.surveying import survey
 
     # A loader that shuffles would otherwise show each network other samples.
     same = None if batches is None else read_batches(batches)
     same = list(same) if isinstance(same, tuple) else same
-    first = survey(before, same, seed=seed, **settings)
-    return compare_surveys(first, survey(after, same, seed=seed, **settings))
+    one, other = optimisers or (None, None)
+    first = survey(before, same, optimiser=one, seed=seed, **settings)
+    second = survey(after, same, optimiser=other, seed=seed, **settings)
+    return compare_surveys(first, second)
 
 
 def compare_surveys(before: Survey, after: Survey) -> Comparison:

@@ -112,6 +112,7 @@ RULES = (
         measures=("norms",),
         source="a shift by one deviation moves a third of normal units across 0; ours",
         confidence="rule of thumb",
+        about="inputs",
         read=_far,
     ),
     Rule(

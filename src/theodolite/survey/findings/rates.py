@@ -231,6 +231,7 @@ RULES = (
             "Eq 2.7: a step gains 1/(1 + B/b) of what it could; the factor 2 is ours"
         ),
         confidence="rule of thumb",
+        about="labels",
         read=_noisy,
     ),
     Rule(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from theodolite.survey.findings.evidence import Evidence
 from theodolite.survey.records.finding import Confidence, Finding, Severity
@@ -23,6 +24,8 @@ class Rule:
         study: ``paper/study`` of ours that backs it, or ``""``.
         confidence: How well it is founded.
         read: The number behind it, None where the survey has not what it takes.
+        about: What its number is about besides the network: where ``"inputs"`` or
+            ``"labels"`` were made up, such a rule is silent.
     """
 
     name: str
@@ -35,10 +38,11 @@ class Rule:
     confidence: Confidence
     read: Callable[[Survey], Evidence | None]
     study: str = ""
+    about: Literal["network", "inputs", "labels"] = "network"
 
     def judge(self, survey: Survey) -> Finding | None:
         """Return the finding, None where the number is not beyond its threshold."""
-        evidence = self.read(survey)
+        evidence = None if self._made_up(survey) else self.read(survey)
         if evidence is None or not evidence.beyond:
             return None
         return Finding(
@@ -56,3 +60,9 @@ class Rule:
             study=self.study,
             confidence=self.confidence,
         )
+
+    def _made_up(self, survey: Survey) -> bool:
+        """Tell whether what the rule is about is nobody's."""
+        if self.about == "labels":
+            return "made up" in survey.inputs
+        return self.about == "inputs" and survey.inputs.startswith("made up")

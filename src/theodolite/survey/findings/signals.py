@@ -79,7 +79,7 @@ def _merged(survey: Survey) -> Evidence | None:
     (first, start), (last, end) = cosine[0], cosine[-1]
     kept = (1 - end.value) / (1 - start.value) if start.value < 1 else math.nan
     if not kept < LOST_DISTANCE:
-        end = Figure(math.nan)
+        return None
     return Evidence(
         figure=end,
         threshold=MERGED,

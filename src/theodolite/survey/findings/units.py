@@ -1,17 +1,20 @@
 """Units that cannot learn, heads and inputs of the wrong size."""
 
+from dataclasses import replace
+
 from theodolite.survey.findings.evidence import (
     Evidence,
-    by_module,
     divided,
+    figure_of,
     largest,
     single,
 )
 from theodolite.survey.findings.rule import Rule
 from theodolite.survey.records.whole_survey import Survey
 
-# Shares of a layer's units: ours.
+# Shares of a layer's units: ours. Half of a layer dead is sick, a quarter worth a note.
 DEAD = 0.25
+MOSTLY_DEAD = 0.5
 SATURATED = 0.5
 TWINS = 0.5
 # Multiples of the loss of a guess, and of inputs of variance 1: ours.
@@ -21,18 +24,29 @@ LARGE_INPUTS = 10.0
 
 def _worst(survey: Survey, quantity: str, threshold: float) -> Evidence | None:
     """Read the largest share over the layers."""
-    shares = by_module(survey, quantity)
+    shares = [
+        (str(row.get("layer") or row["module"]), figure_of(row))
+        for row in survey.find(quantity)
+    ]
     worst = largest(shares)
     if worst is None:
         return None
-    names = tuple(name for name, f in shares if f.value > threshold)
+    names = dict.fromkeys(name for name, f in shares if f.value > threshold)
     return Evidence(
         figure=worst[1],
         threshold=threshold,
         above=True,
-        where=names,
-        told=f"The worst is {worst[0]} with {worst[1]}.",
+        where=tuple(names),
+        told=f"The worst share is {worst[1]}, behind {worst[0]}.",
     )
+
+
+def _dead(survey: Survey) -> Evidence | None:
+    found = _worst(survey, "dead_share", DEAD)
+    if found is None:
+        return None
+    mostly = found.figure.value - found.figure.error > MOSTLY_DEAD
+    return replace(found, severity="sick" if mostly else "note")
 
 
 def _sure(survey: Survey) -> Evidence | None:
@@ -80,9 +94,12 @@ RULES = (
         ),
         quantity="dead_share",
         measures=("units",),
-        source="a rectifier that is shut has derivative 0; the level of 0.25 is ours",
+        source=(
+            "a rectifier that is shut has derivative 0; the levels of 0.25 for a note "
+            "and 0.5 are ours"
+        ),
         confidence="proved",
-        read=lambda survey: _worst(survey, "dead_share", DEAD),
+        read=_dead,
     ),
     Rule(
         name="saturated-units",
@@ -129,6 +146,7 @@ RULES = (
         measures=("map", "signal"),
         source="equal scores of C classes have loss log C; the factor 2 is ours",
         confidence="proved",
+        about="labels",
         read=_sure,
     ),
     Rule(
@@ -162,6 +180,7 @@ RULES = (
             "is ours"
         ),
         confidence="rule of thumb",
+        about="inputs",
         read=_unscaled,
     ),
 )

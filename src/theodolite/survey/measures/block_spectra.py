@@ -16,7 +16,7 @@ from theodolite.survey.measures.site import Site
 from theodolite.survey.measures.spread import spread_out
 
 _SHARES = tuple(place / 10 for place in range(11))
-_STEPS = 24
+_STEPS = (48, 24, 12)
 _PROBES = 4
 _SAMPLES = 8
 
@@ -41,19 +41,19 @@ class JacobianMeasure(Measure):
 
     def forecast(self, site: Site) -> float:
         """Return what products with all blocks take, on few samples."""
-        return _seconds(site, min(2, site.samples)) / 2
+        return _seconds(site, min(2, site.samples), _STEPS[-1])
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield blocks spread over the depth, then the whole network."""
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
         spans = [_span(s) for s in spread_out(stretches)]
         spans.append(("whole", None, stretches[0].entry, stretches[-1].output))
-        samples = _samples(site, allowance)
+        samples, steps = _fitting(site, allowance)
         for name, depth, entry, output in spans:
             allowance.check()
             labels = {"block": name, "depth": depth, "n_samples": samples}
             try:
-                yield from _block(site, (entry, output), samples, labels)
+                yield from _block(site, (entry, output), samples, steps, labels)
             except TheodoliteError as refused:
                 site.unsupported.append(f"{name}: no Jacobian, for {refused}")
 
@@ -67,20 +67,28 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
     return stretch.block.name, stretch.block.index, stretch.entry, stretch.output
 
 
-def _seconds(site: Site, samples: int) -> float:
+def _seconds(site: Site, samples: int, steps: int) -> float:
     """Return what two gradients a step take, of all blocks and of the whole."""
-    return 2 * (_STEPS + _PROBES) * 2 * site.gradient_s(samples)
+    return 2 * (steps + _PROBES) * 2 * site.gradient_s(samples)
 
 
-def _samples(site: Site, allowance: Allowance) -> int:
+def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
+    """Return samples and steps: rather many samples, then many steps."""
     samples = min(_SAMPLES, site.samples)
-    while samples > 2 and _seconds(site, samples) > allowance.left():
+    while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
         samples //= 2
-    return samples
+    for steps in _STEPS:
+        if _seconds(site, samples, steps) <= allowance.left():
+            return samples, steps
+    return samples, _STEPS[-1]
 
 
 def _block(
-    site: Site, span: tuple[int, int], samples: int, labels: dict[str, Any]
+    site: Site,
+    span: tuple[int, int],
+    samples: int,
+    steps: int,
+    labels: dict[str, Any],
 ) -> Iterator[Found]:
     marked = Marked(site.model, site.chart, *span)
     batch = site.first(samples)
@@ -90,7 +98,7 @@ def _block(
         "outputs": site.outputs,
     }
     found = singular_values(
-        marked, batch, **given, tol=0.05, max_steps=_STEPS, seed=site.seed
+        marked, batch, **given, tol=0.1, max_steps=steps, seed=site.seed
     )
     site.passes += found.cost.passes
     yield from _quantiles(found, labels)

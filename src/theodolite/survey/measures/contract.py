@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from torch.overrides import TorchFunctionMode
+
 from theodolite.survey.measures.site import Site
 
 Found = dict[str, Any]
@@ -41,6 +43,30 @@ class Allowance:
             raise OutOfTimeError
 
 
+class Deadline(TorchFunctionMode):
+    """Stops whatever runs inside when an allowance is well overdrawn, once.
+
+    Measures mind their allowance themselves; this is for what they cannot see into. It
+    stops between functions of torch.
+
+    Args:
+        allowance: What the measure may take.
+        grace: Seconds beyond it that are forgiven.
+    """
+
+    def __init__(self, allowance: Allowance, *, grace: float) -> None:
+        super().__init__()
+        self._allowance, self._grace, self._armed = allowance, grace, True
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if self._armed and self._allowance.left() < -self._grace:
+            self._armed = False  # what cleans up behind may take its time
+            raise OutOfTimeError
+        return func(*args, **(kwargs or {}))
+
+
 class Measure(ABC):
     """One of the survey's measures; subclasses are final.
 
@@ -50,10 +76,12 @@ class Measure(ABC):
     Attributes:
         name: Of the measure.
         weight: Share of the budget that it may claim, relative to the others'.
+        essential: Whether it runs however small the budget is.
     """
 
     name: ClassVar[str]
     weight: ClassVar[float] = 1.0
+    essential: ClassVar[bool] = False
 
     def refusal(self, site: Site) -> str:
         """Return in a sentence why it cannot be taken here, or nothing."""

@@ -14,12 +14,12 @@ from theodolite.survey.measures.metered import Metered
 from theodolite.survey.measures.site import Site
 
 # Fewer products say little of the largest eigenvalue, more hardly add to a first look.
-LEAST, MOST = 8, 60
+LEAST, MOST, _FEWEST = 8, 60, 5
 # Fewer samples make statistics of batches, and so the Hessian, another one.
 FEW = 8
 TOLERANCE = 0.01
 # Parameters up to which a whole matrix is cheap.
-_DENSE = 300
+_DENSE = 128
 # Products that the trace takes at least.
 _TRACED = 6
 
@@ -32,7 +32,7 @@ class CurvatureMeasure(Measure):
     """
 
     name: ClassVar = "curvature"
-    weight: ClassVar = 6.0
+    weight: ClassVar = 10.0
 
     def forecast(self, site: Site) -> float:
         """Return what few products with few samples take."""
@@ -44,11 +44,11 @@ class CurvatureMeasure(Measure):
         labels = {"n_samples": samples}
         with site.hessian(samples) as hessian:
             operator = Metered(hessian, allowance, site)
-            found = ends_of(operator, site, 0.8 * allowance.left(), samples)
+            each = operator.warmed()
+            found = ends_of(operator, site, 0.7 * allowance.left() / each)
             site.leading = found, samples
             yield from _ends(found, labels)
-            per_product = found.cost.wall_s / max(found.cost.passes, 1)
-            yield from _trace(operator, site, allowance, per_product, labels)
+            yield from _trace(operator, site, allowance.left() / each, labels)
 
 
 def samples_for(site: Site, seconds: float, products: int) -> int:
@@ -59,18 +59,15 @@ def samples_for(site: Site, seconds: float, products: int) -> int:
     return samples
 
 
-def ends_of(
-    operator: Operator, site: Site, seconds: float, samples: int
-) -> ExtremeEigenvalues:
-    """Return both ends of a spectrum, by as many products as fit in a time."""
-    fitting = int(seconds / max(site.product_s(samples), 1e-9))
-    dense = operator.shape[1] <= _DENSE
+def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalues:
+    """Return both ends of a spectrum, by as many products as fit."""
+    dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
     return extremes_of(
         operator,
         ends="both",
         tol=TOLERANCE,
         stop="value",
-        max_matvecs=max(LEAST, min(MOST, fitting), operator.shape[1] if dense else 0),
+        max_matvecs=max(_FEWEST, min(MOST, int(fitting)), dense),
         seed=site.seed,
         graph_error=site.graph_error,
     )
@@ -85,20 +82,14 @@ def _ends(found: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
 
 
 def _trace(
-    operator: Operator,
-    site: Site,
-    allowance: Allowance,
-    per_product: float,
-    labels: dict[str, int],
+    operator: Operator, site: Site, fitting: float, labels: dict[str, int]
 ) -> Iterator[Found]:
-    fitting = int(allowance.left() / max(per_product, 1e-9))
-    dense = operator.shape[1] <= _DENSE
-    if fitting < 2 * _TRACED and not dense:
+    size = operator.shape[1]
+    dense = size if size <= _DENSE else 0
+    if fitting < _TRACED and not dense:
         return
-    most = max(_TRACED, min(MOST, fitting // 2))
-    products = operator.shape[1] if dense else most
-    found = trace_of(operator, max_matvecs=max(products, _TRACED), seed=site.seed)
-    rounding = site.graph_error * abs(found.trace)
-    error, n = found.trace_error + rounding, operator.shape[1]
+    products = max(min(MOST, int(fitting)), dense, _TRACED)
+    found = trace_of(operator, max_matvecs=products, seed=site.seed)
+    error = found.trace_error + site.graph_error * abs(found.trace)
     yield number("trace", found.trace, error, **labels)
-    yield number("trace_per_parameter", found.mean, error / n, **labels)
+    yield number("trace_per_parameter", found.mean, error / size, **labels)

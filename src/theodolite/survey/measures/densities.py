@@ -13,7 +13,7 @@ from theodolite.survey.measures.site import Site
 
 _STEPS, _MOST_STEPS, _MOST_PROBES = 12, 48, 4
 _POINTS = 96
-_DENSE = 300
+_DENSE = 128
 
 
 class DensityMeasure(Measure):
@@ -25,23 +25,24 @@ class DensityMeasure(Measure):
     """
 
     name: ClassVar = "density"
-    weight: ClassVar = 6.0
+    weight: ClassVar = 4.0
 
     def forecast(self, site: Site) -> float:
         """Return what one random start takes on few samples."""
-        return _STEPS * site.product_s(min(FEW, site.samples))
+        return 1.5 * _STEPS * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the density on a grid, then the shares."""
-        samples = samples_for(site, 0.9 * allowance.left(), _STEPS)
-        fitting = int(0.9 * allowance.left() / max(site.product_s(samples), 1e-9))
-        steps = max(_STEPS, min(_MOST_STEPS, fitting))
-        probes = max(1, min(_MOST_PROBES, fitting // steps))
+        samples = samples_for(site, 0.6 * allowance.left(), _STEPS + 3)
         with site.hessian(samples) as hessian:
+            operator = Metered(hessian, allowance, site)
+            fitting = int(0.7 * allowance.left() / operator.warmed())
+            steps = max(_STEPS, min(_MOST_STEPS, fitting))
+            probes = max(1, min(_MOST_PROBES, fitting // steps))
             size = hessian.shape[1]
             dense = size <= _DENSE
             found = density_of(
-                Metered(hessian, allowance, site),
+                operator,
                 n_probes=max(probes, -(-size // steps)) if dense else probes,
                 steps=min(steps, size),
                 grid=_POINTS,

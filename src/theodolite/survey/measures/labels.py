@@ -12,6 +12,8 @@ from theodolite.instruments import classifier_norms, collapse
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.site import Site, targets_in
 
+# Gradients that norms take, since each layer's scale is tried, and collapse.
+_PASSES = 16
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 
@@ -33,8 +35,8 @@ class ClassifierMeasure(Measure):
         return ""
 
     def forecast(self, site: Site) -> float:
-        """Return what some passes forward of the data take."""
-        return 3 * site.gradient_s(min(8, site.samples))
+        """Return what passes of some samples take."""
+        return _PASSES * site.gradient_s(min(8, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield norms and margins, then collapse."""
@@ -52,9 +54,12 @@ class ClassifierMeasure(Measure):
 
 
 def _fitting(site: Site, allowance: Allowance) -> Any:
-    each = 4 * site.gradient_s(site.samples)
+    each = _PASSES * site.gradient_s(site.samples)
     if each > allowance.left():
-        return site.first(site.fitting(allowance.left() / (4 * site.gradient_s(1))))
+        few = site.samples
+        while few > 8 and _PASSES * site.gradient_s(few) > allowance.left():
+            few //= 2
+        return site.first(few)
     count = max(1, int(allowance.left() / max(each, 1e-9)))
     return [site.batches[place] for place in range(min(count, len(site.batches)))]
 

@@ -19,6 +19,7 @@ class MapMeasure(Measure):
     """
 
     name: ClassVar = "map"
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes, as far as a small pass tells."""
@@ -34,8 +35,17 @@ class MapMeasure(Measure):
             where = each.module or "the model"
             site.unsupported.append(f"{where}: {each.reason}, so the map leaves it out")
         for stretch in chart.stretches:
+            yield _kept(site, stretch)
             yield from _gain(site, stretch)
             yield from _scales(site, stretch)
+
+
+def _kept(site: Site, stretch: Stretch) -> Found:
+    """Tell whether what leaves a stretch has the shape of what enters it."""
+    values = site.chart.anatomy.recording.values
+    kept = values[stretch.entry].shape == values[stretch.output].shape
+    labels = {"block": stretch.block.name, "depth": stretch.block.index}
+    return number("keeps_shape", float(kept), 0.0, **labels)
 
 
 def _gain(site: Site, stretch: Stretch) -> Iterator[Found]:

@@ -1,5 +1,8 @@
 """Operators that keep to an allowance, and operators seen through a preconditioner."""
 
+import time
+
+import torch
 from torch import Tensor
 
 from theodolite.core import NormMode
@@ -28,6 +31,14 @@ class Metered(Operator):
         self.symmetric = inner.symmetric
         self.norm_mode: NormMode = getattr(inner, "norm_mode", site.norm_mode)
         self._largest = 0.0
+
+    def warmed(self) -> float:
+        """Make the graph by one product, and return the seconds that another takes."""
+        vector = torch.ones(self.shape[1], dtype=self.dtype, device=self.device)
+        self.matvec(vector)
+        start = time.perf_counter()
+        self.matvec(vector)
+        return time.perf_counter() - start
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, if there is time."""

@@ -18,7 +18,7 @@ class PathsMeasure(Measure):
     """
 
     name: ClassVar = "paths"
-    weight: ClassVar = 3.0
+    weight: ClassVar = 2.0
 
     def refusal(self, site: Site) -> str:
         """Want residual additions."""

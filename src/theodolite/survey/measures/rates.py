@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from theodolite.instruments import ExtremeEigenvalues, samples_in
+from theodolite.instruments import ExtremeEigenvalues, Hessian, samples_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.curvature import FEW, LEAST, ends_of, samples_for
 from theodolite.survey.measures.metered import Metered, Preconditioned
@@ -37,34 +37,43 @@ class RatesMeasure(Measure):
     weight: ClassVar = 5.0
 
     def forecast(self, site: Site) -> float:
-        """Return what one more Lanczos run on few samples takes, and a gradient."""
+        """Return what a gradient takes, and a Lanczos run unless one was made."""
         few = min(FEW, site.samples)
-        return (LEAST + 1) * site.product_s(few) + site.gradient_s(min(8, site.samples))
+        run = 0.0 if site.leading else (LEAST + 2) * site.product_s(few)
+        return run + 2 * site.gradient_s(few)
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the noise scale, then plain rates, then adaptive ones."""
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
+        if site.leading is not None:
+            yield from _plain_rows(site)
         samples = samples_for(site, 0.9 * allowance.left(), LEAST + 2)
-        labels = {"n_samples": samples}
         with site.hessian(samples) as hessian:
-            plain = Metered(hessian, allowance, site)
-            top, known = site.leading or (
-                ends_of(plain, site, 0.45 * allowance.left(), samples),
-                samples,
-            )
-            for name in ("gd", "momentum"):
-                yield from _rate_rows(site, name, top, {"n_samples": known})
-            parameters = {n: site.model.get_parameter(n) for n in hessian.names}
-            scales, source = scales_of(
-                site.optimiser, parameters, site.sounding.gradients
-            )
-            adapted = Metered(Preconditioned(hessian, scales), allowance, site)
-            seconds = 0.9 * allowance.left()
-            top = ends_of(adapted, site, seconds, samples)
-            for name in ("adam", "rmsprop"):
-                yield from _rate_rows(
-                    site, name, top, {**labels, "preconditioner": source}
-                )
+            if site.leading is None:
+                plain = Metered(hessian, allowance, site)
+                fitting = 0.4 * allowance.left() / plain.warmed()
+                site.leading = ends_of(plain, site, fitting), samples
+                yield from _plain_rows(site)
+            yield from _adaptive_rows(site, hessian, allowance, samples)
+
+
+def _plain_rows(site: Site) -> Iterator[Found]:
+    assert site.leading is not None
+    top, samples = site.leading
+    for name in ("gd", "momentum"):
+        yield from _rate_rows(site, name, top, {"n_samples": samples})
+
+
+def _adaptive_rows(
+    site: Site, hessian: Hessian, allowance: Allowance, samples: int
+) -> Iterator[Found]:
+    parameters = {n: site.model.get_parameter(n) for n in hessian.names}
+    scales, source = scales_of(site.optimiser, parameters, site.sounding.gradients)
+    operator = Metered(Preconditioned(hessian, scales), allowance, site)
+    top = ends_of(operator, site, 0.8 * allowance.left() / operator.warmed())
+    labels = {"n_samples": samples, "preconditioner": source}
+    for name in ("adam", "rmsprop"):
+        yield from _rate_rows(site, name, top, labels)
 
 
 def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Found]:

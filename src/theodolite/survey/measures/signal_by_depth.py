@@ -23,6 +23,7 @@ class SignalMeasure(Measure):
     """
 
     name: ClassVar = "signal"
+    essential: ClassVar = True
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes; none if the map took it already."""
@@ -112,7 +113,7 @@ def _loss_rows(site: Site) -> Iterator[Found]:
 
 
 def _input_rows(site: Site) -> Iterator[Found]:
-    """Yield the size of real inputs; words have none."""
+    """Yield the size of real inputs where weights meet them; words have none."""
     batch = site.first(site.sounding.samples)
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     real = [
@@ -122,6 +123,9 @@ def _input_rows(site: Site) -> Iterator[Found]:
     ]
     if real:
         value = max(float(t.double().square().mean().sqrt()) for t in real)
+        entries = [stretch.entry for stretch in site.chart.stretches[:1]]
+        if entries and entries[0] in site.sounding.forward:  # scaled on the way
+            value = site.sounding.forward[entries[0]].rms
         yield number("input_rms", value, site.rounding * value)
 
 

@@ -4,6 +4,7 @@ What several measures read, such as the map or one gradient pass, is made once, 
 first that asks.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ _CHARTED = 8
 _SOUNDED = 0.15
 # Samples on which passes are timed, and products compared with finer arithmetic.
 _TIMED = 4
+# Products that the comparison takes, and the share of the budget that it may.
+_COMPARED, _ROUNDED = 12, 0.03
 # What models of others raise where an instrument does what their authors never tried.
 FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
 FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
@@ -171,16 +174,17 @@ class Site:
     def graph_error(self) -> float:
         """What rounding does to a product with the Hessian, relative to it.
 
-        By a product in finer arithmetic on a few samples; 0 of float64.
+        By a product in finer arithmetic on a few samples where the budget allows it,
+        else half the digits, as Lanczos grants; 0 of float64.
         """
         if self.dtype == torch.float64:
             return 0.0
+        few = min(_TIMED, self.samples)
+        if _COMPARED * self.product_s(few) > _ROUNDED * self.budget_s:
+            return math.sqrt(torch.finfo(self.dtype).eps)
         self.passes += 3
         return rounding_of_products(
-            self.model,
-            self.first(min(_TIMED, self.samples)),
-            loss=self.loss,
-            norm_mode=self.norm_mode,
+            self.model, self.first(few), loss=self.loss, norm_mode=self.norm_mode
         )
 
     def hessian(self, samples: int) -> Hessian:

@@ -9,7 +9,7 @@ from theodolite.survey.measures.site import Site, logits_in
 
 _LEAST, _MOST = 2, 16
 # Gradients that a row of the kernel takes, with its comparison in finer arithmetic.
-_ROW = 3.0
+_ROW = 6.0
 
 
 class TangentMeasure(Measure):
@@ -21,7 +21,7 @@ class TangentMeasure(Measure):
     """
 
     name: ClassVar = "tangent"
-    weight: ClassVar = 3.0
+    weight: ClassVar = 2.0
 
     def forecast(self, site: Site) -> float:
         """Return what the kernel of few samples takes."""

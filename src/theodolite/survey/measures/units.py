@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
+from theodolite.survey.measures.charting import fed_by_inputs
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.feeding import layer_before
 from theodolite.survey.measures.site import Site
 
 
@@ -13,7 +15,8 @@ class UnitsMeasure(Measure):
 
     A unit that gives zero for all $n$ samples gives it, by the rule of three, with a
     chance of at most $3/n$ otherwise; that is the error of ``dead_share``.
-    ``twin_share`` counts live units that give what another gives.
+    ``twin_share`` counts live units that give what another gives. The label ``layer``
+    is the layer of weights before the activation.
     """
 
     name: ClassVar = "units"
@@ -31,6 +34,7 @@ class UnitsMeasure(Measure):
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield shares, activation by activation."""
         recording = site.chart.anatomy.recording
+        fed = fed_by_inputs(recording)
         seen: dict[str, int] = {}
         for activation in site.chart.anatomy.activations:
             counts = site.sounding.units.get(
@@ -44,6 +48,7 @@ class UnitsMeasure(Measure):
                 "module": name if seen[name] == 1 else f"{name}#{seen[name]}",
                 "kind": activation.kind,
                 "n_units": counts.units,
+                "layer": layer_before(recording, recording.calls[activation.call], fed),
             }
             share = counts.dead / max(counts.units, 1)
             doubt = 3 / site.sounding.samples if counts.dead else 0.0

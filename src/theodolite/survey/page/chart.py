@@ -13,7 +13,7 @@ from theodolite.survey.page.scales import Scale, scale_of
 from theodolite.survey.page.svg import box, element, group, line
 
 WIDTH, HEIGHT = 460, 270
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 14, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 14, 14, 46
 # A line of so few points shows each.
 _DOTTED = 25
 
@@ -196,16 +196,20 @@ def _references(chart: Chart, x: Scale, y: Scale) -> Iterator[Markup]:
             "text", name, class_="rule", x=WIDTH - _RIGHT, y=level - 4,
             text_anchor="end",
         )  # fmt: skip
-    for at, name in chart.uprights:
+    for turn, (at, name) in enumerate(chart.uprights):
         place = x(at)
         left = place > WIDTH * 0.6
         yield element(
             "path", class_="rule", d=f"M{place:.1f} {_TOP}V{HEIGHT - _BOTTOM}"
         )
         yield element(
-            "text", name, class_="rule", x=place + (-5 if left else 5), y=_TOP + 9,
+            "text",
+            name,
+            class_="rule",
+            x=place + (-5 if left else 5),
+            y=_TOP + 9 + 13 * turn,
             text_anchor="end" if left else "start",
-        )  # fmt: skip
+        )
 
 
 def finite_points(

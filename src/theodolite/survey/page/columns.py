@@ -83,14 +83,24 @@ def _by_block(rows: Rows, blocks: Sequence[Block]) -> dict[str, Rows]:
 def owner_of(module: str, names: set[str]) -> str | None:
     """Return the innermost block that a module belongs to.
 
+    One that lies in no block belongs to the only block beside it, if there is just one
+    under the same parent: an activation to the layer before it.
+
     Example:
         >>> owner_of("layer1.0.conv1", {"layer1", "layer1.0"}), owner_of("fc", {"x"})
         ('layer1.0', None)
+        >>> owner_of("5.1", {"4.0", "5.0"}), owner_of("5.1", {"5.0", "5.2"})
+        ('5.0', None)
     """
-    parts = module.split(".")
+    parts = module.partition("#")[0].split(".")
     for n in range(len(parts), 0, -1):
         if (name := ".".join(parts[:n])) in names:
             return name
+    for n in range(len(parts) - 1, 0, -1):
+        front = f"{'.'.join(parts[:n])}."
+        beside = [name for name in names if name.startswith(front)]
+        if beside:
+            return beside[0] if len(beside) == 1 else None
     return None
 
 

@@ -138,28 +138,12 @@ def _whole_spectrum(sides: Sequence[Side]) -> Markup | None:
 
 
 def _rates(sides: Sequence[Side]) -> Markup | None:
-    bars = []
-    for side in sides:
-        for row in side.rows.where(quantity="stable_rate"):
-            name = row.get("optimiser")
-            ends = [
-                _number(side.rows.where(quantity=f"stable_rate_{end}", optimiser=name))
-                for end in ("low", "high")
-            ]
-            value = value_of(row)
-            if value is None or value <= 0:
-                continue
-            low, high = (value if one is None else one for one in ends)
-            told = _OPTIMISERS.get(str(name), str(name))
-            bars.append(
-                Bar(
-                    name=f"{told} {side.word}".strip(),
-                    value=value,
-                    low=low,
-                    high=high,
-                    side=side.key,
-                )
-            )
+    names = dict.fromkeys(
+        row.get("optimiser")
+        for side in sides
+        for row in side.rows.where(quantity="stable_rate")
+    )
+    bars = [bar for name in names for side in sides if (bar := _rate(side, name))]
     if not bars:
         return None
     in_use = _number(sides[-1].rows.where(quantity="rate_in_use"))
@@ -172,15 +156,49 @@ def _rates(sides: Sequence[Side]) -> Markup | None:
     )
 
 
+def _rate(side: Side, optimiser: Any) -> Bar | None:
+    value, low, high = (
+        _number(side.rows.where(quantity=f"stable_rate{end}", optimiser=optimiser))
+        for end in ("", "_low", "_high")
+    )
+    if value is None or value <= 0:
+        return None
+    return Bar(
+        name=f"{_OPTIMISERS.get(str(optimiser), str(optimiser))} {side.word}".strip(),
+        value=value,
+        low=value if low is None else low,
+        high=value if high is None else high,
+        side=side.key,
+    )
+
+
 def _dead(sides: Sequence[Side]) -> Markup | None:
-    bars = []
-    for side in sides:
-        rows = [r for r in side.rows.where(quantity="dead_share") if value_of(r)]
-        rows.sort(key=lambda r: -r["value"])
-        for row in rows[:_MOST_MODULES]:
-            value = float(row["value"])
-            name = f"{row.get('module') or row.get('block') or ''} {side.word}".strip()
-            bars.append(Bar(name=name, value=value, low=0.0, high=value, side=side.key))
+    shares = [
+        {
+            str(row.get("module") or row.get("block") or ""): value
+            for row in side.rows.where(quantity="dead_share")
+            if (value := value_of(row)) is not None
+        }
+        for side in sides
+    ]
+    worst = {
+        name: max(mine.get(name, 0.0) for mine in shares)
+        for mine in shares
+        for name in mine
+    }
+    names = sorted((n for n in worst if worst[n] > 0), key=lambda n: -worst[n])
+    bars = [
+        Bar(
+            name=f"{name} {side.word}".strip(),
+            value=mine[name],
+            low=0.0,
+            high=mine[name],
+            side=side.key,
+        )
+        for name in names[: _MOST_MODULES // len(sides)]
+        for side, mine in zip(sides, shares, strict=True)
+        if name in mine
+    ]
     if not bars:
         return None
     axis = "share of units that no sample activates"

@@ -36,7 +36,12 @@ class Scale:
     def ticks(self, n: int) -> list[float]:
         """Return about this many round numbers within the scale."""
         found = _decades(self.low, self.high, n) if self.log else []
-        return found if len(found) > 1 else _steps(self.low, self.high, n)
+        # Within a factor of two or so a logarithmic axis is nearly even.
+        for count in range(n, n + 5) if len(found) < 2 else ():
+            found = _steps(self.low, self.high, count)
+            if len(found) > 1:
+                break
+        return found
 
     def _on(self, value: float) -> float:
         if not self.log:
@@ -101,9 +106,18 @@ def _steps(low: float, high: float, n: int) -> list[float]:
 
 
 def _decades(low: float, high: float, n: int) -> list[float]:
+    """Return powers of ten, with numbers between where there are few of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1, 2, 5) if last - first <= max(n // 2, 1) else (1,)
-    stride = max(1, round((last - first) / max(n, 1)))
-    powers = [p for p in range(first, last + 1) if p % stride == 0]
-    found = [float(f"{f}e{p}") for p in powers for f in factors]
-    return [one for one in found if low * 0.999 <= one <= high * 1.001]
+    finest: list[float] = []
+    for factors, stride in (
+        ((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 5),
+    ):  # fmt: skip
+        powers = [p for p in range(first, last + 1) if p % stride == 0]
+        found = [float(f"{f}e{p}") for p in powers for f in factors]
+        found = [one for one in found if low * 0.999 <= one <= high * 1.001]
+        if len(found) < 2 and finest:
+            return finest
+        if len(found) <= n + 1:
+            return found
+        finest = found
+    return finest

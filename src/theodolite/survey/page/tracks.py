@@ -7,7 +7,6 @@ from typing import Literal
 
 from theodolite.core import Row, Rows
 from theodolite.survey.page.columns import Column, Side, error_of, value_of
-from theodolite.survey.page.words import word
 
 # Value, lower and upper end; None where nothing was measured.
 Mark = tuple[float, float, float]
@@ -110,7 +109,7 @@ def why_missing(track: Track, side: Side) -> str:
     """Say why a track is empty."""
     for one in side.survey.measured:
         if one.measure == track.measure:
-            return one.reason or f"{word(track.quantity).name}: nothing to show"
+            return one.reason or "this network has none."
     return f"the measure “{track.measure}” was not asked for"
 
 

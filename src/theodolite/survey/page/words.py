@@ -17,6 +17,7 @@ WORDS: dict[str, Word] = {
         "Branch gain", "size of the branch over that of the skip it joins", log=True
     ),
     "scale": Word("Branch scale", "factor that the network puts on a branch"),
+    "keeps_shape": Word("Keeps the shape", "1 where output and input have one shape"),
     "n_additions": Word("Residual additions"),
     "n_norms": Word("Norm layers"),
     "n_unplaced": Word("Additions not placed"),
@@ -96,6 +97,14 @@ WORDS: dict[str, Word] = {
     "momentum": Word("Momentum"),
     "frozen_parameters": Word("Frozen parameters"),
     "not_in_optimiser": Word("Parameters no optimiser moves"),
+    "input_rms": Word("Inputs", "root mean square of what enters the network"),
+    "twin_share": Word("Twin units", "share that do what another unit does"),
+    "simplex_distance": Word(
+        "Distance from probabilities", "of the outputs; 0 behind a softmax"
+    ),
+    "batches_tracked": Word("Batches seen by running statistics"),
+    "decays_invariant": Word("Decay on a scale-invariant weight"),
+    "left_out": Word("Parameters left out", "of the optimiser"),
     "sharpness": Word("Sharpness", "largest eigenvalue of the loss Hessian", log=True),
     "gradient_norm": Word("Gradient norm", log=True),
     "weight_norm": Word("Weight norm"),

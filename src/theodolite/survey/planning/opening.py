@@ -12,6 +12,12 @@ from theodolite.instruments import apply_norm_mode, preserve, read_batches
 from theodolite.survey.measures.site import Site
 
 
+def _load() -> None:
+    """Load what is slow to load and no part of any measure, before time is counted."""
+    import scipy.stats  # noqa: F401
+    import torch._dynamo  # noqa: F401  # which torch loads when a pass is recorded
+
+
 @contextmanager
 def opened_site(
     model: nn.Module, batches: Any, *, norm_mode: NormMode | str, **settings: Any
@@ -24,8 +30,7 @@ def opened_site(
         norm_mode: Statistics that normalisation layers use.
         settings: Passed on to :class:`~theodolite.survey.measures.site.Site`.
     """
-    import scipy.stats  # noqa: F401  # slow to load, and no part of any measure
-
+    _load()
     model = getattr(model, "_orig_mod", model)  # of a compiled one
     mode = NormMode(norm_mode)
     modes = {name: module.training for name, module in model.named_modules()}

@@ -1,15 +1,26 @@
 """Run measures within a budget, one after the other; whatever happens, report."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from theodolite.core import Cost, Rows, Stopwatch, TheodoliteError
-from theodolite.survey.measures.contract import Allowance, Measure, OutOfTimeError
+from theodolite.survey.measures.contract import (
+    Allowance,
+    Deadline,
+    Measure,
+    OutOfTimeError,
+)
 from theodolite.survey.measures.site import FOREIGN, Site, told
 from theodolite.survey.planning.telling import Progress
 from theodolite.survey.records.outcomes import Measured, MeasureStatus
 from theodolite.survey.records.telling import told_seconds
+
+# Share of its allowance by which a measure may be late before it is stopped.
+_GRACE = 0.2
+# Seconds that a measure gets that takes next to nothing.
+_AT_LEAST = 5.0
 
 
 def run_measures(
@@ -49,8 +60,12 @@ class _Share:
         self._fair = left * coming[0].weight / total
         self._last = len(coming) == 1
 
-    def allowed(self, forecast: float) -> float:
+    def allowed(self, measure: Measure, forecast: float) -> float:
         """Return the seconds that a measure gets, 0 where it does not fit."""
+        if measure.essential:
+            return math.inf
+        if not forecast:
+            return max(self._fair, _AT_LEAST)
         if forecast <= self._fair:
             return self._fair
         most = self.left if self._last else self.left / 2
@@ -76,8 +91,8 @@ def _run(site: Site, measure: Measure, share: _Share) -> Measured:
         if said := measure.refusal(site):
             return ended("refused", said)
         forecast = measure.forecast(site)
-        allowed = share.allowed(forecast)
-        if allowed <= 0 and measure.name != "map":
+        allowed = share.allowed(measure, forecast)
+        if allowed <= 0:
             return ended("skipped", _would_take(site, forecast))
         return _taken(measure, site, Allowance(allowed), rows, ended)
     except KeyboardInterrupt:
@@ -96,8 +111,9 @@ def _taken(
     ended: Callable[..., Measured],
 ) -> Measured:
     try:
-        for row in measure.rows(site, allowance):
-            rows.append(row)
+        with Deadline(allowance, grace=_GRACE * allowance.seconds):
+            for row in measure.rows(site, allowance):
+                rows.append(row)
     except OutOfTimeError:
         given = told_seconds(allowance.seconds)
         return ended(

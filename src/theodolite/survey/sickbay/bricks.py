@@ -7,12 +7,14 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from theodolite.survey.sickbay.drawing_seeds import seed_of
+
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Draw weights from a seed and leave the global state as found."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(seed_of(seed))
         yield
 
 

@@ -50,7 +50,7 @@ def _summing_up(scale: float) -> Patient:
 
 def _shrinking(gain: float) -> Patient:
     with seeded(3):
-        model = he(tower(lambda _: _plain(), 10), gain=gain)
+        model = he(tower(lambda _: _plain(), 6), gain=gain)
     return Patient(model=model, batches=clouds())
 
 
@@ -105,18 +105,18 @@ PAIRS = (
     Pair(
         name="exploding-residual-sum",
         illness="20 branches as large as their skips, added up without a norm",
-        cure="branches scaled by one over the root of the depth",
+        cure="branches scaled by 0.15",
         sick=lambda: _summing_up(1.0),
-        healthy=lambda: _summing_up(20**-0.5),
+        healthy=lambda: _summing_up(0.15),
         expected=("signal-explodes",),
         also=("gradient-explodes", "inputs-merge", "dead-units", "sure-and-wrong"),
         notes=("shallow-ensemble",),
     ),
     Pair(
         name="shrinking-signal",
-        illness="weights of a third of He's size, so that each layer loses two thirds",
+        illness="weights of a quarter of He's size: each layer loses three quarters",
         cure="weights after He",
-        sick=lambda: _shrinking(1 / 3),
+        sick=lambda: _shrinking(1 / 4),
         healthy=lambda: _shrinking(1.0),
         expected=("signal-vanishes", "gradient-vanishes"),
     ),

@@ -12,6 +12,7 @@ from theodolite.survey.sickbay.bricks import (
     seeded,
     two_layers,
 )
+from theodolite.survey.sickbay.drawing_seeds import seed_of
 from theodolite.survey.sickbay.patients import BatchList, Pair, Patient
 from theodolite.survey.sickbay.samples import N_CLASSES, clouds, sequences
 
@@ -42,7 +43,7 @@ def _of_labels(at_random: bool) -> Patient:
         model = _small()
     batches: BatchList = clouds(16, n_batches=16)
     if at_random:
-        generator = torch.Generator().manual_seed(43)
+        generator = torch.Generator().manual_seed(seed_of(43))
         batches = [
             (x, torch.randint(N_CLASSES, labels.shape, generator=generator))
             for x, labels in batches

@@ -89,7 +89,7 @@ def _projecting(isometric: bool) -> Patient:
             MeanOverPositions(2, 3),
             nn.Linear(64, 4),
         )
-    return Patient(model=model, batches=pictures())
+    return Patient(model=model, batches=pictures(size=4))
 
 
 def _after_addition(post: bool) -> Patient:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from theodolite.survey.findings.rulebook import RULES, find
 from theodolite.survey.records.whole_survey import Survey
+from theodolite.survey.sickbay.drawing_seeds import drawn_anew
 from theodolite.survey.sickbay.pairs import PAIRS
 from theodolite.survey.sickbay.patients import Pair, Patient, Standard
 from theodolite.survey.sickbay.standards import STANDARDS
@@ -13,6 +14,8 @@ from theodolite.survey.whole.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
+QUICK = ("map", "signal", "units", "norms", "optimiser")
+SLOW = ("jacobian", "paths")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,7 +62,15 @@ class Visit:
 def examined(
     patient: Patient, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
 ) -> Survey:
-    """Survey one network of the bay."""
+    """Survey one network of the bay, by default with all measures that rules read.
+
+    Jacobians are read of projecting blocks alone, and left out where there are none.
+    """
+    if measures is None:
+        chart = examined(patient, measures=("map",))
+        projecting = any(block.skip == "projection" for block in chart.blocks)
+        measures = measures_of([rule.name for rule in RULES])
+        measures = [m for m in measures if m != "jacobian" or projecting]
     return survey(
         patient.model,
         patient.batches,
@@ -109,6 +120,20 @@ def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
         yield from visit_pair(pair, measures=measures)
     for standard in STANDARDS:
         yield visit_standard(standard, measures=measures)
+
+
+def again(draw: int) -> Iterator[Visit]:
+    """Visit all networks drawn anew, with the measures that are quick.
+
+    Args:
+        draw: Which draw of weights and samples.
+    """
+    with drawn_anew(draw):
+        for pair in PAIRS:
+            needed = [m for m in measures_of(pair.expected) if m not in SLOW]
+            yield from visit_pair(pair, measures=tuple({*QUICK, *needed}))
+        for standard in STANDARDS:
+            yield visit_standard(standard, measures=QUICK)
 
 
 def measures_of(rules: Sequence[str]) -> tuple[str, ...]:

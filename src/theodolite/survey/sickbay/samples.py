@@ -2,6 +2,7 @@
 
 import torch
 
+from theodolite.survey.sickbay.drawing_seeds import seed_of
 from theodolite.survey.sickbay.patients import BatchList
 
 N_CLASSES = 4
@@ -32,7 +33,7 @@ def sentences(
     n_samples: int = 16, *, length: int = 6, words: int = 12, n_batches: int = 2
 ) -> BatchList:
     """Draw rows of words; the class is the first word's remainder."""
-    generator = torch.Generator().manual_seed(3)
+    generator = torch.Generator().manual_seed(seed_of(3))
     found: BatchList = []
     for _ in range(n_batches):
         tokens = torch.randint(words, (n_samples, length), generator=generator)
@@ -43,7 +44,7 @@ def sentences(
 def _drawn(
     n_samples: int, shape: tuple[int, ...], n_batches: int, seed: int
 ) -> BatchList:
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed_of(seed))
     centres = torch.randn(N_CLASSES, *shape, generator=generator)
     found: BatchList = []
     for _ in range(n_batches):

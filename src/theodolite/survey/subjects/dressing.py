@@ -19,12 +19,14 @@ from theodolite.instruments import (
 from theodolite.survey.subjects.clothed import Subject
 from theodolite.survey.subjects.hugging_face import (
     is_hugging_face,
-    labels_in,
+    labels_apart,
     made_up_batch,
+    own_loss,
 )
 from theodolite.survey.subjects.imported import told
 from theodolite.survey.subjects.made_up import (
     Found,
+    check_model,
     drawn,
     find_inputs,
     place_of,
@@ -37,7 +39,6 @@ from theodolite.survey.subjects.targets import (
     loss_for,
     named_aim,
     named_loss,
-    own_hf_loss,
 )
 
 BATCH_SIZE, N_BATCHES = 32, 4
@@ -79,16 +80,20 @@ def dress(
         SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
     """
     model = getattr(model, "_orig_mod", model)
+    check_model(model)
     if isinstance(loss, str):
         named_loss(loss)  # or the sentence that names those there are
     named = {"title": title or type(model).__name__, "code": code, "model": model}
+    check_sizes(batch_size, n_batches)
     if batches is None:
-        size = batch_size or (BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4)
-        _check_sizes(size, n_batches)
+        usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
+        size = usual if batch_size is None else batch_size
         return _made_up(model, loss, shape, size, n_batches, seed, named)
     read = read_batches(batches)
     # A tuple of batches would be read as one batch by the next who reads it.
     read = list(read) if isinstance(read, tuple) else read
+    if is_hugging_face(model) and loss is None and isinstance(read, list):
+        read = [labels_apart(batch) for batch in read]
     given, aim, known = _given(model, read, loss, seed)
     whence = inputs or "as given"
     if not known:
@@ -126,7 +131,9 @@ def _count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
-def _check_sizes(batch_size: int, n_batches: int) -> None:
+def check_sizes(batch_size: int | None, n_batches: int) -> None:
+    """Refuse what are no numbers of samples and batches."""
+    batch_size = BATCH_SIZE if batch_size is None else batch_size
     for name, size in (("batch size", batch_size), ("number of batches", n_batches)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ConfigError(f"the {name} is {size!r}: pass a whole number from 1 up")
@@ -194,23 +201,26 @@ def _made_up_by_name(
     """Dress a model of transformers, which names its inputs and has its own loss."""
     generator = torch.Generator().manual_seed(seed)
     made = [made_up_batch(model, size, generator) for _ in range(n_batches)]
-    batches: list[Any] = [batch for batch, _ in made]
-    said = made[0][1]
+    inputs, labels, said = made[0]
+    few = {name: tensor[:2] for name, tensor in inputs.items()}
     try:
-        outputs = run_once(model, _first_two(batches[0]))
+        outputs = run_once(model, few)
+        own = labels is not None and _computes(model, few, labels[:2])
     except Exception as error:
         raise SubjectError(
             f"{type(model).__name__} does not take made-up inputs ({said}: "
             f"{told(error)[:200]}): pass batches of its inputs by name, from Python"
         ) from error
-    own = labels_in(batches[0]) and getattr(outputs, "loss", None) is not None
+    batches: list[Batch]
     if loss is None and own:
-        aim = Aim(own_hf_loss, "the model's own loss")
+        aim = Aim(own_loss, "the model's own loss")
+        batches = [(x, y) for x, y, _ in made]
     elif loss is not None and not isinstance(loss, str):
         aim = Aim(loss, "loss as given")
+        batches = [x if y is None else {**x, "labels": y} for x, y, _ in made]
     else:
-        aim = _aimed(loss, outputs, "input_ids" in batches[0])
-        batches = [_with_labels(x, aim, outputs, generator) for x in batches]
+        aim = _aimed(loss, outputs, "input_ids" in inputs)
+        batches = [_with_labels(x, aim, outputs, generator) for x, *_ in made]
     return Subject(
         batches=batches,
         loss=aim.loss,
@@ -220,8 +230,13 @@ def _made_up_by_name(
     )
 
 
-def _first_two(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor[:2] for name, tensor in batch.items()}
+def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
+    """Say whether a model computes a loss from labels, of which it may know nothing."""
+    try:
+        found = run_once(model, {**inputs, "labels": labels})
+    except TypeError:
+        return False
+    return isinstance(getattr(found, "loss", None), Tensor)
 
 
 def _with_labels(
@@ -229,7 +244,6 @@ def _with_labels(
 ) -> Batch:
     if aim.draw is None:
         return inputs
-    inputs = {name: one for name, one in inputs.items() if name != "labels"}
     first = next(iter(inputs.values()))
     parts = [aim.draw(outputs, generator) for _ in range((len(first) + 1) // 2)]
     return inputs, torch.cat(parts)[: len(first)].to(first.device)
@@ -237,20 +251,22 @@ def _with_labels(
 
 def _has_targets(batch: Batch) -> bool:
     if isinstance(batch, Mapping):
-        return labels_in(batch)
+        return "labels" in batch
     return isinstance(batch, tuple | list) and len(batch) == 2
 
 
 def _aim_of(model: nn.Module, batch: Batch) -> Aim:
     """Choose the loss for a batch with targets."""
-    outputs = _outputs(model, batch)
     if isinstance(batch, Mapping):
-        if isinstance(getattr(outputs, "loss", None), Tensor):
-            return Aim(own_hf_loss, "the model's own loss")
         raise SubjectError(
-            f"{type(model).__name__} computes no loss from its labels: pass loss, a "
-            "function of model and batch"
+            f"batches of {type(model).__name__} are keyword arguments with labels, of "
+            "which it is not known what becomes: pass loss, a function of model and "
+            "batch"
         )
+    if is_hugging_face(model) and isinstance(batch[0], Mapping):
+        if _computes(model, batch[0], batch[1]):
+            return Aim(own_loss, "the model's own loss")
+    outputs = _outputs(model, batch)
     targets = batch[1]
     if not isinstance(targets, Tensor):
         raise SubjectError(

@@ -10,7 +10,12 @@ from torch import nn
 from theodolite.core import ConfigError, SubjectError, unknown_name
 from theodolite.instruments import Loss
 from theodolite.survey.subjects.clothed import Subject
-from theodolite.survey.subjects.dressing import BATCH_SIZE, N_BATCHES, dress
+from theodolite.survey.subjects.dressing import (
+    BATCH_SIZE,
+    N_BATCHES,
+    check_sizes,
+    dress,
+)
 from theodolite.survey.subjects.hugging_face import model_from_config
 from theodolite.survey.subjects.imported import (
     attribute,
@@ -62,6 +67,7 @@ def subject_of(
         'mnist5k, 5,000 samples, cross-entropy'
     """
     understood = parse_spec(spec)
+    check_sizes(batch_size, n_batches)
     model, known, code = _model(understood, spec, seed, trust)
     if weights is not None:
         load_weights(model, weights)

@@ -105,11 +105,11 @@ def is_hugging_face(model: nn.Module) -> bool:
 
 def made_up_batch(
     model: Any, samples: int, generator: torch.Generator
-) -> tuple[dict[str, Tensor], str]:
+) -> tuple[dict[str, Tensor], Tensor | None, str]:
     """Draw inputs, and labels where the head wants any, for a transformers model.
 
     Returns:
-        Keyword arguments of the model, and what they are in words.
+        Keyword arguments of the model, labels or None, and what they are in words.
     """
     name = model.main_input_name
     maker = {"input_ids": _ids, "pixel_values": _pixels, "input_values": _sound}
@@ -121,11 +121,8 @@ def made_up_batch(
     inputs, said = maker[name](model.config, samples, generator)
     device, dtype = place_of(model)
     inputs = inputs.to(device, dtype if inputs.is_floating_point() else None)
-    batch = {name: inputs}
     labels = _labels(model, inputs, generator)
-    if labels is not None:
-        batch["labels"] = labels.to(device)
-    return batch, said
+    return {name: inputs}, None if labels is None else labels.to(device), said
 
 
 def _ids(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
@@ -171,6 +168,18 @@ def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | 
     return None
 
 
-def labels_in(batch: Any) -> bool:
-    """Say whether a batch of keyword arguments has labels for the model's own loss."""
-    return isinstance(batch, Mapping) and "labels" in batch
+def own_loss(model: nn.Module, batch: Any) -> Tensor:
+    """Return the loss that a transformers model computes from its labels.
+
+    Labels stand beside the inputs, so that the model alone is what maps see.
+    """
+    inputs, labels = batch
+    return model(**inputs, labels=labels).loss
+
+
+def labels_apart(batch: Any) -> Any:
+    """Return keyword arguments and labels as a pair, where labels are among them."""
+    if not isinstance(batch, Mapping) or "labels" not in batch:
+        return batch
+    inputs = {name: one for name, one in batch.items() if name != "labels"}
+    return inputs, batch["labels"]

@@ -49,7 +49,7 @@ def find_inputs(
     Raises:
         SubjectError: None was found; says what to pass.
     """
-    _check(model)
+    check_model(model)
     names = required_arguments(model)
     if len(names) > 1:
         raise SubjectError(
@@ -73,7 +73,8 @@ def find_inputs(
     raise SubjectError(_advice(model, tried, last))
 
 
-def _check(model: nn.Module) -> None:
+def check_model(model: nn.Module) -> None:
+    """Refuse a model whose parameters have no numbers."""
     lazy = [
         n for n, p in model.named_parameters() if isinstance(p, UninitializedParameter)
     ]

@@ -271,8 +271,3 @@ def _own_value(which: str | int) -> Loss:
         return main_tensor(run_model(model, batch))[0]
 
     return own_loss
-
-
-def own_hf_loss(model: nn.Module, batch: Any) -> Tensor:
-    """Return the loss that a transformers model computes from its labels."""
-    return model(**batch).loss

@@ -59,7 +59,7 @@ def _read(path: Path) -> Any:
     except Exception as error:  # whatever bytes that are no checkpoint may do
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SubjectError(
-            f"the weights {path} are no checkpoint ({first.rstrip('. ')}): pass a "
+            f"the weights {path} are no checkpoint ({first[:80].rstrip('. ')}): pass a "
             ".safetensors file or one of torch.save(model.state_dict(), path)"
         ) from error
 

@@ -7,7 +7,7 @@ from typing import Any
 from torch.optim import Optimizer
 
 from theodolite.core import ConfigError, NormMode
-from theodolite.instruments import Batches, Loss
+from theodolite.instruments import Batches, Loss, as_loss
 from theodolite.survey.watching.context import Watch, check_every
 from theodolite.survey.watching.logbook import Logbook
 from theodolite.survey.watching.quantities import Scene
@@ -61,7 +61,7 @@ def lightning_watch(
     callback = lightning_callback(
         logbook.probes,
         batch=batch,
-        criterion=loss,
+        criterion=None if loss is None else as_loss(loss),
         max_share=1,
         trackers=[logbook.telling],
     )

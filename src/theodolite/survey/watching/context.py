@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from theodolite.core import ConfigError, NormMode, Rows
-from theodolite.instruments import Batches, Loss, read_batches
+from theodolite.instruments import Batches, Loss, as_loss, read_batches
 from theodolite.survey.watching.course import Course
 from theodolite.survey.watching.logbook import Logbook
 from theodolite.survey.watching.quantities import Scene
@@ -44,8 +44,8 @@ def watch(
         optimiser: Its optimiser.
         every: Steps from one look to the next.
         loss: The loss that is differentiated for ``sharpness``: the module that the
-            loop calls, whose targets are then seen; or any loss, with ``batches``. Of
-            models that return a loss, theirs.
+            loop calls, whose targets are then seen; or any loss, such as a function,
+            with ``batches``. Of models that return a loss, theirs.
         batches: What to measure on, always the same; compares better along steps than
             the batch of each.
         quantities: Names among ``loss``, ``sharpness``, ``gradient_norm``,
@@ -109,7 +109,7 @@ class Watch:
         html: str | Path | None,
     ) -> None:
         self._model, self._optimiser = _inner(model), _own(optimiser)
-        self._every, self._loss = every, loss
+        self._every, self._loss = every, None if loss is None else as_loss(loss)
         self._batches = None if batches is None else list(read_batches(batches))
         scene = Scene(
             norm_mode=norm_mode,
@@ -128,7 +128,7 @@ class Watch:
         self._watcher = Watcher(
             self._logbook.probes, max_share=1, trackers=[self._logbook.telling]
         )
-        self._seen = Seen(model, loss, self._due)
+        self._seen = Seen(model, self._loss, self._due)
         self._steps, self._busy = 0, False
         self._handle: Any = None
 
@@ -204,11 +204,11 @@ class Watch:
 
     def _value(self) -> Any:
         """Return the loss of the training, or what computes it on given batches."""
-        if self._batches is None or self._loss is None:
+        loss, mode = self._loss, self._logbook.scene.norm_mode
+        if self._batches is None or loss is None:
             return self._seen.value
-        mode = self._logbook.scene.norm_mode
         return lambda model, batches: loss_on(
-            model, batches[0], loss=self._loss, norm_mode=mode
+            model, batches[0], loss=loss, norm_mode=mode
         )
 
     def _due(self) -> bool:

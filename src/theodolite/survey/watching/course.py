@@ -3,17 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from theodolite.core import Cost, Row, Rows, strict
 
 _COLUMNS = 100
-# What a row says of its number, or of its place along the training.
-_ABOUT = {
-    "value", "error", "step", "loss", "seconds", "norm_mode", "seed", "depth",
-    "status", "passes", "linearised",
-}  # fmt: skip
+# Labels that tell the numbers of one quantity and step apart.
+_WHICH = ("block", "module", "group")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,6 +85,9 @@ class Course:
             for line in _lines(self)
         )
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
@@ -108,10 +109,10 @@ def which(row: Row) -> str:
         >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
         'b1'
     """
-    labels = {k: v for k, v in row.items() if k not in _ABOUT and k != "quantity"}
-    if set(labels) == {"block"} or set(labels) == {"module"}:
-        return str(*labels.values())
-    return ", ".join(f"{key} {value}" for key, value in labels.items())
+    found = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
+    return ", ".join(
+        f"group {value}" if label == "group" else str(value) for label, value in found
+    )
 
 
 def _lines(course: Course) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """A tracker that keeps all rows, draws them in a terminal and writes a page."""
 
+import logging
 import math
 import os
 import sys
@@ -41,12 +42,7 @@ class Telling:
         """Open the display; the first rows follow."""
         del spec
         if self._wanted and self._display is None:
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(file=self._stream)
-            self._display = Live(console=console, auto_refresh=False, transient=False)
-            self._display.start()
+            self._attempt(self._open)
 
     def log(self, rows: Iterable[Row], step: int) -> None:
         """Keep the rows of a step, and draw all so far."""
@@ -56,18 +52,41 @@ class Telling:
             self.rows.append({**row, "quantity": quantity})
         self.last = max(self.last, step)
         if self._display is not None:
-            self._display.update(drawn(self.rows, self.last), refresh=True)
+            self._attempt(self._draw)
 
     def finish(self) -> None:
         """Close the display and say that the training is over."""
-        self.close()
+        if self._display is not None:
+            self._attempt(self._display.stop)
+        self._display = None
         self._end()
 
-    def close(self) -> None:
-        """Close the display."""
-        display, self._display = self._display, None
-        if display is not None:
-            display.stop()
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._display = Live(
+            console=Console(file=self._stream),
+            auto_refresh=False,
+            # What is printed into a file goes there still.
+            redirect_stdout=is_terminal(sys.stdout),
+        )
+        self._display.start()
+
+    def _draw(self) -> None:
+        self._display.update(drawn(self.rows, self.last), refresh=True)
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Draw; a terminal that cannot be drawn on must not cost the rows."""
+        try:
+            action()
+        except Exception as error:
+            self._wanted, self._display = False, None
+            logging.getLogger("theodolite").warning(
+                "the terminal cannot be drawn on (%s): watching goes on unseen; pass "
+                "live=False",
+                error,
+            )
 
 
 def is_terminal(stream: IO[str]) -> bool:

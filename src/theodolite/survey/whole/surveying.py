@@ -1,7 +1,7 @@
 """A survey from end to end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,9 @@ from theodolite.core import (
     TheodoliteError,
 )
 from theodolite.instruments import Batches, Loss, samples_in
+from theodolite.survey.advising.prescribing import advise
+from theodolite.survey.advising.trials import try_advice
+from theodolite.survey.findings.rulebook import find
 from theodolite.survey.measures.catalogue import chosen
 from theodolite.survey.measures.site import Site
 from theodolite.survey.planning.budget import seconds_of
@@ -40,26 +43,28 @@ def survey(
     norm_mode: NormMode | str = "batch",
     seed: int = 0,
     measures: Sequence[str] | None = None,
+    tries: bool = False,
     progress: bool = True,
 ) -> Survey:
-    """Survey a network: what its skips and norms do, and what that means.
+    """Survey a network: what its skips and norms do, what that means, what to change.
 
     Measures run in order of what they tell per second until the budget is spent; what
     does not fit is said, with what it would take. Ctrl-C gives the survey of what is
     done. Dropout and whatever else eval mode switches off is off.
 
     Args:
-        model: Any module; left as found, bit for bit. Or what :func:`dress` and
-            :func:`subject_of` return, which has its batches and loss.
+        model: Any module, left as found, bit for bit; or a subject that
+            :func:`theodolite.survey.subject_of` made.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them;
             made up by default, and said to be.
-        loss: A torch loss module, ``loss(model, batch) -> scalar``, or a name such as
-            ``"mse"``; by default what outputs and targets suggest.
+        loss: A torch loss module, ``loss(model, batch) -> scalar``, the name of a loss,
+            or nothing, for the one that outputs and targets suggest.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
         optimiser: The torch optimiser in use, for its rate, decay and state.
         norm_mode: Statistics that normalisation layers use.
         seed: Seed of whatever is random.
         measures: Names of measures; all by default.
+        tries: Whether to put advice to the test, for as long again as the budget.
         progress: Whether to show progress, at a terminal.
 
     Returns:
@@ -67,29 +72,36 @@ def survey(
 
     Raises:
         TheodoliteError: The model does not run on the batches.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> found = survey(net, measures=["map", "signal"], progress=False)
+        >>> [block.name for block in found.blocks], found.inputs[:7]
+        (['0', '2'], 'made up')
     """
     _check(model, optimiser)
     wanted, seconds = chosen(measures), seconds_of(budget)
     watch = Stopwatch()
-    subject = _dressed(model, batches, loss, seed)
+    subject = _subject(model, batches, loss, seed)
+    line = Progress(wanted=progress)
     outcomes: list[Measured] = []
     with (
         opened_site(
             subject.model,
             subject.batches,
             loss=subject.loss,
-            labels_known=subject.labels_known,
             norm_mode=norm_mode,
             seed=seed,
             budget_s=seconds,
             optimiser=optimiser,
+            labels_known=subject.labels_known,
         ) as site,
-        Progress(wanted=progress).open() as line,
+        line.open(),
     ):
         for outcome in run_measures(site, wanted, line):
             outcomes.append(outcome)
         blocks, settings = _blocks(site), _settings(site)
-    return Survey(
+    found = Survey(
         title=subject.title,
         n_parameters=sum(p.numel() for p in subject.model.parameters()),
         blocks=blocks,
@@ -102,19 +114,51 @@ def survey(
         norm_mode=str(site.norm_mode),
         settings=settings,
     )
+    found = _judged(found)
+    return _tried(found, subject, optimiser) if tries and found.advice else found
 
 
-def _dressed(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
-    """Return a subject: as it came, or made of a live module."""
+def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
     if not isinstance(model, Subject):
         return dress(model, batches, loss, seed=seed)
     if batches is not None or loss is not None:
-        given = "batches" if batches is not None else "a loss"
         raise ConfigError(
-            f"{given} came with a subject, which has its own: pass its model, or "
-            "nothing else"
+            "a subject came with batches or a loss, and has its own: leave them out, "
+            "or pass its model"
         )
     return model
+
+
+def _judged(found: Survey) -> Survey:
+    """Say what the numbers mean, and what to do about it."""
+    findings = find(found)
+    return replace(found, findings=findings, advice=advise(found, findings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Patient:
+    """What trials of advice want."""
+
+    model: nn.Module
+    batches: Any
+    loss: Loss
+    optimiser: Optimizer | None
+
+
+def _tried(found: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
+    """Put the advice to the test; as it was where a person interrupts."""
+    patient = _Patient(
+        model=subject.model,
+        batches=subject.batches,
+        loss=subject.loss,
+        optimiser=optimiser,
+    )
+    watch = Stopwatch()
+    try:
+        advice = try_advice(found.advice, patient, budget_s=found.budget_s)
+    except KeyboardInterrupt:
+        return found
+    return replace(found, advice=advice, cost=found.cost + watch.read())
 
 
 def _check(model: Any, optimiser: Any) -> None:

@@ -10,12 +10,12 @@
 
   const reading = () => {
     const line = 140;
-    let found = entries[0];
+    let found = null;
     for (const entry of entries) {
       if (!entry.target.getClientRects().length) continue;
-      if (entry.target.getBoundingClientRect().top <= line) found = entry;
+      if (!found || entry.target.getBoundingClientRect().top <= line) found = entry;
     }
-    return found;
+    return found ?? entries[0];
   };
   const follow = () => {
     const found = reading();

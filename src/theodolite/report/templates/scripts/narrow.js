@@ -9,8 +9,18 @@
 
   // Words of an element, its formulas by their source too, in one letter case.
   const plain = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  const wordsOf = (element) => plain(
-    [element.textContent, ...all("math[alttext]", element).map((one) => one.getAttribute("alttext"))].join(" "));
+  const LABELS = ".badge, dt, thead, .links, .source, .unseen, .whose, button"; // the page's words, not the studies'
+  const texts = (element) => {
+    const found = [];
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (node.data.trim() && !node.parentElement.closest(LABELS)) found.push(node);
+    }
+    return found;
+  };
+  const wordsOf = (element) => plain([
+    ...texts(element).map((node) => node.data),
+    ...all("math[alttext]", element).map((one) => one.getAttribute("alttext"))].join(" "));
   const lazily = (make) => { let made; return () => made ??= make(); };
 
   const studies = new Map(all(".study").map((element) => {
@@ -18,11 +28,13 @@
     return [element.id, {element, head}];
   }));
   const claims = all("article.claim").map((element) => ({
-    element, study: studies.get(element.dataset.study),
+    element, study: studies.get(element.closest(".study").id),
+    data: {...element.dataset, paper: element.closest(".paper").id},
     words: lazily(() => wordsOf(element)), seen: lazily(() => wordsOf(element.querySelector("summary"))),
   }));
   const links = all(".mark, .findings a").map((element) => ({
     element: element.closest(".findings li") ?? element, target: element.getAttribute("href").slice(1)}));
+  const chapters = all(".chapter").map((element) => ({element, told: lazily(() => wordsOf(element))}));
   const opened = new Set(); // by a search, to be closed after it
 
   const wanted = () => ({
@@ -58,8 +70,8 @@
     const {words, choices} = wanted();
     const active = words.length > 0 || choices.length > 0;
     close();
-    const shown = claims.filter(({element, study, words: own}) => {
-      const fits = choices.every(([name, value]) => element.dataset[name] === value)
+    const shown = claims.filter(({element, data, study, words: own}) => {
+      const fits = choices.every(([name, value]) => data[name] === value)
         && words.every((word) => study.head().includes(word) || own().includes(word));
       hide(element, !fits);
       return fits;
@@ -78,7 +90,14 @@
     for (const paper of all(".paper")) hide(paper, active && !has(paper));
     const gone = new Set(claims.filter(({element}) => element.classList.contains("filtered")).map(({element}) => element.id));
     for (const {element, target} of links) hide(element, gone.has(target));
-    for (const chapter of all(".chapter")) hide(chapter, active && !chapter.querySelector("li:not(.filtered)"));
+    // What sums up all claims makes way for some; a search leads to its finds alone.
+    for (const part of all(".overview")) hide(part, active);
+    for (const part of all(".tally, .balance > .meta")) hide(part, active && !byPaper);
+    for (const part of all(".top, .balance")) hide(part, words.length > 0);
+    for (const {element, told} of chapters) {
+      const finds = words.every((word) => told().includes(word));
+      hide(element, active && !(finds && element.querySelector("li:not(.filtered)")));
+    }
     for (const part of all(".story")) hide(part, active && !part.querySelector(".chapter:not(.filtered)"));
     for (const part of all(".explorer")) hide(part, active && !byPaper);
     for (const row of all("[data-of]")) hide(row, document.getElementById(row.dataset.of).classList.contains("filtered"));
@@ -101,8 +120,7 @@
     CSS.highlights.delete("found");
     const ranges = [];
     for (const {element} of words.length ? shown.slice(0, 4 * MOST) : []) {
-      const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (const node of texts(element)) {
         const text = node.data.toLowerCase();
         for (const word of words) {
           for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
@@ -126,7 +144,10 @@
   let waiting = 0;
   input.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(show, 120);
+    waiting = setTimeout(() => {
+      show();
+      if (input.value) scrollTo({top: 0, behavior: "instant"});
+    }, 120);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key === "Escape") { input.value = ""; show(); }

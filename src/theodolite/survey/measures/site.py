@@ -27,6 +27,7 @@ from theodolite.instruments import (
     slice_batch,
 )
 from theodolite.survey.measures.charting import Chart, blank_chart, chart_of
+from theodolite.survey.measures.gradients import settle
 from theodolite.survey.measures.pace import Pace, pace_of, rounding_of_products
 from theodolite.survey.measures.sounding import Sounding, sound
 from theodolite.survey.measures.taps import OtherWayError
@@ -92,6 +93,12 @@ class Site:
         real = [p.dtype for p in self.model.parameters() if p.is_floating_point()]
         return real[0] if real else torch.get_default_dtype()
 
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        held = next(iter(self.model.parameters()), None)
+        return torch.device("cpu") if held is None else held.device
+
     @property
     def rounding(self) -> float:
         """What rounding does to a number that is read off, relative to it, by choice.
@@ -123,6 +130,7 @@ class Site:
             before.lend_buffers()  # running statistics are still to be read
             start = time.perf_counter()
             run_model(self.model, batch)
+            settle(self.device)
             spent = time.perf_counter() - start
         return spent / min(_CHARTED, self.samples)
 

@@ -34,6 +34,7 @@ from theodolite.survey.measures.gauges import (
     squares_of,
     unit_counts,
 )
+from theodolite.survey.measures.gradients import settle
 from theodolite.survey.measures.taps import Action, Place, Taps
 
 _NORMS = (
@@ -113,6 +114,7 @@ def sound(
         name: torch.zeros_like(leaf) if grad is None else grad.detach()
         for name, leaf, grad in pairs
     }
+    settle(value.device)
     found.seconds = time.perf_counter() - start
     return found
 

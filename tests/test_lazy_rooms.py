@@ -58,7 +58,7 @@ def test_a_room_is_pickled_by_reference(name):
     """A function sent to another process names the room, and finds it there."""
     cloudpickle = pytest.importorskip("ray.cloudpickle")
     room = import_module(f"theodolite.{name}")
-    assert type(room) is ModuleType
+    assert isinstance(room, ModuleType)
     sent = cloudpickle.dumps(lambda: room)
     assert len(sent) < 2000
     assert cloudpickle.loads(sent)() is room

@@ -104,6 +104,15 @@ def test_two_deep_networks_stay_below_three_megabytes(two_deep):
     assert len(two_deep.encode()) < 3 * MEGABYTE
 
 
+def test_deeper_still_spectra_give_way_and_numbers_stay():
+    shown = page_of(deep(451))
+    assert len(shown.encode()) < 3 * MEGABYTE
+    last = shown[shown.index('id="block-450"') : shown.index('id="pictures"')]
+    assert "Forward signal" in last
+    assert "<svg" not in last
+    assert '<svg class="chart"' in page_of(deep(3)).partition('id="pictures"')[0]
+
+
 def test_names_of_200_columns_do_not_run_into_one_another(two_deep):
     names = re.search(r'<g class="names">(.*?)</g>', two_deep, re.DOTALL)[1]
     places = [float(x) for x in re.findall(r"translate\(([\d.]+) ", names)]

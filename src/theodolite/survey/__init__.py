@@ -5,6 +5,7 @@ The room may be called: ``theodolite.survey(model, batches)``. Start reading at
 """
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,10 @@ class _Room(ModuleType):
     def __call__(self, *args: Any, **settings: Any) -> Any:
         """Survey a model; see :func:`theodolite.survey.survey`."""
         return self.survey(*args, **settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes by name, as plain modules do."""
+        return import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Room

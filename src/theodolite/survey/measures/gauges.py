@@ -91,9 +91,16 @@ _RANGES = {
 }
 
 
-def unit_counts(tensor: Tensor, kind: str) -> UnitCounts:
-    """Count what units of an activation's output do."""
-    axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
+def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCounts:
+    """Count what units of an activation's output do.
+
+    Args:
+        tensor: The output.
+        kind: Of the activation.
+        axis: Along which units lie; as for images and rows by default.
+    """
+    if axis is None:
+        axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
     others = [a for a in range(tensor.ndim) if a != axis]
     zero = tensor == 0
     dead = zero.all(dim=others[0]) if len(others) == 1 else _all(zero, others)

@@ -126,9 +126,16 @@ class Site:
             spent = time.perf_counter() - start
         return spent / min(_CHARTED, self.samples)
 
-    @cached_property
+    @property
     def sounding(self) -> Sounding:
         """One gradient pass of the first batch, as much of it as the budget allows."""
+        if isinstance(self._sounded, Exception):
+            raise self._sounded
+        return self._sounded
+
+    @cached_property
+    def _sounded(self) -> Sounding | Exception:
+        """The pass, or what it raised, so that it is not tried once a measure."""
         allowed = _SOUNDED * self.budget_s / (4 * self.forward_s)
         given: dict[str, Any] = {"loss": self.loss, "norm_mode": self.norm_mode}
         batch, self.passes = self.first(self.fitting(allowed)), self.passes + 1
@@ -137,6 +144,13 @@ class Site:
         except OtherWayError as failed:
             self.unsupported.append(f"the model: no signals by depth, for {failed}")
             return sound(self.model, batch, chart=blank_chart(), **given)
+        except FOREIGN as failed:
+            return failed
+
+    @property
+    def sounded(self) -> bool:
+        """Whether that pass was made."""
+        return "_sounded" in vars(self)
 
     def fitting(self, allowed: float, least: int = 2) -> int:
         """Return samples of the first batch, all or a power of 2 that is allowed."""

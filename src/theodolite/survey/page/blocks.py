@@ -13,13 +13,23 @@ from theodolite.survey.page.words import word
 
 # Shown as a curve, not in the table.
 _DRAWN = {"singular_value"}
-# In deeper networks the spectra of further blocks are in cross-section and downloads.
-_MOST_DRAWN = 300
+# Of more blocks than these, over all sides, spectra are in cross-section and downloads
+# alone, and so are numbers of modules of yet more: a page stays below 3 MB.
+_MOST_DRAWN, _MOST_TOLD = 450, 600
 _LABELS = ("module", "rank", "share", "node", "sample", "optimiser", "length")
 
 
-def described(column: Column, sides: Sequence[Side]) -> dict[str, Any]:
-    """Return all that the page shows of a column."""
+def described(
+    column: Column, sides: Sequence[Side], n_columns: int = 1
+) -> dict[str, Any]:
+    """Return all that the page shows of a column.
+
+    Args:
+        column: The column.
+        sides: The surveys.
+        n_columns: How many the page has.
+    """
+    n_blocks = n_columns * len(sides)
     return {
         "index": column.index,
         "name": column.name,
@@ -28,8 +38,8 @@ def described(column: Column, sides: Sequence[Side]) -> dict[str, Any]:
             for side in sides
             if side.key in column.blocks
         ],
-        "lines": _lines(column, sides),
-        "spectrum": _spectrum(column, sides) if column.index < _MOST_DRAWN else None,
+        "lines": _lines(column, sides, modules=n_blocks <= _MOST_TOLD),
+        "spectrum": _spectrum(column, sides) if n_blocks <= _MOST_DRAWN else None,
     }
 
 
@@ -60,12 +70,14 @@ def _told(norms: Sequence[str]) -> str:
     return ", ".join(told) or "none"
 
 
-def _lines(column: Column, sides: Sequence[Side]) -> list[dict[str, Any]]:
+def _lines(
+    column: Column, sides: Sequence[Side], *, modules: bool
+) -> list[dict[str, Any]]:
     """Return a line a number, with one value a side."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for place, side in enumerate(sides):
         for row in _rows(column, side):
-            if row["quantity"] in _DRAWN:
+            if row["quantity"] in _DRAWN or ("module" in row and not modules):
                 continue
             key = (row["quantity"], _which(row, column, side))
             empty = {"word": word(key[0]), "quantity": key[0], "which": key[1]}

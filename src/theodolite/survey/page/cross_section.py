@@ -107,41 +107,44 @@ def _heading(text: str, at: float) -> Markup:
 
 
 def _map(section: Section, side: Side, at: float) -> Markup:
-    parts = [_heading("Blocks, their skips and norms", at)]
-    top = at + _HEADING
-    gap = min(3.0, section.pitch * 0.12)
+    """Draw bodies, skips and norms; one path a look, however many blocks there are."""
+    top, gap = at + _HEADING, min(3.0, section.pitch * 0.12)
+    wide = section.pitch - 2 * gap
+    paths: dict[str, list[str]] = {}
     for column in section.columns:
         block = column.blocks.get(side.key)
         if block is None:
             continue
-        left, wide = _left(section, column.index) + gap, section.pitch - 2 * gap
-        body = f"M{left:.1f} {top + 18:.1f}h{wide:.1f}v12h-{wide:.1f}z"
-        parts.append(element("path", class_=f"body {_safe(block.kind)}", d=body))
+        left = _left(section, column.index) + gap
+        body = f"body {_safe(block.kind)}"
+        paths.setdefault(body, []).append(box(left, top + 18, wide, 12))
         if block.skip:
-            arc = (
-                f"M{left:.1f} {top + 18:.1f}C{left:.1f} {top - 2:.1f} "
-                f"{left + wide:.1f} {top - 2:.1f} {left + wide:.1f} {top + 18:.1f}"
-            )
             look = "identity" if block.skip == "identity" else "changed"
-            parts.append(element("path", class_=f"skip {look}", d=arc))
-        parts += _norms(block.norms, left, wide, top + 37, min(2.6, wide * 0.3))
+            arc = _arc(left, left + wide, top + 18)
+            paths.setdefault(f"skip {look}", []).append(arc)
+        for look, share in _norms(block.norms):
+            dot = f"M{left + share * wide:.1f} {top + 37:.1f}h0"
+            paths.setdefault(look, []).append(dot)
+    parts = [_heading("Blocks, their skips and norms", at)]
+    for look, found in paths.items():
+        broad = min(5.2, wide * 0.6) if look.startswith("norm") else None
+        parts.append(element("path", class_=look, stroke_width=broad, d="".join(found)))
     return group(parts, class_="map")
 
 
-def _norms(
-    norms: Sequence[str], left: float, wide: float, at: float, radius: float
-) -> Iterator[Markup]:
-    placements = [norm.partition(":")[2] for norm in norms]
+def _arc(left: float, right: float, base: float) -> str:
+    top = base - 20
+    bends = f"{left:.1f} {top:.1f} {right:.1f} {top:.1f}"
+    return f"M{left:.1f} {base:.1f}C{bends} {right:.1f} {base:.1f}"
+
+
+def _norms(norms: Sequence[str]) -> Iterator[tuple[str, float]]:
+    placements = {norm.partition(":")[2] for norm in norms}
     for place, share in (("pre", 0.12), ("inside", 0.5), ("post", 0.88)):
         if place in placements:
-            yield element(
-                "circle", class_="norm", cx=left + share * wide, cy=at, r=radius
-            )
-    others = [p for p in placements if p not in ("pre", "inside", "post")]
-    if others:
-        yield element(
-            "circle", class_="norm other", cx=left + wide / 2, cy=at, r=radius
-        )
+            yield "norm", share
+    if placements - {"pre", "inside", "post"}:
+        yield "norm other", 0.5
 
 
 def _track(
@@ -231,8 +234,8 @@ def _stretches(
 def _marks(
     section: Section, track: Track, own: list[Mark | None], scale: Scale
 ) -> Iterator[Markup]:
-    radius = min(3.2, section.pitch * 0.36)
-    reaches, bars = [], []
+    broad = min(6.4, section.pitch * 0.72)
+    dots, reaches, bars = [], [], []
     for index, mark in enumerate(own):
         if mark is None:
             continue
@@ -244,7 +247,9 @@ def _marks(
             continue
         if mark[1] < mark[2]:
             reaches.append(f"M{x:.1f} {scale(mark[1]):.1f}V{scale(mark[2]):.1f}")
-        yield element("circle", cx=x, cy=y, r=radius)
+        dots.append(f"M{x:.1f} {y:.1f}h0")
+    if dots:
+        yield element("path", class_="dots", stroke_width=broad, d="".join(dots))
     if reaches:
         yield element("path", class_="reach", d="".join(reaches))
     if bars:

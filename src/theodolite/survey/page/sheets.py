@@ -107,7 +107,7 @@ def _common(sides: Sequence[Side], columns: tuple[Column, ...]) -> dict[str, Any
             for side in sides
         ],
         "heat_key": key_of(section.reach) if section.heated else None,
-        "blocks": [described(column, sides) for column in columns],
+        "blocks": [described(one, sides, len(columns)) for one in columns],
         "pictures": pictures_of(sides),
         "tables": _tables(sides),
         "spans_two": len(sides) > 1,

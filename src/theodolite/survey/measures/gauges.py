@@ -119,8 +119,9 @@ def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCount
     )
 
 
-# Places of a layer that are looked at for twins, and how near is equal: by choice.
-_PLACES, _EQUAL = 1024, 1e-5
+# Places of a layer that are looked at for twins, how few tell nothing since units agree
+# by chance, and how near is equal: by choice.
+_PLACES, _FEWEST, _EQUAL = 1024, 8, 1e-5
 
 
 def _twins(tensor: Tensor) -> int:
@@ -128,7 +129,7 @@ def _twins(tensor: Tensor) -> int:
     rows = tensor.reshape(-1, tensor.shape[-1])
     rows = rows[:: max(len(rows) // _PLACES, 1)].double()
     rows = rows[:, rows.abs().amax(0) > 0]
-    if rows.shape[1] < 2 or not bool(rows.isfinite().all()):
+    if rows.shape[1] < 2 or len(rows) < _FEWEST or not bool(rows.isfinite().all()):
         return 0
     weights = torch.linspace(1, 2, len(rows), dtype=rows.dtype, device=rows.device)
     rows = rows[:, (weights.cos() @ rows).argsort()]

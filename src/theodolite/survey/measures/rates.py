@@ -145,8 +145,14 @@ def _settings(site: Site, name: str) -> dict[str, Any]:
     if site.optimiser is not None and kind_of(site.optimiser) == name:
         group = site.optimiser.param_groups[0]
     if name == "adam":
-        beta = float(group.get("betas", (0.9,))[0])
-        return {"momentum": beta, "dampening": beta, "decay": 0.0}
+        usual = (0.9,) if not group else (0.0,)  # Adagrad has no momentum
+        beta = float(group.get("betas", usual)[0])
+        return {
+            "momentum": beta,
+            "dampening": beta,
+            "nesterov": "momentum_decay" in group,  # NAdam
+            "decay": 0.0,
+        }
     usual = 0.9 if name == "momentum" else 0.0
     decay = float(group.get("weight_decay") or 0.0)
     return {

@@ -227,6 +227,8 @@ class Site:
 
 def told(failed: BaseException) -> str:
     """Return what somebody's code raised, in a line."""
+    if isinstance(failed, torch.OutOfMemoryError):
+        return "the device has no memory left: pass smaller batches, or fewer"
     lines = str(failed).strip().splitlines()
     line = lines[0] if lines else "no message"
     ours = isinstance(failed, TheodoliteError)

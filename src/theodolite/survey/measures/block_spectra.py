@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from theodolite.survey.measures.spread import spread_out
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)
 _SAMPLES = 8
+# Rows up to which a whole Jacobian is quick to have, and entries that it may hold.
+_ROWS, _ENTRIES = 128, 2**25
 
 
 class JacobianMeasure(Measure):
@@ -41,10 +43,13 @@ class JacobianMeasure(Measure):
         return _seconds(site, min(2, site.samples), _STEPS[-1])
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield blocks spread over the depth, then the whole network."""
+        """Yield the whole network, and blocks spread over the depth."""
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
+        ends = stretches[0].entry, stretches[-1].output
         spans = [_span(s) for s in spread_out(stretches)]
-        spans.append(("whole", None, stretches[0].entry, stretches[-1].output))
+        # The whole first where it has few outputs, and is exact and quick.
+        place = 0 if _method(site, ends, 2) == "dense" else len(spans)
+        spans.insert(place, ("whole", None, *ends))
         samples, steps = _fitting(site, allowance)
         for name, depth, entry, output in spans:
             allowance.check()
@@ -62,6 +67,16 @@ def _is_real(site: Site, value: int) -> bool:
 
 def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
     return stretch.block.name, stretch.block.index, stretch.entry, stretch.output
+
+
+def _method(
+    site: Site, span: tuple[int, int], samples: int
+) -> Literal["auto", "dense"]:
+    """Take every row of a Jacobian with few, which is exact; else what is best."""
+    values = site.chart.anatomy.recording.values
+    columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
+    few = rows <= _ROWS and rows * columns <= _ENTRIES
+    return "dense" if few else "auto"
 
 
 def _seconds(site: Site, samples: int, steps: int) -> float:
@@ -95,7 +110,13 @@ def _block(
         "outputs": site.outputs,
     }
     found = singular_values(
-        marked, batch, **given, tol=0.1, max_steps=steps, seed=site.seed
+        marked,
+        batch,
+        **given,
+        method=_method(site, span, samples),
+        tol=0.1,
+        max_steps=steps,
+        seed=site.seed,
     )
     site.passes += found.cost.passes
     yield from _quantiles(found, labels)

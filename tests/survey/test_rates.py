@@ -137,6 +137,48 @@ def test_adaptive_rates_use_the_optimisers_state(regression, kind):
     assert row["preconditioner"] == "the optimiser's state"
 
 
+@pytest.mark.parametrize(
+    ("make", "key", "factor"),
+    [
+        (torch.optim.Adagrad, "sum", 2.0),
+        (torch.optim.NAdam, "exp_avg_sq", 38.0 / 2.8),
+        (torch.optim.Adamax, "exp_inf", 38.0),
+    ],
+)
+def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, factor):
+    _, (x, y), moments = regression
+    model = nn.Linear(3, 1, bias=False).double()
+    optimiser = make(model.parameters(), lr=0.01)
+    HalfSquareLoss()(model(x), y).backward()
+    optimiser.step()
+    state = optimiser.state[model.weight][key].reshape(-1)
+    root = {"sum": state.sqrt(), "exp_inf": state}.get(key, (state / 1e-3).sqrt())
+    matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
+    found = survey(
+        model,
+        (x, y),
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=optimiser,
+        progress=False,
+    )
+    row = found.number("stable_rate", optimiser="adam")
+    top = float(np.linalg.eigvalsh(matrix)[-1])
+    assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
+
+
+def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
+    beta, top = 0.9, float(CURVATURES.max())
+    for factor, diverges in ((0.98, False), (1.02, True)):
+        rate = factor * bound(momentum=beta, dampening=beta, nesterov=True) / top
+        w, m = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        for _ in range(2000):
+            gradient = CURVATURES * w
+            m = beta * m + (1 - beta) * gradient
+            w = w - rate * (beta * m + (1 - beta) * gradient)
+        assert (float(w.norm()) > 10) is diverges
+
+
 def test_without_a_state_the_squared_gradient_stands_in():
     parameters = {"w": torch.zeros(2, dtype=torch.float64)}
     gradients = {"w": torch.tensor([4.0, -9.0], dtype=torch.float64)}

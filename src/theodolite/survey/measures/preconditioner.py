@@ -53,6 +53,8 @@ def _squares(optimiser: Optimizer | None, parameter: Tensor) -> Tensor | None:
         square = state["square_avg"].detach().double()
         mean = state.get("grad_avg")
         return square if mean is None else square - mean.detach().double().square()
+    if "exp_inf" in state:  # of Adamax, a largest gradient
+        return state["exp_inf"].detach().double().square()
     return state["sum"].detach().double() if "sum" in state else None
 
 

@@ -196,7 +196,7 @@ def _settings(site: Site) -> dict[str, Any]:
         "optimiser": type(optimiser).__name__ if optimiser is not None else "",
         "optimiser_settings": facts,
         "dtype": str(site.dtype).removeprefix("torch."),
-        "device": str(next(iter(site.model.parameters())).device),
+        "device": str(site.device),
         "theodolite": theodolite.__version__,
         "torch": torch.__version__,
     }

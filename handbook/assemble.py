@@ -1,7 +1,9 @@
 """Pages written by hand: those of ``docs/``, and those that lie beside the code."""
 
+import io
 import re
 import shutil
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
 from handbook.settings import HERE, Nav
@@ -28,6 +30,7 @@ def write(pages: Path, nav: Nav) -> None:
         (pages / target).write_text(led((ROOT / source).read_text()))
     for folder in (path for path in (ROOT / "docs").iterdir() if path.is_dir()):
         shutil.copytree(folder, pages / folder.name)
+    run_tutorial(pages / "pictures")
     for name in ("site.css", "iframe-worker.js"):
         shutil.copy(HERE / name, pages)
     special = ("index", *FIRST, *PAPERS, *TAKE_PART)
@@ -42,6 +45,15 @@ def write(pages: Path, nav: Nav) -> None:
             nav.add(section, title_of(pages / f"{name}.md"), f"{name}.md")
     for target in BESIDE.values():
         nav.add("Take part", title_of(pages / target), target)
+
+
+def run_tutorial(pictures: Path) -> None:
+    """Make the pictures of the tutorial anew, by the code that stands in it."""
+    text = (ROOT / "docs" / "tutorial.md").read_text()
+    space: dict[str, object] = {}
+    with chdir(pictures), redirect_stdout(io.StringIO()):
+        for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+            exec(compile(block, "tutorial.md", "exec"), space)
 
 
 def led(text: str) -> str:

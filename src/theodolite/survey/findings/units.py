@@ -50,6 +50,9 @@ def _dead(survey: Survey) -> Evidence | None:
 
 
 def _sure(survey: Survey) -> Evidence | None:
+    """Hold scores of classes against equal ones; numbers have no such start."""
+    if survey.find("loss_at_chance", guess="the mean"):
+        return None
     loss, chance = single(survey, "loss"), single(survey, "loss_at_chance")
     if loss is None or chance is None:
         return None

@@ -4,12 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from theodolite.core import TheodoliteError
-from theodolite.instruments import HalfSquareLoss, tensors_in
+from theodolite.instruments import tensors_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.guessing import (
+    CONSTANT,
+    loss_of_a_guess,
+    takes_softmax,
+)
 from theodolite.survey.measures.site import Site, logits_in, targets_in
 
 
@@ -19,7 +23,8 @@ class SignalMeasure(Measure):
     ``forward_rms`` and ``forward_correlation`` are of what leaves each block, and
     ``backward_rms`` of the loss's derivative by it; errors are standard errors over
     samples. ``loss_at_chance`` is the loss of a guess that knows nothing of the inputs,
-    ``simplex_distance`` how far outputs are from being probabilities.
+    ``simplex_distance`` how far outputs are from being probabilities, of losses that
+    take a softmax of them.
     """
 
     name: ClassVar = "signal"
@@ -96,9 +101,11 @@ def _loss_rows(site: Site) -> Iterator[Found]:
     yield from _input_rows(site)
     if logits is None:
         return
-    chance = _chance(site, logits, targets)
+    chance = loss_of_a_guess(site, logits, targets)
     if chance is not None:
-        yield number("loss_at_chance", chance, site.rounding * abs(chance))
+        guess = "the mean" if isinstance(site.loss, CONSTANT) else "equal chances"
+        error = site.rounding * abs(chance)
+        yield number("loss_at_chance", chance, error, guess=guess)
     flat = logits.double()
     rms = float(flat.square().mean().sqrt())
     yield number("logit_rms", rms, site.rounding * rms)
@@ -108,6 +115,8 @@ def _loss_rows(site: Site) -> Iterator[Found]:
         wide = spread.reshape(-1)
         error = float(wide.std()) / math.sqrt(len(wide)) if len(wide) > 1 else math.nan
         yield number("logit_spread", float(wide.mean()), error)
+        if not takes_softmax(site, logits, targets):
+            return
         away = (flat.sum(axis) - 1).abs().max() + flat.clamp(max=0).abs().max()
         yield number("simplex_distance", float(away), site.rounding)
 
@@ -149,21 +158,3 @@ def _spread(loss: nn.CrossEntropyLoss, logits: Tensor, targets: Any) -> float:
     )
     means = each.reshape(len(each), -1).mean(1)
     return float(means.std()) / math.sqrt(len(means))
-
-
-def _chance(site: Site, logits: Tensor, targets: Any) -> float | None:
-    """Return the loss of the best constant, or of equal chances of all classes."""
-    loss, target = site.loss, targets if isinstance(targets, Tensor) else None
-    if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
-        return math.log(max(logits.shape[1], 1))
-    if isinstance(loss, nn.BCEWithLogitsLoss | nn.BCELoss):
-        return math.log(2)
-    if isinstance(loss, nn.MSELoss | HalfSquareLoss) and target is not None:
-        if target.shape == logits.shape and len(target) > 1:
-            off = (target.double() - target.double().mean(0)).square()
-            half = isinstance(loss, HalfSquareLoss)
-            return float(off.sum() / (2 * len(target)) if half else off.mean())
-    whole = target is not None and not torch.is_floating_point(target)
-    if not isinstance(loss, nn.Module) and whole and logits.shape[-1] > 1:
-        return math.log(logits.shape[-1])
-    return None

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, SubjectError
+from theodolite.core import ConfigError, SubjectError, TheodoliteError
 from theodolite.instruments import (
     Batch,
     Batches,
@@ -14,12 +14,14 @@ from theodolite.instruments import (
     preserve,
     read_batches,
     run_model,
+    samples_in,
     tensors_in,
 )
 from theodolite.survey.subjects.clothed import Subject
 from theodolite.survey.subjects.hugging_face import (
+    LabelsApart,
     is_hugging_face,
-    labels_apart,
+    loss_in,
     made_up_batch,
     own_loss,
 )
@@ -42,6 +44,8 @@ from theodolite.survey.subjects.targets import (
 )
 
 BATCH_SIZE, N_BATCHES = 32, 4
+# Batches that are read of a loader, of which even the count takes reading it.
+MOST_STREAMED = 16
 # Models above so many parameters get a quarter of the samples by default.
 _LARGE = 50_000_000
 
@@ -64,7 +68,8 @@ def dress(
 
     Args:
         model: Any module; left as found. Of a compiled one, the module inside is used.
-        batches: As instruments take them; made up by default, and said to be.
+        batches: As instruments take them; made up by default, and said to be. Of a
+            loader the first 16.
         loss: A loss, its name, or nothing, for the one that outputs and targets
             suggest.
         shape: Of one made-up sample, where the model does not tell.
@@ -90,11 +95,14 @@ def dress(
         usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
         size = usual if batch_size is None else batch_size
         return _made_up(model, loss, shape, size, n_batches, seed, named)
-    read = read_batches(batches)
+    most = None if isinstance(batches, list) else MOST_STREAMED
+    read = read_batches(batches, max_batches=most)
     # A tuple of batches would be read as one batch by the next who reads it.
     read = list(read) if isinstance(read, tuple) else read
-    if is_hugging_face(model) and loss is None and isinstance(read, list):
-        read = [labels_apart(batch) for batch in read]
+    if samples_in(read[0]) == 0:
+        raise SubjectError("the first batch has no samples: pass batches with some")
+    if loss is None and isinstance(read[0], Mapping):
+        read = read_batches(LabelsApart(read))
     given, aim, known = _given(model, read, loss, seed)
     whence = inputs or "as given"
     if not known:
@@ -241,9 +249,9 @@ def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bo
     """Say whether a model computes a loss from labels, of which it may know nothing."""
     try:
         found = run_once(model, {**inputs, "labels": labels})
-    except TypeError:
+    except Exception:
         return False
-    return isinstance(getattr(found, "loss", None), Tensor)
+    return isinstance(loss_in(found), Tensor)
 
 
 def _with_labels(
@@ -264,15 +272,8 @@ def _has_targets(batch: Batch) -> bool:
 
 def _aim_of(model: nn.Module, batch: Batch) -> Aim:
     """Choose the loss for a batch with targets."""
-    if isinstance(batch, Mapping):
-        raise SubjectError(
-            f"batches of {type(model).__name__} are keyword arguments with labels, of "
-            "which it is not known what becomes: pass loss, a function of model and "
-            "batch"
-        )
-    if is_hugging_face(model) and isinstance(batch[0], Mapping):
-        if _computes(model, batch[0], batch[1]):
-            return Aim(own_loss, "the model's own loss")
+    if isinstance(batch[0], Mapping) and _computes(model, batch[0], batch[1]):
+        return Aim(own_loss, "the model's own loss")
     outputs = _outputs(model, batch)
     targets = batch[1]
     if not isinstance(targets, Tensor):
@@ -305,6 +306,14 @@ def _labelled(
 
 
 def _outputs(model: nn.Module, batch: Batch) -> Any:
-    with preserve(model), torch.no_grad():
-        model.eval()
-        return run_model(model, batch)
+    try:
+        with preserve(model), torch.no_grad():
+            model.eval()
+            return run_model(model, batch)
+    except TheodoliteError:
+        raise
+    except Exception as error:
+        raise SubjectError(
+            f"{type(model).__name__} does not run on the batches given "
+            f"({told(error)[:200]}): pass what its forward takes"
+        ) from error

@@ -1,7 +1,7 @@
 """Models of transformers: from a local config, and the inputs that they name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,12 +169,37 @@ def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | 
 
 
 def own_loss(model: nn.Module, batch: Any) -> Tensor:
-    """Return the loss that a transformers model computes from its labels.
+    """Return the loss that a model computes from labels, as those of transformers do.
 
     Labels stand beside the inputs, so that the model alone is what maps see.
     """
     inputs, labels = batch
-    return model(**inputs, labels=labels).loss
+    return loss_in(model(**inputs, labels=labels))
+
+
+def loss_in(outputs: Any) -> Any:
+    """Return what a model put out by the name of a loss, or None."""
+    named = (
+        outputs if isinstance(outputs, Mapping) else getattr(outputs, "__dict__", {})
+    )
+    return named.get("loss")
+
+
+class LabelsApart:
+    """Batches of keyword arguments, read again at every turn, with labels beside them.
+
+    Args:
+        batches: The batches; those without labels stay as they are.
+    """
+
+    def __init__(self, batches: Sequence[Any]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(labels_apart, self._batches)
 
 
 def labels_apart(batch: Any) -> Any:

@@ -16,7 +16,7 @@ from theodolite.core import (
     Stopwatch,
     TheodoliteError,
 )
-from theodolite.instruments import Batches, Loss, samples_in
+from theodolite.instruments import Batches, Loss, samples_in, tensors_in
 from theodolite.survey.advising.prescribing import advise
 from theodolite.survey.advising.trials import try_advice
 from theodolite.survey.findings.rulebook import find
@@ -55,8 +55,8 @@ def survey(
     Args:
         model: Any module, left as found, bit for bit; or a subject that
             :func:`theodolite.survey.subject_of` made.
-        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them;
-            made up by default, and said to be.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them,
+            of which the first 16 are read; made up by default, and said to be.
         loss: A torch loss module, ``loss(model, batch) -> scalar``, the name of a loss,
             or nothing, for the one that outputs and targets suggest.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
@@ -196,7 +196,14 @@ def _settings(site: Site) -> dict[str, Any]:
         "optimiser": type(optimiser).__name__ if optimiser is not None else "",
         "optimiser_settings": facts,
         "dtype": str(site.dtype).removeprefix("torch."),
-        "device": str(site.device),
+        "device": _device(site),
         "theodolite": theodolite.__version__,
         "torch": torch.__version__,
     }
+
+
+def _device(site: Site) -> str:
+    """Return where the parameters are, or the data of a model that has none."""
+    held = next(iter(site.model.parameters()), None)
+    found = [held] if held is not None else tensors_in(site.batch)
+    return str(found[0].device) if found else "cpu"

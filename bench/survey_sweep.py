@@ -12,6 +12,7 @@ sentence of ours, and *crashed* otherwise; measures that failed are counted apar
 import argparse
 import json
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -55,12 +56,19 @@ def main():
     parser.add_argument(
         "--resnet50-s", type=float, default=60.0, help="0 leaves it out"
     )
+    parser.add_argument("--processes", type=int, default=1, help="at once, a part each")
+    parser.add_argument("--part", type=int, default=0, help="which of them this is")
+    parser.add_argument("--shared", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    warm_up(given.device)
     start, rows = time.perf_counter(), []
+    if given.processes > 1 and not given.shared:
+        found = in_parts
+    else:
+        warm_up(given.device)
+        found = sweep
     with (given.out / "survey_sweep.jsonl").open("w") as file:
-        for row in sweep(given, start):
+        for row in found(given, start):
             rows.append(row)
             file.write(json.dumps(row) + "\n")
             file.flush()
@@ -70,6 +78,38 @@ def main():
     (given.out / "survey_sweep.json").write_text(text + "\n")
     print(text)
     return 1 if found["crashed"] else 0
+
+
+def in_parts(given, start):
+    """Yield the ResNet-50's row, measured alone, then those of several processes."""
+    if given.resnet50_s:
+        warm_up(given.device)
+        yield surveyed(
+            "resnet50", resnet50, given, given.resnet50_s, 2 * given.resnet50_s
+        )
+    left = given.limit_s - (time.perf_counter() - start)
+    folders = [given.out / f"part_{part}" for part in range(given.processes)]
+    own = [sys.executable, __file__, "--shared", "--resnet50-s", "0"]
+    for name in ("device", "source", "most", "processes"):
+        own += [f"--{name}", str(getattr(given, name))]
+    own += ["--each-s", str(given.each_s), "--budget-s", str(given.budget_s)]
+    own += ["--limit-s", str(left)]
+    started = []
+    for part, folder in enumerate(folders):
+        folder.mkdir(exist_ok=True)
+        with (folder / "log").open("w") as log:
+            command = [*own, "--part", str(part), str(folder)]
+            started.append(subprocess.Popen(command, stdout=log, stderr=log))
+    # A network that hangs past its alarm is lost with its part, and no more.
+    end = time.perf_counter() + left + 2 * given.each_s
+    for one in started:
+        try:
+            one.wait(timeout=max(1.0, end - time.perf_counter()))
+        except subprocess.TimeoutExpired:
+            one.kill()
+    for folder in folders:
+        if (file := folder / "survey_sweep.jsonl").exists():
+            yield from map(json.loads, file.read_text().splitlines())
 
 
 def warm_up(device):
@@ -87,12 +127,13 @@ def sweep(given, start):
         )
     make = made_by_timm if given.source == "timm" else made_by_zoo
     begin, left = time.perf_counter(), given.limit_s - (time.perf_counter() - start)
-    for place, name in enumerate(chosen(given)):
+    names = chosen(given)[given.part :: given.processes]
+    for place, name in enumerate(names):
         spent = time.perf_counter() - begin
         if spent > left:
             return
         # Behind the pace that reaches enough networks, each gets less.
-        late = spent / left > place / ENOUGH
+        late = spent / left > place * given.processes / ENOUGH
         budget = given.budget_s / (4 if late else 1)
         yield surveyed(name, partial(make, name), given, budget, given.each_s)
 

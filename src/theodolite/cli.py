@@ -1,28 +1,22 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from theodolite import __version__
-from theodolite.cli_output import (
-    Line,
-    lines_of,
-    print_json,
-    print_lines,
-    print_summary,
-)
+from theodolite.cli_options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
+from theodolite.cli_output import print_claims, print_json, print_summary
+from theodolite.cli_run import raise_first, run
 from theodolite.cli_streams import abandon_output, leave, open_streams, say
 from theodolite.cli_survey import compare, survey
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
     from theodolite.runs import Damage
-    from theodolite.studies import Plan
 
 app = typer.Typer(
     name="theodolite",
@@ -33,32 +27,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-def _folder(out: Path) -> Path:
-    """Refuse a file where a folder of results is wanted."""
-    if out.exists() and not out.is_dir():
-        from theodolite.core import ConfigError
-
-        raise ConfigError(
-            f"--out {out} is a file and a folder of results was wanted: pass a folder, "
-            "which need not be there yet"
-        )
-    return out
-
-
-Out = Annotated[
-    Path, typer.Option("--out", callback=_folder, help="Folder of results.")
-]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the Python file named without asking.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of datasets; THEODOLITE_DATA by default."),
-]
-RESULTS = Path("out")
 
 
 app.command("survey")(survey)
@@ -99,151 +67,11 @@ def list_studies(
     from theodolite.cli_studies import listed
 
     lines, damages = listed(paper, trust=trust, out=out)
-    _print(lines, as_json, statements)
+    print_claims(lines, as_json, statements)
     _name(damages)
 
 
-@app.command()
-def run(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="STUDY|PAPER|FILE.py|all", help="What to run, one or more."
-        ),
-    ],
-    scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
-    seeds: Annotated[
-        int | None, typer.Option(help="Networks a point; the preset's by default.")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="Worker processes; one per core by default, 0 for none."),
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
-    executor: Annotated[
-        str, typer.Option(help="pool for this machine, ray for a cluster.")
-    ] = "pool",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Ray cluster, HOST:PORT or auto; one is started here by default."
-        ),
-    ] = None,
-    gpus: Annotated[
-        float | None, typer.Option(help="GPUs a cell on Ray, such as 0.25.")
-    ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(help="Also tell tensorboard:FOLDER, mlflow:URI or wandb:PROJECT."),
-    ] = None,
-    cell: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL=VALUE", help="Only such cells of one study, without verdict."
-        ),
-    ] = None,
-    data: DataFolder = None,
-    trust: Trust = False,
-    out: Out = RESULTS,
-    as_json: AsJson = False,
-) -> None:
-    """Run studies to their verdicts; finished work is kept."""
-    from theodolite.cli_studies import named_studies
-    from theodolite.core import ConfigError
-    from theodolite.runs import (
-        Tracking,
-        check_executor,
-        executor_for,
-        progress_for,
-        tracker_for,
-    )
-    from theodolite.studies import plan_study, prepare_worker
-
-    if gpus and device is None:
-        device = "cuda"
-    check_executor(executor, jobs=jobs, address=address, gpus=gpus)
-    _use_data(data)
-    tracking = Tracking([tracker_for(text) for text in track or ()])
-    entries = named_studies(names, trust=trust)
-    if cell and len(entries) > 1:
-        raise ConfigError(
-            f"--cell chooses cells of one study and {' '.join(names)!r} is "
-            f"{len(entries)} studies: name one, such as {entries[0].full_name}"
-        )
-    # Whatever is missing for any study is said before the first of them starts.
-    plans = [
-        plan_study(
-            entry,
-            scale=scale,
-            n_seeds=seeds,
-            device=device,
-            elsewhere=address is not None,
-        )
-        for entry in entries
-    ]
-    if cell and jobs is None and executor == "pool":
-        # No more processes than there are cells.
-        jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
-    workers = executor_for(
-        executor,
-        jobs=jobs,
-        address=address,
-        gpus=gpus,
-        device=device,
-        initialise=prepare_worker,
-    )
-    chosen, lines, problems = None, [], []
-    try:
-        with workers as pool, progress_for(sys.stderr) as progress:
-            how = {"pool": pool, "progress": progress, "trackers": tracking}
-            if cell:
-                chosen = plans[0].run_cells(cell, root=out, **how)
-            else:
-                lines, problems = _run_studies(plans, out, how)
-    except KeyboardInterrupt:
-        say(f"stopped; {_kept(plans, out)}")
-        raise typer.Exit(130) from None
-    if chosen is None:
-        _print(lines, as_json)
-        _raise_first(problems)
-    elif as_json:
-        print_json(chosen.to_dict())
-    else:
-        typer.echo(chosen.to_text())
-
-
-def _run_studies(
-    plans: list["Plan"], out: Path, how: dict[str, Any]
-) -> tuple[list[Line], list[str]]:
-    """Run one after the other; one that fails leaves the others their verdicts."""
-    from theodolite.core import TheodoliteError
-    from theodolite.studies import run_study
-
-    lines: list[Line] = []
-    problems: list[str] = []
-    for plan in plans:
-        try:
-            lines += lines_of(run_study(plan, root=out, **how).summary)
-        except TheodoliteError as error:
-            problems.append(str(error))
-    return lines, problems
-
-
-def _raise_first(problems: list[str]) -> None:
-    if problems:
-        from theodolite.core import RunError
-
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise RunError(f"{problems[0]}{more}")
-
-
-def _kept(plans: list["Plan"], out: Path) -> str:
-    counts = [plan.finished(out) for plan in plans]
-    kept, asked = sum(n for n, _ in counts), sum(n for _, n in counts)
-    return (
-        f"{kept} of {asked} cells are kept in {out}, and the same command goes on from "
-        "there"
-    )
+app.command("run")(run)
 
 
 @app.command()
@@ -334,7 +162,7 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
                 typer.echo(f"{one.folder}: healed {', '.join(one.healed)}")
         whole = sum(not one.left for one in found)
         typer.echo(f"{whole} of {len(found)} runs in {out} are whole")
-    _raise_first([problem for one in found for problem in one.left])
+    raise_first([problem for one in found for problem in one.left])
 
 
 @app.command("data")
@@ -351,7 +179,7 @@ def list_data(
     """
     from theodolite.data import available
 
-    _use_data(data)
+    use_data(data)
     listings = available(verify=verify)
     wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:
@@ -371,13 +199,6 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
         told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
         typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
-
-
-def _print(lines: list[Line], as_json: bool, statements: bool = False) -> None:
-    if as_json:
-        print_json([line.to_dict() for line in lines])
-    else:
-        print_lines(lines, statements=statements)
 
 
 def _name(damages: Sequence["Damage"]) -> None:
@@ -430,24 +251,6 @@ def _run(arguments: list[str] | None) -> int:
         say(str(error))
         return 1
     return 0
-
-
-def _use_data(folder: Path | None) -> None:
-    """Make a folder of datasets known here and to all workers."""
-    if folder is None:
-        return
-    try:
-        there = folder.is_dir()
-    except (OSError, ValueError):
-        there = False
-    if not there:
-        from theodolite.core import DataError
-
-        raise DataError(
-            f"--data {folder} is not a folder: pass one that holds datasets, such as "
-            "a folder with mnist/ in it"
-        )
-    os.environ["THEODOLITE_DATA"] = str(folder.absolute())
 
 
 if __name__ == "__main__":

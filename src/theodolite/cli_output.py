@@ -77,6 +77,14 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
 
 
+def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
+    """Print claims, for machines or for people."""
+    if as_json:
+        print_json([line.to_dict() for line in lines])
+    else:
+        print_lines(lines, statements=statements)
+
+
 def print_lines(lines: list[Line], *, statements: bool = False) -> None:
     """Print claims by study, on request with what they say, then how many hold."""
     from theodolite.core import tally

@@ -1,5 +1,7 @@
 """Every rule for figures fires where it should, and nowhere else."""
 
+from itertools import pairwise
+
 import pytest
 
 from theodolite import figures
@@ -174,13 +176,13 @@ def test_what_mends_a_figure_silences_its_rule():
 
 def test_series_under_others_are_made_to_show():
     figure, ax = panel()
-    for style in (PLAIN, RESIDUAL):
+    for style in (PLAIN, kind_style("orthogonal"), RESIDUAL):
         band(ax, [0, 1, 2], [0, 1, 2], style=style, label=style.colour)
     legend(ax)
     assert check(figure) == []
-    under, over = ax.lines
-    assert under.get_markersize() > over.get_markersize() + 2
-    assert under.get_linewidth() > over.get_linewidth() + 1
+    for under, over in pairwise(ax.lines):
+        assert under.get_markersize() > over.get_markersize() + 2
+        assert under.get_linewidth() > over.get_linewidth() + 1
 
 
 def test_a_colour_of_two_kinds_is_seen_across_figures():
@@ -201,6 +203,17 @@ def test_a_line_goes_with_the_markers_of_its_colour():
     line(ax, [0, 1], [0, 0], style=PLAIN)
     band(ax, [0.5], [0], style=PLAIN)
     assert check(figure) == []
+
+
+def test_hollow_markers_hide_nothing():
+    """They are a line of their own, and the one that they were taken from is empty."""
+    figure, ax = panel()
+    band(ax, [0, 1, 2], [0, 1, 2], style=PLAIN, label="filled", line=False)
+    band(ax, [0, 1, 2], [0, 1, 2], style=RESIDUAL, label="all hollow", line=False,
+         bound=[True] * 3, means="hollow: a bound", marker_size=9.0)  # fmt: skip
+    legend(ax)
+    assert check(figure) == []
+    assert ax.lines[0].get_markersize() == 5.0, "nothing lies over it"
 
 
 def test_ramps_and_inks_are_no_strange_colours():

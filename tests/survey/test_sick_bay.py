@@ -61,6 +61,17 @@ def test_praise_is_given_where_it_is_due():
     assert "rate-fits" not in {f.rule for f in find(sick.found)}
 
 
+def test_warm_up_is_asked_for_before_the_first_step_alone():
+    pair = BY_NAME["post-norm-transformer-without-warm-up"]
+    assert "warm-up-missing" in visits(pair.name)[0].fired
+    patient = pair.sick()
+    for inputs, labels in patient.batches[:1]:
+        patient.loss(patient.model(inputs), labels).backward()
+    patient.optimiser.step()
+    found = examined(patient, measures=measures(pair))
+    assert "warm-up-missing" not in {finding.rule for finding in find(found)}
+
+
 def test_the_bay_is_large_enough_and_holds_a_pair_for_every_rule():
     assert len(PAIRS) >= 16
     assert len(BY_NAME) == len(PAIRS)

@@ -55,6 +55,10 @@ FOUND = {
         "Gaussian 16×4 (LSTM '')",
         "mean squared error of output 0",
     ),
+    nn.ConvTranspose2d(2, 1, 2): (
+        "Gaussian 2×16×16 (ConvTranspose2d '')",
+        "mean squared error",
+    ),
     nn.Linear(3, 2).double(): ("Gaussian 3 (Linear '')", "cross-entropy"),
 }
 
@@ -134,6 +138,31 @@ def test_targets_choose_the_loss():
         dress(model, (x, torch.randn(5, 3)))
     with pytest.raises(TheodoliteError, match="did you mean 'mse'"):
         dress(model, (x, labels), "mes")
+
+
+def test_square_losses_want_a_number_an_output():
+    for model in (others.Tokens(), nn.Conv2d(3, 5, 3), others.Several()):
+        subject = dress(model, loss="half-square", batch_size=4, n_batches=1)
+        assert np.isfinite(loss_of(subject))
+        outputs = subject.model(subject.batches[0][0])
+        scores = outputs["logits"] if isinstance(outputs, dict) else outputs
+        targets = subject.batches[0][1]
+        assert targets.shape == scores.shape
+        axis = 2 if isinstance(model, others.Tokens) else 1
+        assert torch.equal(targets.sum(axis), torch.ones_like(targets.sum(axis)))
+    x, digits = torch.randn(6, 3), torch.arange(6)
+    with pytest.raises(TheodoliteError, match="bce of one output wants 0 and 1"):
+        dress(nn.Linear(3, 1), (x, digits), "bce")
+    with pytest.raises(TheodoliteError, match="do not go with outputs"):
+        dress(nn.Linear(3, 4), (x, torch.zeros(6, 3, dtype=torch.int64)), "mse")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**70, 0.5, True])
+def test_a_seed_that_cannot_be_drawn_from_is_one_sentence(seed):
+    with pytest.raises(TheodoliteError, match="the seed is"):
+        subject_of("mlp", seed=seed)
+    with pytest.raises(TheodoliteError, match="the seed is"):
+        dress(nn.Linear(2, 2), seed=seed)
 
 
 def test_the_zoo_has_the_networks_that_it_names():

@@ -28,13 +28,12 @@ def uncover(panel: Axes) -> None:
 
 
 def hidden(panel: Axes) -> Iterator[tuple[Line2D, Line2D]]:
-    """Yield each series that lies under another, with that one, the uppermost first."""
+    """Yield each series that lies under others with the widest, uppermost first."""
     order = sorted(series_of(panel), key=lambda one: one.get_zorder())
     for place in reversed(range(len(order))):
-        for over in reversed(order[place + 1 :]):
-            if _covers(over, order[place]):
-                yield order[place], over
-                break
+        above = [one for one in order[place + 1 :] if _covers(one, order[place])]
+        if above:  # the widest, which shows around the others by now
+            yield order[place], max(above, key=lambda one: one.get_markersize())
 
 
 def series_of(panel: Axes) -> Iterator[Line2D]:
@@ -42,6 +41,8 @@ def series_of(panel: Axes) -> Iterator[Line2D]:
     for one in panel.lines:
         if not shown(one) or one.get_marker() in _CAPS or not len(points_of(one)):
             continue
+        if one.get_markevery() == [] and not is_joined(one):
+            continue  # all its points are hollow, and in a line of their own
         plain = colour_of(one) in {*NEUTRAL, GRID.lower()} and not has_marker(one)
         if not plain and one.get_label() != "_decoration":
             yield one

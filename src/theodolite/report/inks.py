@@ -15,8 +15,9 @@ _HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})(?![0-9a-fA-F])")
 _GREY = 0.07
 # Darker greys are inks, lighter ones papers and lines of a grid.
 _INK, _PAPER = 0.45, 0.85
-# What the guidelines for accessible content ask of text, and more than of graphics.
-_CONTRAST = 4.5
+# What the guidelines for accessible content ask of graphics; more would make colours
+# of one scale alike.
+_CONTRAST = 3.0
 
 Colour = tuple[float, float, float]
 
@@ -29,7 +30,8 @@ def followed(value: str) -> str:
         ('light-dark(#000000,#e5e3de)', 'none')
     """
     found = _HEX.fullmatch(value.strip())
-    return f"light-dark({found[0]},{on_dark(found[0])})" if found else value
+    dark = on_dark(found[0]) if found else value
+    return value if dark == value else f"light-dark({value},{dark})"
 
 
 def is_ink_or_paper(value: str) -> bool:
@@ -50,16 +52,17 @@ def on_dark(colour: str) -> str:
     """Return the colour that stands for another on a dark page.
 
     Example:
-        >>> on_dark("#ffffff"), on_dark("#0072b2")
-        ('#1b1f23', '#0080c8')
+        >>> on_dark("#ffffff"), on_dark("#0072b2"), on_dark("#000080")
+        ('#1b1f23', '#0072b2', '#4d4dff')
     """
     parts = _parts(colour)
     if _is_grey(parts):
         share = sum(parts) / 3
-        ink, card = _parts(DARK_INK), _parts(DARK_CARD)
-        return _hex(
-            tuple(a + (b - a) * share for a, b in zip(ink, card, strict=True))  # pyright: ignore[reportArgumentType]
+        red, green, blue = (
+            ink + (card - ink) * share
+            for ink, card in zip(_parts(DARK_INK), _parts(DARK_CARD), strict=True)
         )
+        return _hex((red, green, blue))
     hue, light, saturation = colorsys.rgb_to_hls(*parts)
     while _contrast(parts, _parts(DARK_CARD)) < _CONTRAST and light < 1:
         light = min(light + 0.01, 1.0)

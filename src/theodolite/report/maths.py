@@ -108,18 +108,18 @@ def _tidy(element: ElementTree.Element) -> None:
         element.tag = "mo"
     if element.tag == "mo" and element.text in _CLOSE and "form" not in element.attrib:
         element.attrib.update(lspace="0", rspace="0")
-    for before, child in pairwise([None, *element]):
+    for child in element:
         _tidy(child)
+    for before, child in pairwise(element):
         if _is_sign(before, child):
             child.set("form", "prefix")
     element[:] = [_single(child) for child in _words(list(element))]
 
 
-def _is_sign(before: ElementTree.Element | None, child: ElementTree.Element) -> bool:
+def _is_sign(before: ElementTree.Element, child: ElementTree.Element) -> bool:
     """Whether a minus belongs to what follows: it stands after an operator."""
-    if before is None or before.tag != "mo" or before.text in _ENDS:
-        return False
-    return child.tag == "mo" and child.text in _SIGNS
+    after_operator = before.tag == "mo" and before.text not in _ENDS
+    return after_operator and child.tag == "mo" and child.text in _SIGNS
 
 
 def _single(element: ElementTree.Element) -> ElementTree.Element:

@@ -80,14 +80,17 @@ def _cold(survey: Survey) -> Evidence | None:
 
     With norms at the heads of $L$ branches the last would be $1/\sqrt L$ of the first,
     since the stream grows like $\sqrt L$ (Xiong et al., theorem 1). An optimiser
-    whose rate is still below that of its schedule is warming up.
+    whose rate is still below that of its schedule is warming up, and one that has made
+    steps is past it.
     """
     post = [b for b in survey.blocks if _post_norm(b.norms)]
     facts = survey.settings.get("optimiser_settings")
     adaptive = str(survey.settings.get("optimiser", "")).startswith("Adam")
     if len(post) < 4 or not adaptive or not isinstance(facts, Mapping):
         return None
-    if float(facts.get("initial_lr", 0.0)) > float(facts.get("lr", 0.0)):
+    made = single(survey, "steps_made")
+    warming = float(facts.get("initial_lr", 0.0)) > float(facts.get("lr", 0.0))
+    if warming or made is None or made.value > 0:
         return None
     few = max(len(post) // 4, 1)
     first, last = _size(survey, post[:few]), _size(survey, post[-few:])
@@ -191,7 +194,7 @@ RULES = (
             "over the first steps, or built with norms at the heads of their branches."
         ),
         quantity="gradient_rms of the last blocks over the first, times root of depth",
-        measures=("map", "signal"),
+        measures=("map", "signal", "optimiser"),
         source=(
             "Xiong et al. (2020), On layer normalization in the transformer "
             "architecture, theorem 1: with norms at the heads it would be about 1; "

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
-from theodolite.core import TheodoliteError, stream
-from theodolite.instruments import BlockJacobian, SingularValues, singular_values
+from theodolite.core import TheodoliteError
+from theodolite.instruments import SingularValues, singular_values
 from theodolite.survey.measures.charting import Stretch
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.marked import Marked
@@ -17,17 +16,17 @@ from theodolite.survey.measures.spread import spread_out
 
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)
-_PROBES = 4
 _SAMPLES = 8
+# Rows up to which a whole Jacobian is quick to have, and entries that it may hold.
+_ROWS, _ENTRIES = 128, 2**25
 
 
 class JacobianMeasure(Measure):
     r"""Quantiles of the singular values of every block, at the activations of a batch.
 
     ``singular_value`` is the quantile at ``share``, zeros included;
-    ``log_mean_square`` is $\ln(\|J\|_F^2/n)$ over the $n$ singular values, by products
-    with random vectors. The block ``whole`` runs from the first block's input to the
-    last one's output.
+    ``log_mean_square`` is $\ln(\|J\|_F^2/n)$ over the $n$ singular values. The block
+    ``whole`` runs from the first block's input to the last one's output.
     """
 
     name: ClassVar = "jacobian"
@@ -44,10 +43,13 @@ class JacobianMeasure(Measure):
         return _seconds(site, min(2, site.samples), _STEPS[-1])
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield blocks spread over the depth, then the whole network."""
+        """Yield the whole network, and blocks spread over the depth."""
         stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
+        ends = stretches[0].entry, stretches[-1].output
         spans = [_span(s) for s in spread_out(stretches)]
-        spans.append(("whole", None, stretches[0].entry, stretches[-1].output))
+        # The whole first where it has few outputs, and is exact and quick.
+        place = 0 if _method(site, ends, 2) == "dense" else len(spans)
+        spans.insert(place, ("whole", None, *ends))
         samples, steps = _fitting(site, allowance)
         for name, depth, entry, output in spans:
             allowance.check()
@@ -67,9 +69,19 @@ def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
     return stretch.block.name, stretch.block.index, stretch.entry, stretch.output
 
 
+def _method(
+    site: Site, span: tuple[int, int], samples: int
+) -> Literal["auto", "dense"]:
+    """Take every row of a Jacobian with few, which is exact; else what is best."""
+    values = site.chart.anatomy.recording.values
+    columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
+    few = rows <= _ROWS and rows * columns <= _ENTRIES
+    return "dense" if few else "auto"
+
+
 def _seconds(site: Site, samples: int, steps: int) -> float:
     """Return what two gradients a step take, of all blocks and of the whole."""
-    return 2 * (steps + _PROBES) * 2 * site.gradient_s(samples)
+    return 4 * (steps + 2) * site.gradient_s(samples)
 
 
 def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
@@ -98,16 +110,17 @@ def _block(
         "outputs": site.outputs,
     }
     found = singular_values(
-        marked, batch, **given, tol=0.1, max_steps=steps, seed=site.seed
+        marked,
+        batch,
+        **given,
+        method=_method(site, span, samples),
+        tol=0.1,
+        max_steps=steps,
+        seed=site.seed,
     )
     site.passes += found.cost.passes
     yield from _quantiles(found, labels)
-    if found.level == 1.0:  # every value is there
-        value, error = _of_values(found)
-    else:
-        jacobian = BlockJacobian(marked, batch, **given)
-        value, error = _log_mean_square(jacobian, site.seed)
-        site.passes += jacobian.passes
+    value, error = _log_mean_square(found)
     yield number("log_mean_square", value, error, **labels)
 
 
@@ -142,25 +155,18 @@ def quantile_of(found: SingularValues) -> Callable[[float], float]:
     return at
 
 
-def _of_values(found: SingularValues) -> tuple[float, float]:
-    squares = found.weights * found.values**2
-    total = float(squares.sum())
-    off = float((2 * found.weights * found.values * found.value_error).sum())
-    return (math.log(total), off / total) if total > 0 else (-math.inf, math.nan)
+def _log_mean_square(found: SingularValues) -> tuple[float, float]:
+    r"""Return $\ln(\|J\|_F^2/n)$ and its error.
 
-
-def _log_mean_square(jacobian: BlockJacobian, seed: int) -> tuple[float, float]:
-    """Return the logarithm of the mean squared singular value, by random vectors."""
-    generator = stream(seed, "mean square of a Jacobian")
-    rows, columns = jacobian.shape
-    small = columns <= _PROBES
-    squares = []
-    for probe in range(columns if small else _PROBES):
-        drawn = np.eye(columns)[probe] if small else generator.standard_normal(columns)
-        vector = torch.as_tensor(drawn, dtype=jacobian.dtype, device=jacobian.device)
-        squares.append(float(jacobian.matvec(vector).double().square().sum()))
-    total = math.fsum(squares) if small else math.fsum(squares) / len(squares)
+    By quadrature the sum is $n\,\|Jg\|^2/\|g\|^2$ of random $g$, whose relative
+    variance is at most $2\sum\sigma^4/(\sum\sigma^2)^2$; one start is supposed.
+    """
+    squares = found.values**2
+    total = float((found.weights * squares).sum())
     if total <= 0:
         return -math.inf, math.nan
-    spread = 0.0 if small else float(np.std(squares, ddof=1)) / math.sqrt(len(squares))
-    return math.log(total / min(rows, columns)), spread / total
+    off = float((2 * found.weights * found.values * found.value_error).sum()) / total
+    if found.level < 1.0:
+        fourth = float((found.weights * squares**2).sum())
+        off = math.sqrt(2 * fourth / found.size) / total
+    return math.log(total), off

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from theodolite.instruments import extremes_of, trace_of
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import FEW, TOLERANCE, samples_for
+from theodolite.survey.measures.curvature import FEW, TOLERANCE, error_of, samples_for
 from theodolite.survey.measures.metered import Metered
 from theodolite.survey.measures.site import Site
 from theodolite.survey.measures.spread import spread_out
@@ -57,8 +57,8 @@ class BlockCurvatureMeasure(Measure):
                     seed=site.seed,
                     graph_error=site.graph_error,
                 )
-                value, error = top.eigenvalues[0], top.sharp_errors[0]
-                yield number("block_largest_eigenvalue", value, error, **labels)
+                value = top.eigenvalues[0]
+                yield number("block_largest_eigenvalue", value, error_of(top), **labels)
                 found = trace_of(operator, max_matvecs=_PRODUCTS, seed=site.seed)
                 error = found.trace_error + site.graph_error * abs(found.trace)
                 yield number("block_trace", found.trace, error, **labels)

@@ -88,12 +88,54 @@ def chart_of(model: nn.Module, batch: Batch) -> Chart:
             yield
 
     anatomy = anatomy_of(record(model, batch, beside=beside))
+    places = notes[-1].found
     return Chart(
         anatomy=anatomy,
-        stretches=_stretches(model, anatomy),
-        places=notes[-1].found,
+        stretches=tuple(
+            replace(each, output=_handed_on(anatomy.recording, each.output, places))
+            for each in _stretches(model, anatomy)
+        ),
+        places=places,
         shapes=notes[-1].shapes,
     )
+
+
+# Operators that hand on what they are given, up to its shape.
+RESHAPING = frozenset(
+    "view _unsafe_view reshape permute transpose t contiguous clone unsqueeze squeeze "
+    "_reshape_alias alias".split()
+)
+
+
+def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
+    """Return the first value that can be tapped behind a layer, with its bias."""
+    if number in places:
+        return number
+    fed, at = fed_by_inputs(recording), number
+    while at not in places:
+        readers = (call for call in recording.calls if at in call.inputs)
+        onward = [c for c in readers if c.name in RESHAPING or _shifts(c, fed)]
+        if not onward:
+            return number
+        at = onward[0].outputs[0]
+    return at
+
+
+def _shifts(call: Call, fed: set[int]) -> bool:
+    """Tell whether a call adds what does not depend on the inputs, such as a bias."""
+    return call.name == "add" and len([n for n in call.inputs if n in fed]) == 1
+
+
+def convolved(recording: Recording, call: Call) -> bool:
+    """Tell whether what a call is given comes from a convolution, past norms."""
+    while call.inputs:
+        value = recording.values[call.inputs[0]]
+        if value.call is None:
+            return False
+        call = recording.calls[value.call]
+        if call.name in ("convolution", "mm", "addmm", "bmm"):
+            return call.name == "convolution"
+    return False
 
 
 def _stretches(model: nn.Module, anatomy: Anatomy) -> tuple[Stretch, ...]:

@@ -14,10 +14,12 @@ from theodolite.survey.measures.metered import Metered
 from theodolite.survey.measures.site import Site
 
 # Fewer products say little of the largest eigenvalue, more hardly add to a first look.
-LEAST, MOST, _FEWEST = 8, 60, 5
+FEWEST, MOST = 5, 60
 # Fewer samples make statistics of batches, and so the Hessian, another one.
 FEW = 8
 TOLERANCE = 0.01
+# Residuals that an eigenvalue which did not converge may be off.
+_UNSURE = 2.0
 # Parameters up to which a whole matrix is cheap.
 _DENSE = 128
 # Products that the trace takes at least.
@@ -28,19 +30,20 @@ class CurvatureMeasure(Measure):
     """Largest and smallest eigenvalue of the loss Hessian, and its trace.
 
     Of a batch that is too large for its allowance the first samples are taken, which
-    rows say by ``n_samples``. Errors of eigenvalues suppose that Lanczos missed none.
+    rows say by ``n_samples``. Errors of eigenvalues that converged suppose that Lanczos
+    missed none; of others they are twice the residual.
     """
 
     name: ClassVar = "curvature"
-    weight: ClassVar = 10.0
+    weight: ClassVar = 20.0
 
     def forecast(self, site: Site) -> float:
         """Return what few products with few samples take."""
-        return (LEAST + 3) * site.product_s(min(FEW, site.samples))
+        return (FEWEST + 3) * site.product_s(min(FEW, site.samples))
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield both ends, then the trace if time is left."""
-        samples = samples_for(site, 0.8 * allowance.left(), LEAST + 3)
+        samples = samples_for(site, 0.8 * allowance.left(), FEWEST + 3)
         labels = {"n_samples": samples}
         with site.hessian(samples) as hessian:
             operator = Metered(hessian, allowance, site)
@@ -67,7 +70,7 @@ def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalue
         ends="both",
         tol=TOLERANCE,
         stop="value",
-        max_matvecs=max(_FEWEST, min(MOST, int(fitting)), dense),
+        max_matvecs=max(FEWEST, min(MOST, int(fitting)), dense),
         seed=site.seed,
         graph_error=site.graph_error,
     )
@@ -75,10 +78,21 @@ def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalue
 
 def _ends(found: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
     told = {**labels, "rank": 0, "status": str(found.status)}
-    value, error = found.eigenvalues[0], found.sharp_errors[0]
-    yield number("largest_eigenvalue", value, error, **told)
-    value, error = found.smallest[0], found.smallest_errors[0]
-    yield number("smallest_eigenvalue", value, error, **told)
+    yield number("largest_eigenvalue", found.eigenvalues[0], error_of(found), **told)
+    error = found.smallest_errors[0]
+    error *= 1.0 if found.smallest_statuses[0].trusted else _UNSURE
+    yield number("smallest_eigenvalue", found.smallest[0], error, **told)
+
+
+def error_of(found: ExtremeEigenvalues) -> float:
+    """Return the error of a largest eigenvalue.
+
+    Where Lanczos was stopped before it converged the value is too small; the residual
+    counts twice then, by choice.
+    """
+    if found.statuses[0].trusted:
+        return float(found.sharp_errors[0])
+    return _UNSURE * float(found.errors[0])
 
 
 def _trace(

@@ -91,9 +91,16 @@ _RANGES = {
 }
 
 
-def unit_counts(tensor: Tensor, kind: str) -> UnitCounts:
-    """Count what units of an activation's output do."""
-    axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
+def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCounts:
+    """Count what units of an activation's output do.
+
+    Args:
+        tensor: The output.
+        kind: Of the activation.
+        axis: Along which units lie; as for images and rows by default.
+    """
+    if axis is None:
+        axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
     others = [a for a in range(tensor.ndim) if a != axis]
     zero = tensor == 0
     dead = zero.all(dim=others[0]) if len(others) == 1 else _all(zero, others)
@@ -112,8 +119,9 @@ def unit_counts(tensor: Tensor, kind: str) -> UnitCounts:
     )
 
 
-# Places of a layer that are looked at for twins, and how near is equal: by choice.
-_PLACES, _EQUAL = 1024, 1e-5
+# Places of a layer that are looked at for twins, how few tell nothing since units agree
+# by chance, and how near is equal: by choice.
+_PLACES, _FEWEST, _EQUAL = 1024, 8, 1e-5
 
 
 def _twins(tensor: Tensor) -> int:
@@ -121,7 +129,7 @@ def _twins(tensor: Tensor) -> int:
     rows = tensor.reshape(-1, tensor.shape[-1])
     rows = rows[:: max(len(rows) // _PLACES, 1)].double()
     rows = rows[:, rows.abs().amax(0) > 0]
-    if rows.shape[1] < 2 or not bool(rows.isfinite().all()):
+    if rows.shape[1] < 2 or len(rows) < _FEWEST or not bool(rows.isfinite().all()):
         return 0
     weights = torch.linspace(1, 2, len(rows), dtype=rows.dtype, device=rows.device)
     rows = rows[:, (weights.cos() @ rows).argsort()]

@@ -14,6 +14,12 @@ from theodolite.instruments import (
 )
 
 
+def settle(device: torch.device) -> None:
+    """Wait until a device has done what it was given, so that times are true."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def flat_gradient(
     model: nn.Module, batch: Batch, *, loss: Loss, norm_mode: NormMode
 ) -> Tensor:

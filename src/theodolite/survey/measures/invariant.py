@@ -1,14 +1,15 @@
 """Weights whose scale a norm behind them takes away."""
 
 from theodolite.anatomy import Call, Recording
-from theodolite.survey.measures.charting import fed_by_inputs, weights_behind
+from theodolite.survey.measures.charting import (
+    RESHAPING,
+    fed_by_inputs,
+    weights_behind,
+)
 from theodolite.survey.measures.site import Site
 
 # Calls that hand on what they are given, up to its shape and a shift.
-_HANDED_ON = frozenset(
-    "view _unsafe_view reshape permute transpose t contiguous clone add unsqueeze "
-    "squeeze _reshape_alias alias".split()
-)
+_HANDED_ON = RESHAPING | {"add"}
 _LAYERS = frozenset("convolution mm addmm bmm linear".split())
 # A scale-invariant loss has no slope along the weights; the norm's ε leaves a little.
 _SLOPE = 0.05

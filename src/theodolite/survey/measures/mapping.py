@@ -32,6 +32,8 @@ class MapMeasure(Measure):
         yield number("n_norms", len(chart.anatomy.norms), 0.0)
         yield number("n_unplaced", len(chart.anatomy.unplaced), 0.0)
         for each in chart.anatomy.unplaced:
+            if "loss" in each.reason:  # that of a model that computes its own
+                continue
             where = each.module or "the model"
             site.unsupported.append(f"{where}: {each.reason}, so the map leaves it out")
         for stretch in chart.stretches:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from torch.optim import Optimizer
+
 from theodolite.core import NormMode
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.invariant import invariant_weights
@@ -36,6 +38,7 @@ class OptimiserMeasure(Measure):
         groups = site.optimiser.param_groups
         yield number("weight_decay", _largest(groups, "weight_decay"), 0.0)
         yield number("momentum", momentum_of(groups), 0.0)
+        yield number("steps_made", _steps(site.optimiser), 0.0)
         held = {id(p) for group in groups for p in group["params"]}
         frozen = missing = 0
         for name, parameter in site.model.named_parameters():
@@ -58,6 +61,12 @@ def momentum_of(groups: list[dict[str, Any]]) -> float:
     """Return the momentum of an optimiser, of Adam and its kin the first beta."""
     betas = [group["betas"][0] for group in groups if group.get("betas")]
     return float(max(betas)) if betas else _largest(groups, "momentum")
+
+
+def _steps(optimiser: Optimizer) -> float:
+    """Return the steps that an optimiser counted; plain descent counts none."""
+    counts = [state.get("step", 0) for state in optimiser.state.values()]
+    return float(max(counts, default=0))
 
 
 def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:

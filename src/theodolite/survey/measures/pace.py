@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_map
 
 from theodolite.core import NormMode, TheodoliteError
 from theodolite.instruments import Batch, Hessian, Loss
-from theodolite.survey.measures.gradients import flat_gradient
+from theodolite.survey.measures.gradients import flat_gradient, settle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ def _double(leaf: Any) -> Any:
     return leaf.double() if real else leaf
 
 
-def _seconds(call: Callable[..., Any], *args: Any, **kwargs: Any) -> float:
+def _seconds(call: Callable[..., Tensor], *args: Any, **kwargs: Any) -> float:
     start = time.perf_counter()
-    call(*args, **kwargs)
+    settle(call(*args, **kwargs).device)
     return time.perf_counter() - start

@@ -8,7 +8,13 @@ import torch
 
 from theodolite.instruments import ExtremeEigenvalues, Hessian, samples_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import FEW, LEAST, ends_of, samples_for
+from theodolite.survey.measures.curvature import (
+    FEW,
+    FEWEST,
+    ends_of,
+    error_of,
+    samples_for,
+)
 from theodolite.survey.measures.metered import Metered, Preconditioned
 from theodolite.survey.measures.noise_scale import (
     gradients_of,
@@ -29,7 +35,8 @@ class RatesMeasure(Measure):
     ``stable_rate`` is the bound of :mod:`~theodolite.survey.measures.stability` at the
     largest eigenvalue, of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$;
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
-    eigenvalue. Settings are those of the optimiser given, else momentum 0.9. Weight
+    eigenvalue; ``rate_over_stable`` is told where that was measured on a whole batch.
+    Settings are those of the optimiser given, else momentum 0.9. Weight
     decay that acts through the gradient is added to the curvature.
     """
 
@@ -39,7 +46,7 @@ class RatesMeasure(Measure):
     def forecast(self, site: Site) -> float:
         """Return what a gradient takes, and a Lanczos run unless one was made."""
         few = min(FEW, site.samples)
-        run = 0.0 if site.leading else (LEAST + 2) * site.product_s(few)
+        run = 0.0 if site.leading else (FEWEST + 2) * site.product_s(few)
         return run + 2 * site.gradient_s(few)
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
@@ -47,7 +54,7 @@ class RatesMeasure(Measure):
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
         if site.leading is not None:
             yield from _plain_rows(site)
-        samples = samples_for(site, 0.9 * allowance.left(), LEAST + 2)
+        samples = samples_for(site, 0.9 * allowance.left(), FEWEST + 2)
         with site.hessian(samples) as hessian:
             if site.leading is None:
                 plain = Metered(hessian, allowance, site)
@@ -96,7 +103,7 @@ def _rate_rows(
     settings = _settings(site, name)
     decay = settings.pop("decay")
     curvature = float(top.eigenvalues[0]) + decay
-    error = float(top.sharp_errors[0])
+    error = error_of(top)
     most = bound(**settings)
     rate = most / curvature if curvature > 0 else math.inf
     low = most / (curvature + error) if curvature + error > 0 else math.inf
@@ -106,9 +113,12 @@ def _rate_rows(
     yield number("stable_rate", rate, half, **told)
     yield number("stable_rate_low", low, half, **told)
     yield number("stable_rate_high", high, half, **told)
-    if site.optimiser is not None and name == kind_of(site.optimiser):
-        used = _largest_rate(site.optimiser)
-        yield number("rate_in_use", used, 0.0, optimiser=name)
+    if site.optimiser is None or name != kind_of(site.optimiser):
+        return
+    used = _largest_rate(site.optimiser)
+    yield number("rate_in_use", used, 0.0, optimiser=name)
+    # Statistics of fewer samples make another landscape than the one trained on.
+    if labels["n_samples"] == site.samples:
         ratio = used / rate if rate else math.inf
         spread = max(used / low - ratio, ratio - used / high)
         yield number("rate_over_stable", ratio, spread, **told)

@@ -32,7 +32,7 @@ class SignalMeasure(Measure):
 
     def forecast(self, site: Site) -> float:
         """Return what one gradient takes; none if the map took it already."""
-        return 0.0 if "sounding" in vars(site) else 4 * site.forward_s * site.samples
+        return 0.0 if site.sounded else 4 * site.forward_s * site.samples
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the loss, blocks by depth, then modules."""

@@ -27,6 +27,7 @@ from theodolite.instruments import (
     slice_batch,
 )
 from theodolite.survey.measures.charting import Chart, blank_chart, chart_of
+from theodolite.survey.measures.gradients import settle
 from theodolite.survey.measures.pace import Pace, pace_of, rounding_of_products
 from theodolite.survey.measures.sounding import Sounding, sound
 from theodolite.survey.measures.taps import OtherWayError
@@ -92,6 +93,12 @@ class Site:
         real = [p.dtype for p in self.model.parameters() if p.is_floating_point()]
         return real[0] if real else torch.get_default_dtype()
 
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        held = next(iter(self.model.parameters()), None)
+        return torch.device("cpu") if held is None else held.device
+
     @property
     def rounding(self) -> float:
         """What rounding does to a number that is read off, relative to it, by choice.
@@ -123,12 +130,20 @@ class Site:
             before.lend_buffers()  # running statistics are still to be read
             start = time.perf_counter()
             run_model(self.model, batch)
+            settle(self.device)
             spent = time.perf_counter() - start
         return spent / min(_CHARTED, self.samples)
 
-    @cached_property
+    @property
     def sounding(self) -> Sounding:
         """One gradient pass of the first batch, as much of it as the budget allows."""
+        if isinstance(self._sounded, Exception):
+            raise self._sounded
+        return self._sounded
+
+    @cached_property
+    def _sounded(self) -> Sounding | Exception:
+        """The pass, or what it raised, so that it is not tried once a measure."""
         allowed = _SOUNDED * self.budget_s / (4 * self.forward_s)
         given: dict[str, Any] = {"loss": self.loss, "norm_mode": self.norm_mode}
         batch, self.passes = self.first(self.fitting(allowed)), self.passes + 1
@@ -137,6 +152,13 @@ class Site:
         except OtherWayError as failed:
             self.unsupported.append(f"the model: no signals by depth, for {failed}")
             return sound(self.model, batch, chart=blank_chart(), **given)
+        except FOREIGN as failed:
+            return failed
+
+    @property
+    def sounded(self) -> bool:
+        """Whether that pass was made."""
+        return "_sounded" in vars(self)
 
     def fitting(self, allowed: float, least: int = 2) -> int:
         """Return samples of the first batch, all or a power of 2 that is allowed."""
@@ -205,6 +227,8 @@ class Site:
 
 def told(failed: BaseException) -> str:
     """Return what somebody's code raised, in a line."""
+    if isinstance(failed, torch.OutOfMemoryError):
+        return "the device has no memory left: pass smaller batches, or fewer"
     lines = str(failed).strip().splitlines()
     line = lines[0] if lines else "no message"
     ours = isinstance(failed, TheodoliteError)

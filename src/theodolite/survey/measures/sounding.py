@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments import (
@@ -23,7 +24,7 @@ from theodolite.instruments import (
     run_model,
     samples_in,
 )
-from theodolite.survey.measures.charting import Chart
+from theodolite.survey.measures.charting import Chart, convolved
 from theodolite.survey.measures.gauges import (
     NormIntake,
     Signal,
@@ -33,6 +34,7 @@ from theodolite.survey.measures.gauges import (
     squares_of,
     unit_counts,
 )
+from theodolite.survey.measures.gradients import settle
 from theodolite.survey.measures.taps import Action, Place, Taps
 
 _NORMS = (
@@ -93,6 +95,9 @@ def sound(
         before.lend_buffers()
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
         _watch_norms(model, found, taps)
+        model.register_forward_pre_hook(
+            lambda *given: _look_at_inputs(chart, found, taps, given), with_kwargs=True
+        )
         model.register_forward_hook(lambda *given: _keep(found, given[-1]))
         with taps.during(model):
             value = evaluate(model, batch, loss)
@@ -109,6 +114,7 @@ def sound(
         name: torch.zeros_like(leaf) if grad is None else grad.detach()
         for name, leaf, grad in pairs
     }
+    settle(value.device)
     found.seconds = time.perf_counter() - start
     return found
 
@@ -123,6 +129,21 @@ def _keep(found: Sounding, outputs: Any) -> None:
         found.outputs = outputs
 
 
+def _look_at_inputs(chart: Chart, found: Sounding, taps: Taps, given: Any) -> None:
+    """Note signals of blocks that start at the model's own inputs."""
+    recording = chart.anatomy.recording
+    leaves = [leaf for leaf in tree_leaves(given[1:]) if isinstance(leaf, Tensor)]
+    real = [leaf for leaf in leaves if leaf.is_floating_point()]
+    for number in _signals(chart):
+        value = recording.values[number]
+        if value.source == "input" and number not in found.forward:
+            for leaf in real:
+                if tuple(leaf.shape[1:]) == value.shape[1:]:
+                    with taps.paused():
+                        found.forward[number] = signal_of(leaf.detach(), found.samples)
+                    break
+
+
 def _actions(chart: Chart, found: Sounding) -> dict[Place, Action]:
     """Say what is looked at where."""
     wanted: dict[int, list[Callable[[Tensor], None]]] = {}
@@ -130,7 +151,8 @@ def _actions(chart: Chart, found: Sounding) -> dict[Place, Action]:
         wanted.setdefault(number, []).append(_signal_gauge(found, number))
     for activation in chart.anatomy.activations:
         call = chart.anatomy.recording.calls[activation.call]
-        gauge = _unit_gauge(found, call.outputs[0], activation.kind)
+        axis = 1 if convolved(chart.anatomy.recording, call) else None
+        gauge = _unit_gauge(found, call.outputs[0], activation.kind, axis)
         wanted.setdefault(call.outputs[0], []).append(gauge)
     return {
         chart.places[number]: _together(gauges)
@@ -169,9 +191,11 @@ def _signal_gauge(found: Sounding, number: int) -> Callable[[Tensor], None]:
     return look
 
 
-def _unit_gauge(found: Sounding, number: int, kind: str) -> Callable[[Tensor], None]:
+def _unit_gauge(
+    found: Sounding, number: int, kind: str, axis: int | None
+) -> Callable[[Tensor], None]:
     def look(tensor: Tensor) -> None:
-        found.units[number] = unit_counts(tensor.detach(), kind)
+        found.units[number] = unit_counts(tensor.detach(), kind, axis)
 
     return look
 

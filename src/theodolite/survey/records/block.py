@@ -9,8 +9,9 @@ class Block:
 
     Attributes:
         index: Its place, from 0.
-        name: Path of its module, such as ``layer1.0``; never ``whole``. Where one
-            module adds several times, ``path#1``, ``path#2`` and so on.
+        name: Path of the module that adds, such as ``layer1.0``; where one module adds
+            several times, of what it adds, and ``path#1``, ``path#2`` where that is
+            one as well. Never ``whole``.
         kind: ``"residual"``, ``"plain"``, ``"stem"`` or ``"head"``.
         skip: What the skip does (``"identity"``, ``"projection"``, …), or ``""``.
         norms: Norms as ``kind:placement``, such as ``"batch:pre"``.

@@ -1,6 +1,6 @@
 """The numbers of a survey that matter most, each in a few words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,22 +73,15 @@ def _curvature(survey: "Survey") -> str:
 
 
 def _rates(survey: "Survey") -> str:
-    return ", ".join(_told_rates(survey))
+    rows = survey.find("stable_rate")
+    return ", ".join(f"{row.get('optimiser')} {_brief(row)}" for row in rows)
 
 
-def _told_rates(survey: "Survey") -> Iterator[str]:
-    for row in survey.find("stable_rate"):
-        name = row.get("optimiser")
-        low = survey.number("stable_rate_low", optimiser=name)
-        high = survey.number("stable_rate_high", optimiser=name)
-        if row.get("value") is not None and low is not None and high is not None:
-            yield f"{name} {row['value']:.3g} ({figure_of(low)} to {figure_of(high)})"
-
-
-def figure_of(row: Row) -> str:
-    """Return a row's value alone, shortly."""
-    value = row.get("value")
-    return str(row.get("nonfinite", "unknown")) if value is None else f"{value:.2g}"
+def _brief(row: Row) -> str:
+    value, error = row.get("value"), row.get("error")
+    if value is None:
+        return str(row.get("nonfinite", "unknown"))
+    return f"{value:.3g}" + ("" if not error else f" ± {error:.1g}")
 
 
 _HEADLINES: tuple[tuple[str, Callable[["Survey"], str]], ...] = (

@@ -90,6 +90,7 @@ def dress(
         named_loss(loss)  # or the sentence that names those there are
     named = {"title": title or type(model).__name__, "code": code, "model": model}
     check_sizes(batch_size, n_batches)
+    check_seed(seed)
     if batches is None:
         usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
         size = usual if batch_size is None else batch_size
@@ -137,6 +138,12 @@ def _given(
 
 def _count(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what torch and NumPy cannot draw from."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**62:
+        raise ConfigError(f"the seed is {seed!r}: pass a whole number from 0 up")
 
 
 def check_sizes(batch_size: int | None, n_batches: int) -> None:

@@ -15,6 +15,19 @@ _LARGE = (64, 224, 96, 128, 32, 256, 299, 384, 512)
 _VOLUMES, _SIGNALS = (16, 32, 64), (64, 256, 1024, 4096, 16000)
 _LENGTHS = (16, 32, 8, 64, 128, 4)
 
+# Layers that name their channels and no size: axes of space, and where channels are.
+_BY_CHANNELS: dict[type, tuple[int, str]] = {
+    nn.BatchNorm2d: (2, "num_features"),
+    nn.BatchNorm3d: (3, "num_features"),
+    nn.InstanceNorm1d: (1, "num_features"),
+    nn.InstanceNorm2d: (2, "num_features"),
+    nn.InstanceNorm3d: (3, "num_features"),
+    nn.GroupNorm: (2, "num_channels"),
+    nn.ConvTranspose1d: (1, "in_channels"),
+    nn.ConvTranspose2d: (2, "in_channels"),
+    nn.ConvTranspose3d: (3, "in_channels"),
+}
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -99,10 +112,10 @@ def _of_layer(layer: nn.Module, what: str) -> Iterator[Wanted]:
         yield from _rows(layer.normalized_shape[-1], what)
     elif isinstance(layer, nn.BatchNorm1d):
         yield from _rows(layer.num_features, what)
-    elif isinstance(layer, nn.BatchNorm2d | nn.BatchNorm3d):
-        axes = 2 if isinstance(layer, nn.BatchNorm2d) else 3
-        for side in (32, 16, 8):
-            yield Wanted((layer.num_features, *(side,) * axes), because=what)
+    elif type(layer) in _BY_CHANNELS:
+        axes, channels = _BY_CHANNELS[type(layer)]
+        for side in (16, 32, 8):
+            yield Wanted((getattr(layer, channels), *(side,) * axes), because=what)
     else:
         yield from _of_parameters(layer, what)
 

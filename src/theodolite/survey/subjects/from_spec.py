@@ -13,6 +13,7 @@ from theodolite.survey.subjects.clothed import Subject
 from theodolite.survey.subjects.dressing import (
     BATCH_SIZE,
     N_BATCHES,
+    check_seed,
     check_sizes,
     dress,
 )
@@ -68,13 +69,15 @@ def subject_of(
     """
     understood = parse_spec(spec)
     check_sizes(batch_size, n_batches)
+    check_seed(seed)
     model, known, code = _model(understood, spec, seed, trust)
     if weights is not None:
         load_weights(model, weights)
         code += f"\n# weights: {weights}"
     model = _on(model, device)
     chosen = _loss(loss, trust)
-    made: Any = {"seed": seed, "title": spec, "code": code}
+    title = type(model).__name__ if understood.kind == "hf" else spec
+    made: Any = {"seed": seed, "title": title, "code": code}
     if data is None:
         sizes = {"batch_size": batch_size, "n_batches": n_batches}
         return dress(model, loss=chosen, shape=shape or known or None, **sizes, **made)

@@ -1,5 +1,6 @@
 """Labels and losses that go with what a model puts out."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,10 +72,26 @@ def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
     tensor, _ = main_tensor(outputs)
     if name not in _OF_NUMBERS or targets.is_floating_point():
         return targets
-    if tensor.ndim == 2 and targets.ndim == 1 and tensor.shape[1] > 1:
-        _check_classes(int(targets.max()), tensor.shape[1])
-        return functional.one_hot(targets, tensor.shape[1]).to(tensor.dtype)
-    return targets.to(tensor.dtype).reshape(len(targets), *tensor.shape[1:])
+    shape = (len(targets), *tensor.shape[1:])
+    for axis in (1, -1):  # where classes stand: behind the samples, or last
+        classes = tensor.shape[axis] if tensor.ndim > 1 else 1
+        rows = (*targets.shape, classes)
+        moved = rows if axis == -1 else (rows[0], rows[-1], *rows[1:-1])
+        if classes > 1 and moved == shape:
+            _check_classes(int(targets.max()), classes)
+            ones = functional.one_hot(targets, classes).to(tensor.dtype)
+            return ones.movedim(-1, axis)
+    if name == "bce" and int(targets.max()) > 1:
+        raise SubjectError(
+            f"labels run up to {int(targets.max())} and bce of one output wants 0 and "
+            "1: pass other data, or a model with an output a class"
+        )
+    if targets.numel() != math.prod(shape):
+        raise SubjectError(
+            f"targets of shape {tuple(targets.shape)} do not go with outputs of shape "
+            f"{tuple(tensor.shape)} under {name}: pass another loss"
+        )
+    return targets.to(tensor.dtype).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ _FAMILIES = {"linear": "linear", "relu": "ReLU"}
 _DOT: dict[str, Any] = {
     "linestyle": "none",
     "marker": "o",
-    "markeredgecolor": figures.PAPER,
     "markeredgewidth": 0.6,
     "markersize": 4.2,
 }
@@ -76,6 +75,7 @@ def _tiles(panel: "Axes", tiles: Rows) -> None:
         panel.plot(
             [rates.index(rate) for rate in wrong.column("lr")],
             [scales.index(scale) for scale in wrong.column("scale")],
+            markeredgecolor=figures.PAPER,
             **_DOT,
             color=colour,
             label="_decoration",
@@ -96,7 +96,14 @@ def _key(figure: "Figure") -> None:
     phases = (TRAINS, STUCK, DIVERGES)
     handles: list = [Patch(color=COLOURS[p], label=NAMES[p]) for p in phases]
     handles += [
-        Line2D([], [], **_DOT, color=COLOURS[p], label=f"was foretold: {NAMES[p]}")
+        Line2D(
+            [],
+            [],
+            markeredgecolor=figures.PAPER,
+            **_DOT,
+            color=COLOURS[p],
+            label=f"was foretold: {NAMES[p]}",
+        )
         for p in phases
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)

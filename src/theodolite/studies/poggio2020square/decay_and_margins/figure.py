@@ -99,7 +99,7 @@ def _band(
     panel: "Axes",
     rows: Rows,
     over: str,
-    style: figures.SeriesStyle,
+    style: "figures.SeriesStyle",
     label: str,
     *,
     line: bool = True,

@@ -48,7 +48,7 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
     return figure, found
 
 
-def _style(start: float) -> figures.SeriesStyle:
+def _style(start: float) -> "figures.SeriesStyle":
     return figures.ordered_style(start, sorted({*STARTS, start}))
 
 

@@ -179,6 +179,40 @@ def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
         assert (float(w.norm()) > 10) is diverges
 
 
+def test_groups_of_unlike_rates_widen_the_error_and_raise_no_alarm(regression):
+    model, batch = nn.Linear(3, 1).double(), regression[1]
+    groups = [{"params": [model.weight], "lr": 1e-3}, {"params": [model.bias]}]
+    found = survey(
+        model,
+        batch,
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=torch.optim.SGD(groups, lr=1.5),
+        progress=False,
+    )
+    row = found.number("rate_over_stable")
+    stable = found.number("stable_rate", optimiser="gd")["value"]
+    assert_close(row["value"], 1.5 / stable, rtol=1e-8, atol=0.0)
+    assert_close(row["value"] - row["error"], 1e-3 / stable, rtol=1e-6, atol=0.0)
+    assert row["value"] > 1
+    assert not [f for f in found.findings if f.rule.startswith("rate-")]
+
+
+def test_without_curvature_no_rate_is_called_small(regression):
+    model, (x, y) = nn.Linear(3, 1).double(), regression[1]
+    found = survey(
+        model,
+        (x, y + 100),  # so that the absolute error is linear
+        loss="l1",
+        measures=["rates"],
+        optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+        progress=False,
+    )
+    assert found.number("rate_in_use")["value"] == 0.1
+    assert not found.find("rate_over_stable")
+    assert not [f for f in found.findings if f.rule.startswith("rate-")]
+
+
 def test_without_a_state_the_squared_gradient_stands_in():
     parameters = {"w": torch.zeros(2, dtype=torch.float64)}
     gradients = {"w": torch.tensor([4.0, -9.0], dtype=torch.float64)}

@@ -35,7 +35,8 @@ class RatesMeasure(Measure):
     ``stable_rate`` is the bound of :mod:`~theodolite.survey.measures.stability` at the
     largest eigenvalue, of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$;
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
-    eigenvalue; ``rate_over_stable`` is told where that was measured on a whole batch.
+    eigenvalue; ``rate_over_stable`` is told where that was measured on a whole batch
+    and is above 0, and its error reaches to the smallest rate of any group.
     Settings are those of the optimiser given, else momentum 0.9. Weight
     decay that acts through the gradient is added to the curvature.
     """
@@ -115,12 +116,13 @@ def _rate_rows(
     yield number("stable_rate_high", high, half, **told)
     if site.optimiser is None or name != kind_of(site.optimiser):
         return
-    used = _largest_rate(site.optimiser)
+    least, used = _range_of_rates(site.optimiser)
     yield number("rate_in_use", used, 0.0, optimiser=name)
-    # Statistics of fewer samples make another landscape than the one trained on.
-    if labels["n_samples"] == site.samples:
-        ratio = used / rate if rate else math.inf
-        spread = max(used / low - ratio, ratio - used / high)
+    # Statistics of fewer samples make another landscape than the one trained on, and
+    # of a flat one no rate is too small.
+    if labels["n_samples"] == site.samples and curvature > error:
+        ratio = used / rate
+        spread = max(used / low - ratio, ratio - used / high, (used - least) / rate)
         yield number("rate_over_stable", ratio, spread, **told)
 
 
@@ -135,8 +137,9 @@ def kind_of(optimiser: torch.optim.Optimizer) -> str:
     return "adam" if kind in _ADAPTIVE else ""
 
 
-def _largest_rate(optimiser: torch.optim.Optimizer) -> float:
-    return max(float(group["lr"]) for group in optimiser.param_groups)
+def _range_of_rates(optimiser: torch.optim.Optimizer) -> tuple[float, float]:
+    rates = [float(group["lr"]) for group in optimiser.param_groups]
+    return min(rates), max(rates)
 
 
 def _settings(site: Site, name: str) -> dict[str, Any]:

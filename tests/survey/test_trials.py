@@ -1,6 +1,7 @@
 """Advice is tried on copies, pair by pair, and said not to help where it does not."""
 
 import copy
+import dataclasses
 import math
 import time
 
@@ -12,6 +13,7 @@ from tests.survey.cases import done, row
 from theodolite.core import ConfigError
 from theodolite.survey import (
     Advice,
+    Block,
     Finding,
     Patient,
     Survey,
@@ -184,6 +186,14 @@ def test_the_rate_advised_is_half_of_what_is_stable():
     treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
     assert treated.optimiser.param_groups[0]["lr"] == 1.0
     assert subject.optimiser.param_groups[0]["lr"] == 8.0
+
+
+@pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])
+def test_weights_are_drawn_for_the_activations_there_are(bend, gain):
+    block = Block(index=0, name="0", kind="plain", activations=(bend,), n_parameters=1)
+    found = dataclasses.replace(survey(1.0, 1.0), blocks=(block,))
+    codes = [one.code for one in advise(found, [finding("signal-vanishes")])]
+    assert any(f'nonlinearity="{gain}"' in code for code in codes)
 
 
 def test_names_of_modules_cannot_become_code():

@@ -11,6 +11,8 @@ from theodolite.survey.records.whole_survey import Survey
 
 def _after_he(survey: Survey, finding: Finding) -> str | None:
     """Draw the weights of all layers but the last after He."""
+    bends = {name for block in survey.blocks for name in block.activations}
+    gain = "tanh" if bends and all("tanh" in name for name in bends) else "relu"
     return (
         "import torch\n"
         "layers = [\n"
@@ -18,7 +20,7 @@ def _after_he(survey: Survey, finding: Finding) -> str | None:
         "    if isinstance(layer, (torch.nn.Linear, torch.nn.Conv2d))\n"
         "]\n"
         "for layer in layers[:-1]:\n"
-        '    torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")\n'
+        f'    torch.nn.init.kaiming_normal_(layer.weight, nonlinearity="{gain}")\n'
     )
 
 

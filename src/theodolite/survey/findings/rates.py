@@ -162,8 +162,8 @@ RULES = (
         measures=("rates",),
         source=(
             "descent on a quadratic diverges above 2/λmax; of networks with batch norm "
-            "at rates above it 78 of 78 diverged (trained_norms); 2: Lewkowycz et al. "
-            "(2020)"
+            "at rates above it 108 of 108 diverged (trained_norms); 2: Lewkowycz et "
+            "al. (2020)"
         ),
         study="poggio2020square/trained_norms",
         confidence="measured",

@@ -7,7 +7,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 SCALE ?= quick
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# Nothing is compiled in advance: of some 24,000 files a run imports a tenth.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
+# uv unpacks in parallel, in a third of pip's time. It knows nothing of pip's settings, so
+# pip does the work wherever uv is not to be had or does not find what it needs.
+UV := $(BIN)/python -m uv pip install --quiet -c constraints.txt
 CORE := $(VENV)/.core
 DEV := $(VENV)/.dev
 # Peers live in an environment of their own, so that no test can lean on them.
@@ -16,14 +20,20 @@ BENCH_BIN := $(BENCH_VENV)/bin
 BENCH_PIP := $(BENCH_BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 PEERS := $(BENCH_VENV)/.peers
 SUITES ?=
-# A process a core, each with one thread; the tests of a file stay together, and files
-# start in the order of tests/conftest.py. Compiled code is kept, whatever the shell
+# So does what makes the site, which no test needs.
+DOCS_VENV := .venv-docs
+DOCS_BIN := $(DOCS_VENV)/bin
+DOCS := $(DOCS_VENV)/.docs
+# A process a core and one more, each with one thread: those that wait, for Ray and for
+# browsers, leave their core to it. The tests of a file stay together, and files start in
+# the order of tests/conftest.py. Compiled code is kept, whatever the shell
 # says: the many processes that tests start would compile it again.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto \
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) \
 	--dist loadfile --no-loadscope-reorder --durations=10 --durations-min=0.5
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev reproduce errata test check static format slow gpu browser bench clean
+.PHONY: help setup setup-dev reproduce errata findings test check static format slow gpu browser bench docs clean
 
 help: ## Show what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,11 +43,12 @@ $(CORE): pyproject.toml constraints.txt
 	# torch first and alone, at the pinned version: what is asked for later is then
 	# satisfied already and never draws another build of it.
 	$(PIP) torch
-	$(PIP) --editable '.[fast]'
+	$(PIP) uv || true
+	$(UV) --editable '.[fast]' || $(PIP) --editable '.[fast]'
 	@touch $@
 
 $(DEV): $(CORE)
-	$(PIP) --editable '.[dev]'
+	$(UV) --editable '.[dev]' || $(PIP) --editable '.[dev]'
 	@touch $@
 
 setup: $(CORE) ## Make .venv with what theodolite needs to run
@@ -51,6 +62,10 @@ reproduce: $(CORE) ## Run every study on embedded data and write out/report.html
 errata: $(CORE) ## Run what is not run yet and write docs/errata.md from it
 	$(BIN)/theodolite run all --scale $(SCALE) --out $(OUT)
 	$(BIN)/theodolite report --out $(OUT) --errata docs/errata.md
+	PYTHONPATH=. $(BIN)/python -m handbook.paper_pages $(OUT)
+
+findings: $(CORE) ## Survey the sick bay and write docs/findings.md from it
+	$(BIN)/python -m theodolite.survey.sickbay.ledger docs/findings.md
 
 test: $(DEV) ## Run the tests, doctests and import rules
 	$(PYTEST)
@@ -94,5 +109,17 @@ bench: $(PEERS) ## Compare with peers as ratios; SUITES="curvature …" for some
 	$(BENCH_BIN)/python -m bench $(SUITES)
 	$(BENCH_BIN)/python -m bench --docs
 
+$(DOCS): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	# Not the package itself: its docstrings are read, never imported.
+	$(DOCS_BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile \
+	  -c constraints.txt $$($(PYTHON) -m handbook.needs)
+	@touch $@
+
+docs: $(CORE) $(DOCS) ## Build the documentation in site/, strictly, and check its links
+	PYTHONPATH=. OMP_NUM_THREADS=1 $(BIN)/python -m handbook build/handbook
+	NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs build --quiet --strict -f build/handbook/mkdocs.yml
+	$(PYTHON) -m handbook.links site
+
 clean: ## Remove the environments and caches; results in out/ stay
-	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(DOCS_VENV) build site .pytest_cache .ruff_cache .hypothesis

@@ -79,7 +79,7 @@ def _compared(kind: type[nn.Module], words: str, case: str) -> Result:
         other / mine,
         f"to {gap:.0e} of the distribution",
         f"bound {reading.bound:.2g} printed, by {reading.method}; rank "
-        f"{reading.rank:,} ± {reading.rank_error}; target 35×",
+        f"{reading.rank:,} ± {reading.rank_error}",
         both("bench.block_jacobian", f"peer, {case}", f"ours, {case}"),
     )
 

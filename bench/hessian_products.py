@@ -142,7 +142,7 @@ def _row(
 ) -> dict[str, Any]:
     mine = name == "theodolite"
     if name in times:
-        note = "target at most 2.5" if mine else note
+        note = "" if mine else note
     elif not note:
         note = "wrong, so not timed"
     peak = rise_mib("bench.hessian_products", f"{name}, {mode}")

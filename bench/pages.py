@@ -110,12 +110,14 @@ _HEADS = {
 }
 _OPENING = """# Benchmarks
 
-Ours beside the usual ways of computing the same, in one process and one thread, as
-ratios of processor time (on a GPU, of wall time), good to about 30 %. Results are
-compared before anything is timed; what is wrong or fails is said to be so and not
-timed. Peak memory is the rise in a process of its own. Run them with `make bench`,
-which installs the peers into an environment of their own; this page is written from
-`bench/results/`.
+What you may expect beside the tools that you know: is the answer right, what does it
+cost? Columns say how many times as long the other way takes (above 1, this one is
+faster), as ratios of processor time of one thread (on a GPU, of wall time), good to
+about 30 %. Results are compared before anything is timed; what is wrong or fails is
+said to be so and not timed. Peak memory is the rise in a process of its own.
+
+To see the ratios of your machine, run `make bench`, which installs the other tools into
+an environment of their own and writes this page from `bench/results/`.
 """
 
 

@@ -31,7 +31,6 @@ def run() -> list[Result]:
             _gap,
             tolerance=1e-4,
             peer_repeats=3,
-            note="target 1.4×",
         )
         results.append(_with_memory(row, words, "functional"))
         results.append(_neural_tangents(task, words, model, x))
@@ -118,7 +117,7 @@ def _neural_tangents(task: str, words: str, model: nn.Module, x: Tensor) -> Resu
         _gap,
         tolerance=1e-4,
         peer_repeats=3,
-        note="target 3×; compilation not counted",
+        note="compilation not counted",
     )
     return _with_memory(row, words, "structured")
 

@@ -23,7 +23,7 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10))
 criterion = nn.CrossEntropyLoss()
 optim = torch.optim.SGD(model.parameters(), lr=0.5)
-watcher = Watcher([Probe("sharpness", sharpness, Every(20))], max_share=1)
+watcher = Watcher([Probe("sharpness", sharpness, Every(20))])
 
 for _ in range(61):
     optim.zero_grad()

@@ -51,7 +51,8 @@ SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
 def results(tmp_path_factory):
     """Folder after some studies have run at SMOKE."""
     root = tmp_path_factory.mktemp("results")
-    done = in_a_process("run", *SOME, "--scale", "smoke", "--out", root, "--json")
+    run = ("run", *SOME, "--scale", "smoke", "--jobs", 1)
+    done = in_a_process(*run, "--out", root, "--json")
     assert done.returncode == 0, done.stderr
     return root, json.loads(done.stdout), done.stderr
 
@@ -148,6 +149,34 @@ def test_list_for_people(results):
             assert line.strip().startswith("HOLDS")
         if "stationary-order" in line:
             assert line.strip().startswith("not run")
+
+
+def test_statements_are_printed_on_request(results):
+    root, _, _ = results
+    some = ("list", "--paper", "macdonald2023skip", "--out", root)
+    without, told = theodolite(*some), theodolite(*some, "--statements")
+    said = "Of the printed numbers, the modified network's accuracy on ImageNet"
+    assert said in " ".join(told.stdout.split())
+    assert said not in " ".join(without.stdout.split())
+    assert max(map(len, told.stdout.splitlines())) < 140
+
+
+@pytest.mark.parametrize("command", ["list", "repair", "report", "show", "run"])
+def test_a_file_is_no_folder_of_results(command, tmp_path):
+    name = ["hessian_at_zero"] if command in ("show", "run") else []
+    (tmp_path / "file").touch()
+    told = theodolite(command, *name, "--out", tmp_path / "file")
+    assert told.returncode == 1
+    assert "is a file and a folder of results was wanted" in told.stderr
+
+
+def test_a_device_that_the_preset_wants_is_not_laid_at_ones_door(tmp_path):
+    asked = ("run", "image_tables", "--out", tmp_path, "--scale", "paper")
+    told = theodolite(*asked).stderr
+    assert "image_tables at paper is set to run on device 'cuda'" in told
+    assert "--device cpu" in told
+    told = theodolite(*asked, "--device", "cuda").stderr
+    assert "device 'cuda' was asked for" in told
 
 
 def test_show_and_redraw(results):

@@ -3,7 +3,8 @@
 import io
 import re
 import runpy
-from contextlib import redirect_stdout
+import tempfile
+from contextlib import chdir, redirect_stdout
 from functools import cache
 from pathlib import Path
 
@@ -15,12 +16,16 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 
 
+drawn = {}
+
+
 @cache
 def printed(path):
     """Return what an example prints; each runs once."""
     said = io.StringIO()
-    with redirect_stdout(said):
+    with tempfile.TemporaryDirectory() as place, chdir(place), redirect_stdout(said):
         runpy.run_path(str(path), run_name="__main__")
+        drawn[path.stem] = [each.name for each in Path(place).glob("*.png")]
     return said.getvalue()
 
 
@@ -29,6 +34,66 @@ def printed(path):
 )
 def test_examples_run(path):
     assert printed(path).strip()
+
+
+TASKS = (
+    "block_spectra",
+    "hessian_density",
+    "sharpness_along_training",
+    "tangent_kernel",
+    "trace_by_layer",
+)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_everyday_tasks_are_drawn_and_can_be_opened_as_notebooks(name):
+    path = ROOT / "examples" / f"{name}.py"
+    printed(path)
+    assert drawn[name] == [f"{name}.png"]
+    assert len(re.findall(r"^# %% \w", path.read_text(), re.MULTILINE)) >= 2
+
+
+def code_of(page):
+    """Return the blocks of a page that are not doctests, which pytest runs itself."""
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+    return [block for block in blocks if not block.startswith(">>>")]
+
+
+# Where code that is no doctest is run, in order, as it is written.
+RUN_BY = {
+    "README.md": "test_readme.py",
+    "everyday.md": "test_everyday.py",
+    "scale_out.md": "runs/test_ray.py",
+    "tutorial.md": "test_docs.py",
+    "your_study.md": "studies/test_guests.py",
+}
+
+
+def test_all_code_of_all_pages_is_run_somewhere():
+    assert {page.name for page in PAGES if code_of(page)} == RUN_BY.keys()
+    for name, test in RUN_BY.items():
+        assert name in (ROOT / "tests" / test).read_text()
+
+
+def test_the_tutorial_runs_and_the_patient_recovers(tmp_path, monkeypatch, capsys):
+    page = ROOT / "docs" / "tutorial.md"
+    monkeypatch.chdir(tmp_path)
+    space = {}
+    for block in code_of(page):
+        exec(compile(block, page.name, "exec"), space)
+    for name in re.findall(r"\(pictures/(\w+\.png)\)", page.read_text()):
+        assert (tmp_path / name).stat().st_size > 1000
+    # What the text says of its numbers.
+    rules = [finding.rule for finding in space["found"].findings]
+    assert rules == ["gradient-vanishes", "inputs-merge", "dead-units"]
+    gone = {finding.rule for finding in space["comparison"].gone}
+    assert gone == {"gradient-vanishes", "dead-units"}
+    assert space["before"][-1] > 2.29
+    assert space["after"][-1] < 0.5
+    shown = re.search(r"```text\n(.*?)…", page.read_text(), re.DOTALL)[1]
+    told = re.sub(r"\(.*?\)", "", capsys.readouterr().out)
+    for line in re.sub(r"\(.*?\)", "", shown).splitlines():
+        assert line in told
 
 
 def test_example_of_two_roads_agrees():

@@ -44,9 +44,34 @@ MAY_IMPORT = {
         "studies",
         "survey",
         "report",
+        "cli_options",
+        "cli_output",
+        "cli_run",
+        "cli_streams",
+        "cli_studies",
+        "cli_survey",
+        "cli_trust",
+    },
+    "cli_options": {"core"},
+    "cli_run": {
+        "core",
+        "runs",
+        "studies",
+        "cli_options",
         "cli_output",
         "cli_streams",
+        "cli_studies",
     },
+    "cli_survey": {"core", "survey", "cli_output", "cli_streams", "cli_trust"},
+    "cli_studies": {
+        "core",
+        "runs",
+        "studies",
+        "cli_output",
+        "cli_streams",
+        "cli_trust",
+    },
+    "cli_trust": {"core"},
     "cli_output": {"core", "cli_streams"},
     "cli_streams": set(),
     "__init__": set(),
@@ -79,6 +104,27 @@ INNER = {
         "classifiers",
     ),
     "runs": ("folder", "telling", "executors"),
+    "survey": (
+        "records",
+        "subjects",
+        "measures",
+        "planning",
+        "findings",
+        "advising",
+        "whole",
+        "sickbay",
+        "comparing",
+        "watching",
+        "page",
+    ),
+}
+
+# Surveys, comparisons and watches draw themselves: the imports down the list, made
+# when they are asked to.
+DOWNWARD = {
+    ("survey", "records"): {"page"},
+    ("survey", "comparing"): {"page"},
+    ("survey", "watching"): {"page"},
 }
 
 
@@ -125,6 +171,8 @@ def inner_violations(room, inner, source, name="module.py"):
     for line, target in inner_imports(room, source):
         if target not in order:
             found.append(f"{name}:{line} {target} is no inner room of {room}")
+        elif target in DOWNWARD.get((room, inner), ()):
+            continue
         elif order.index(target) > order.index(inner):
             found.append(f"{name}:{line} {inner} must not import {target}")
     return found
@@ -183,22 +231,32 @@ def test_a_room_with_inner_rooms_has_no_other_modules(room):
     assert packages == set(INNER[room])
 
 
+# Inner rooms with names of their own, which people import: `training.probes.trace`.
+OPEN_INNER = {("training", "probes")}
+
+
 @pytest.mark.parametrize("room", INNER)
 def test_an_inner_room_is_a_map_and_imports_nothing(room):
     for inner in INNER[room]:
-        tree = ast.parse((SOURCE / room / inner / "__init__.py").read_text())
+        init = SOURCE / room / inner / "__init__.py"
+        tree = ast.parse(init.read_text())
         assert ast.get_docstring(tree), f"{room}/{inner} has no map"
-        assert len(tree.body) == 1, f"{room}/{inner}/__init__.py holds code"
+        # One that is open has its names listed, and attaches them when they are used.
+        opened = init.with_suffix(".pyi").exists()
+        assert opened == ((room, inner) in OPEN_INNER)
+        assert len(tree.body) == (3 if opened else 1), f"{init} holds code"
+        assert {name for _, name in imports(tree)} <= {"lazy_loader"}
 
 
-STUBS = sorted(SOURCE.glob("*/__init__.pyi"))
+STUBS = sorted(SOURCE.rglob("__init__.pyi"))
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=lambda p: p.parent.name)
 def test_no_module_carries_a_public_name_of_its_room(stub):
     outer = stub.parent
     paths = [p.relative_to(outer) for p in outer.rglob("*.py")]
-    assert not homonyms(paths, public_names(stub.read_text()))
+    opened = {inner for room, inner in OPEN_INNER if room == outer.name}
+    assert not set(homonyms(paths, public_names(stub.read_text()))) - opened
 
 
 def public_names(stub):

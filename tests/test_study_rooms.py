@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "figure": ({"core", "figures"}, {"config", "figure"}),
 }
 # Modules of `studies` itself that a study may import.
-MECHANISM = {"study", "committed", "catalogue", "story"}
+MECHANISM = {"study", "committed", "paper", "story"}
 # Of core, a figure needs rows alone: whatever is computed is computed before.
 DRAWN = {"Row", "Rows"}
 

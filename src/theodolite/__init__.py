@@ -1,7 +1,20 @@
 """Theodolite: survey the loss landscape of deep networks.
 
 Rooms are imported by name (``from theodolite import data, instruments, theory``);
-importing the package itself loads nothing heavy.
+importing the package itself loads nothing heavy. ``theodolite.survey(model, batches)``,
+``theodolite.compare`` and ``theodolite.watch`` need no import of their own.
 """
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Load the survey's room when one of its verbs is asked for."""
+    if name == "survey":
+        return import_module("theodolite.survey")
+    if name in ("compare", "watch"):
+        return getattr(import_module("theodolite.survey"), name)
+    raise AttributeError(f"module 'theodolite' has no attribute {name!r}")

@@ -1,28 +1,22 @@
 """The command line: parses and dispatches; whatever is heavy loads when it is used."""
 
 import os
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from theodolite import __version__
-from theodolite.cli_output import (
-    Line,
-    lines_of,
-    print_json,
-    print_lines,
-    print_summary,
-)
+from theodolite.cli_options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
+from theodolite.cli_output import print_claims, print_json, print_summary
+from theodolite.cli_run import raise_first, run
 from theodolite.cli_streams import abandon_output, leave, open_streams, say
+from theodolite.cli_survey import compare, survey
 
 if TYPE_CHECKING:
     from theodolite.data import Listing
     from theodolite.runs import Damage
-    from theodolite.studies import Plan
 
 app = typer.Typer(
     name="theodolite",
@@ -34,13 +28,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Out = Annotated[Path, typer.Option("--out", help="Folder of results.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of datasets; THEODOLITE_DATA by default."),
-]
-RESULTS = Path("out")
+
+app.command("survey")(survey)
+app.command("compare")(compare)
 
 
 def _version(wanted: bool) -> None:
@@ -63,193 +53,51 @@ def common(
 
 @app.command("list")
 def list_studies(
-    paper: Annotated[str | None, typer.Option(help="Only this paper.")] = None,
+    paper: Annotated[
+        str | None, typer.Option(metavar="PAPER|FILE.py", help="Only this paper.")
+    ] = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Print what each claim says, too.")
+    ] = False,
+    trust: Trust = False,
     out: Out = RESULTS,
     as_json: AsJson = False,
 ) -> None:
     """List papers, studies and claims with their last verdict."""
-    from theodolite.runs import results_in
-    from theodolite.studies import catalogue
+    from theodolite.cli_studies import listed
 
-    entries = catalogue(paper)
-    results = results_in(out, paper=paper)
-    lines: list[Line] = []
-    for entry in entries:
-        found = results.judged.get((entry.paper.name, entry.name))
-        judged = {one.claim: one for one in found[1].claims} if found else {}
-        for claim in entry.study.claims:
-            last = judged.get(claim.name)
-            scale = found[1].scale if found and last else None
-            lines.append(Line(entry.paper.name, entry.name, claim, scale, last))
-    _print(lines, as_json)
-    _name(results.damages)
+    lines, damages = listed(paper, trust=trust, out=out)
+    print_claims(lines, as_json, statements)
+    _name(damages)
 
 
-@app.command()
-def run(
-    names: Annotated[
-        list[str],
-        typer.Argument(metavar="STUDY|PAPER|all", help="What to run, one or more."),
-    ],
-    scale: Annotated[str, typer.Option(help="smoke, quick or paper.")] = "quick",
-    seeds: Annotated[
-        int | None, typer.Option(help="Networks a point; the preset's by default.")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="Worker processes; one per core by default, 0 for none."),
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")] = None,
-    executor: Annotated[
-        str, typer.Option(help="pool for this machine, ray for a cluster.")
-    ] = "pool",
-    address: Annotated[
-        str | None,
-        typer.Option(
-            help="Ray cluster, HOST:PORT or auto; one is started here by default."
-        ),
-    ] = None,
-    gpus: Annotated[
-        float | None, typer.Option(help="GPUs a cell on Ray, such as 0.25.")
-    ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(help="Also tell tensorboard:FOLDER, mlflow:URI or wandb:PROJECT."),
-    ] = None,
-    cell: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL=VALUE", help="Only such cells of one study, without verdict."
-        ),
-    ] = None,
-    data: DataFolder = None,
-    out: Out = RESULTS,
-    as_json: AsJson = False,
-) -> None:
-    """Run studies to their verdicts; finished work is kept."""
-    from theodolite.core import ConfigError
-    from theodolite.runs import (
-        Tracking,
-        check_executor,
-        executor_for,
-        progress_for,
-        tracker_for,
-    )
-    from theodolite.studies import plan_study, prepare_worker, select
-
-    if gpus and device is None:
-        device = "cuda"
-    check_executor(executor, jobs=jobs, address=address, gpus=gpus)
-    _use_data(data)
-    tracking = Tracking([tracker_for(text) for text in track or ()])
-    entries = list(dict.fromkeys(e for name in names for e in select(name)))
-    if cell and len(entries) > 1:
-        raise ConfigError(
-            f"--cell chooses cells of one study and {' '.join(names)!r} is "
-            f"{len(entries)} studies: name one, such as {entries[0].full_name}"
-        )
-    # Whatever is missing for any study is said before the first of them starts.
-    plans = [
-        plan_study(
-            entry,
-            scale=scale,
-            n_seeds=seeds,
-            device=device,
-            elsewhere=address is not None,
-        )
-        for entry in entries
-    ]
-    if cell and jobs is None and executor == "pool":
-        # No more processes than there are cells.
-        jobs = min(len(plans[0].choose(cell)), os.cpu_count() or 1)
-    workers = executor_for(
-        executor,
-        jobs=jobs,
-        address=address,
-        gpus=gpus,
-        device=device,
-        initialise=prepare_worker,
-    )
-    chosen, lines, problems = None, [], []
-    try:
-        with workers as pool, progress_for(sys.stderr) as progress:
-            how = {"pool": pool, "progress": progress, "trackers": tracking}
-            if cell:
-                chosen = plans[0].run_cells(cell, root=out, **how)
-            else:
-                lines, problems = _run_studies(plans, out, how)
-    except KeyboardInterrupt:
-        say(f"stopped; {_kept(plans, out)}")
-        raise typer.Exit(130) from None
-    if chosen is None:
-        _print(lines, as_json)
-        _raise_first(problems)
-    elif as_json:
-        print_json(chosen.to_dict())
-    else:
-        typer.echo(chosen.to_text())
-
-
-def _run_studies(
-    plans: list["Plan"], out: Path, how: dict[str, Any]
-) -> tuple[list[Line], list[str]]:
-    """Run one after the other; one that fails leaves the others their verdicts."""
-    from theodolite.core import TheodoliteError
-    from theodolite.studies import run_study
-
-    lines: list[Line] = []
-    problems: list[str] = []
-    for plan in plans:
-        try:
-            lines += lines_of(run_study(plan, root=out, **how).summary)
-        except TheodoliteError as error:
-            problems.append(str(error))
-    return lines, problems
-
-
-def _raise_first(problems: list[str]) -> None:
-    if problems:
-        from theodolite.core import RunError
-
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise RunError(f"{problems[0]}{more}")
-
-
-def _kept(plans: list["Plan"], out: Path) -> str:
-    counts = [plan.finished(out) for plan in plans]
-    kept, asked = sum(n for n, _ in counts), sum(n for _, n in counts)
-    return (
-        f"{kept} of {asked} cells are kept in {out}, and the same command goes on from "
-        "there"
-    )
+app.command("run")(run)
 
 
 @app.command()
 def show(
-    study: Annotated[str, typer.Argument(help="A study, as `theodolite list` says.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
+        ),
+    ],
     out: Out = RESULTS,
     redraw: Annotated[
         bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
     ] = False,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a study's last numbers and where its figures are."""
-    from theodolite.core import RunError
-    from theodolite.runs import results_in
-    from theodolite.studies import find
+    from theodolite.cli_studies import last_run
     from theodolite.studies import redraw as draw_again
 
-    entry = find(study)
-    results = results_in(out, paper=entry.paper.name, study=entry.name)
-    found = results.last(entry.paper.name, entry.name)
-    if found is None:
-        raise RunError(
-            f"{entry.full_name} has no verdicts in {out}: run `theodolite run "
-            f"{entry.full_name} --scale quick --out {shlex.quote(str(out))}` first"
-        )
-    _name(results.damages)
-    folder, summary = found
-    if redraw:
+    entry, (folder, summary), damages = last_run(
+        study, trust=trust, out=out, code=redraw
+    )
+    _name(damages)
+    if redraw and entry is not None:
         draw_again(entry, folder)
     paths = [
         str(folder.path / file) for figure in summary.figures for file in figure.files
@@ -314,7 +162,7 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
                 typer.echo(f"{one.folder}: healed {', '.join(one.healed)}")
         whole = sum(not one.left for one in found)
         typer.echo(f"{whole} of {len(found)} runs in {out} are whole")
-    _raise_first([problem for one in found for problem in one.left])
+    raise_first([problem for one in found for problem in one.left])
 
 
 @app.command("data")
@@ -331,7 +179,7 @@ def list_data(
     """
     from theodolite.data import available
 
-    _use_data(data)
+    use_data(data)
     listings = available(verify=verify)
     wrong = [item for item in listings if item.found and item.checked == "wrong"]
     if as_json:
@@ -351,13 +199,6 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
         told = sizes if listing not in wrong else ""
         typer.echo(f"{listing.name:<14} {state}")
         typer.echo(f"{'':<14} {told or listing.advice or 'any size'}")
-
-
-def _print(lines: list[Line], as_json: bool) -> None:
-    if as_json:
-        print_json([line.to_dict() for line in lines])
-    else:
-        print_lines(lines)
 
 
 def _name(damages: Sequence["Damage"]) -> None:
@@ -410,24 +251,6 @@ def _run(arguments: list[str] | None) -> int:
         say(str(error))
         return 1
     return 0
-
-
-def _use_data(folder: Path | None) -> None:
-    """Make a folder of datasets known here and to all workers."""
-    if folder is None:
-        return
-    try:
-        there = folder.is_dir()
-    except (OSError, ValueError):
-        there = False
-    if not there:
-        from theodolite.core import DataError
-
-        raise DataError(
-            f"--data {folder} is not a folder: pass one that holds datasets, such as "
-            "a folder with mnist/ in it"
-        )
-    os.environ["THEODOLITE_DATA"] = str(folder.absolute())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -75,8 +77,16 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
 
 
-def print_lines(lines: list[Line]) -> None:
-    """Print claims by study, then how many hold."""
+def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
+    """Print claims, for machines or for people."""
+    if as_json:
+        print_json([line.to_dict() for line in lines])
+    else:
+        print_lines(lines, statements=statements)
+
+
+def print_lines(lines: list[Line], *, statements: bool = False) -> None:
+    """Print claims by study, on request with what they say, then how many hold."""
     from theodolite.core import tally
 
     width = max((len(line.name) for line in lines), default=0)
@@ -93,10 +103,22 @@ def print_lines(lines: list[Line]) -> None:
         typer.echo(
             f"  {mark} {line.name:<{width}}  {kind:<7}  {line.claim.place}{marks}"
         )
+        if statements:
+            typer.echo(_told(line.claim.statement))
     if lines:
         waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
         judged = [line.verdict for line in lines if line.verdict is not None]
         typer.echo(str(tally(judged, not_run=waiting)))
+
+
+def _told(statement: str) -> str:
+    """Return a statement under the name of its claim, broken to the screen."""
+    room = max(40, get_terminal_size().columns - 1)
+    indent = "  " + _INDENT
+    return fill(
+        statement, room, initial_indent=indent, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def print_summary(summary: "Summary") -> None:

@@ -101,6 +101,7 @@ def content(evidence):
                 "authors": "A",
                 "year": 2016,
                 "explorer": {"name": "e", "studies": ["s"]},
+                "url": "https://example.org/p",
             },
             "study": {"name": "s", "title": "S", "summary": "…"},
             "scale": "smoke",
@@ -111,7 +112,14 @@ def content(evidence):
             "comparison": [
                 {"label": "y", "predicted": math.inf, "measured": 1, "error": None}
             ],
-            "figures": [{"name": "f", "caption": "", "files": ["figures/f.svg"]}],
+            "figures": [
+                {
+                    "name": "f",
+                    "caption": "",
+                    "files": ["figures/f.svg"],
+                    "source": "own",
+                }
+            ],
             "exhibits": [
                 {
                     "name": "e",

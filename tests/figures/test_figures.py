@@ -11,6 +11,7 @@ import pytest
 from theodolite.core import ConfigError, UnknownNameError
 from theodolite.figures import (
     PALETTE,
+    PAPER,
     band,
     curve,
     house_style,
@@ -129,7 +130,7 @@ def test_bounds_are_hollow_and_the_rest_solid():
     assert line.get_markevery() == [0]
     (hollow,) = (one for one in ax.lines if one is not line)
     assert hollow.get_xdata().tolist() == [2, 4]
-    assert hollow.get_markerfacecolor() == "white"
+    assert hollow.get_markerfacecolor() == PAPER
     assert hollow.get_markeredgecolor() == style.colour
 
 

@@ -33,3 +33,20 @@ class Failing(Operator):
         self.passes += 1
         found = self.inner.matvec(vector)
         return found if self.passes <= self.good else found * torch.nan
+
+
+def smoothed(values, points, width, ends):
+    """Return the density of eigenvalues with normal noise that both ends reflect."""
+    low, high = ends
+
+    def free(x):
+        z = (x[:, None] - values) / width
+        return np.exp(-(z**2) / 2).mean(1) / (width * np.sqrt(2 * np.pi))
+
+    # Where noise may have come from that ends up at a point, reflected up to 5 times.
+    total, left, right = free(points), points, points
+    for turn in range(5):
+        left = 2 * (low if turn % 2 == 0 else high) - left
+        right = 2 * (high if turn % 2 == 0 else low) - right
+        total = total + free(left) + free(right)
+    return np.where((points >= low) & (points <= high), total, 0.0)

@@ -185,7 +185,10 @@ GOOD = torch.randn(9, 3, dtype=torch.float64), torch.arange(9) % 3
 MISUSE = {
     "softmax": (small(nn.Linear(4, 3), nn.Softmax(1)), GOOD, {}, "final linear"),
     "no linear": (nn.Flatten(), GOOD, {}, "has none"),
-    "dropout": (small(nn.Dropout(0.5), nn.Linear(4, 3)), GOOD, {}, "dropout"),
+    "dropout": (
+        small(nn.Dropout(0.5), nn.Linear(4, 3)), GOOD, {"norm_mode": "batch"},
+        "dropout",
+    ),
     "labels": (small(nn.Linear(4, 3)), GOOD[0], {}, "says no labels"),
     "soft labels": (
         small(nn.Linear(4, 3)), (GOOD[0], torch.rand(9, 3)), {}, "argmax",
@@ -209,7 +212,7 @@ def test_misuse_is_one_sentence_and_leaves_the_model_as_found(name):
     model, batch, settings, words = MISUSE[name]
     before = portrait(model)
     with pytest.raises(MeasurementError, match=words) as said:
-        collapse(model, batch, norm_mode="eval", **settings)
+        collapse(model, batch, **{"norm_mode": "eval", **settings})
     assert "\n" not in str(said.value)
     assert portrait(model) == before
 

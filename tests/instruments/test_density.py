@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.cases import CASES
-from tests.instruments.spectra import Failing, operator_with
+from tests.instruments.spectra import Failing, operator_with, smoothed
 from theodolite.core import ConfigError, Status, stream
 from theodolite.instruments import density_of, spectral_density, spectrum
 from theodolite.instruments.solvers.quadrature import beta_bound, quadrature_of
@@ -13,17 +13,12 @@ from theodolite.instruments.solvers.quadrature import beta_bound, quadrature_of
 BULK = np.r_[np.sort(np.random.default_rng(0).normal(size=298)), 12.0, 15.0]
 
 
-def smoothed(values, points, width):
-    z = (points[:, None] - values) / width
-    return np.exp(-(z**2) / 2).mean(1) / (width * np.sqrt(2 * np.pi))
-
-
 def test_dense_is_exact_and_says_so():
     reading = density_of(operator_with(BULK))
     assert (reading.method, reading.status) == ("dense", Status.EXACT)
-    np.testing.assert_allclose(
-        reading.density, smoothed(BULK, reading.grid, reading.width), rtol=1e-9
-    )
+    truth = smoothed(BULK, reading.grid, reading.width, reading.ends)
+    np.testing.assert_allclose(reading.density, truth, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(reading.smoothed(BULK), truth, rtol=1e-9, atol=1e-15)
     assert np.trapezoid(reading.density, reading.grid) == pytest.approx(1, abs=1e-3)
     assert reading.cdf[-1] == 1
     assert reading.seed is None
@@ -41,6 +36,46 @@ def test_quadrature_agrees_with_dense_within_its_band():
     assert np.all(np.diff(reading.cdf) >= 0)
     np.testing.assert_allclose(reading.weights.sum(1), 1, rtol=1e-12)
     assert reading.cost.passes == 8 * 64
+
+
+@pytest.mark.parametrize("method", ["dense", "products"])
+def test_no_mass_lies_where_no_eigenvalue_is(method):
+    # Half of them zero, some small, three that stand apart: a trained network's.
+    small = np.abs(np.random.default_rng(0).normal(size=147)) * 0.05
+    values = np.r_[np.zeros(150), small, 5.0, 7.0, 10.0]
+    reading = density_of(operator_with(values), method=method)
+    assert reading.grid.min() > -1e-7
+    assert reading.ends == pytest.approx((0, 10), abs=1e-7)
+    below = density_of(operator_with(values), method=method, grid=np.array([-1e-6]))
+    assert below.density == 0
+    assert below.density_high < 1e-9
+    assert np.trapezoid(reading.density, reading.grid) == pytest.approx(1, abs=0.01)
+    # What lies further than four widths from every eigenvalue holds nothing.
+    near = np.abs(reading.grid[:, None] - values).min(axis=1)
+    assert reading.density[near > 5 * reading.width].max(initial=0) < 1e-4
+    # A kernel of all the reach would be wider than what is small.
+    assert reading.width < 0.25 * 1.5 * 10 / 64
+    inside = reading.density[(reading.grid >= 4) & (reading.grid <= 6)]
+    assert inside.max() > 0.5 / 300 / reading.width / np.sqrt(2 * np.pi)
+
+
+def test_the_kernel_narrows_as_steps_are_added():
+    widths = [
+        density_of(operator_with(BULK), method="products", steps=n, n_probes=2).width
+        for n in (12, 24, 48)
+    ]
+    assert widths[0] > 1.7 * widths[1] > 1.7**2 * widths[2]
+    # Outliers at 12 and 15 converge, and count no more for the reach.
+    whole = 1.5 * np.ptp(BULK[:-2]) / 46
+    assert 0.8 * whole < widths[2] <= whole
+
+
+def test_points_lie_where_eigenvalues_are():
+    reading = density_of(operator_with(np.r_[np.linspace(0, 1, 200), 1000.0]), steps=40)
+    assert len(reading.grid) == 256
+    assert np.all(np.diff(reading.grid) >= 0)
+    assert (reading.grid <= 10).sum() > 100
+    assert np.trapezoid(reading.density, reading.grid) == pytest.approx(1, abs=0.02)
 
 
 def test_all_steps_make_the_rule_exact_for_its_vector():

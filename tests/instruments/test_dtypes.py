@@ -37,7 +37,8 @@ OTHERS = {
     "CriticalPoints", "critical_points",  # of energies in float64 alone
     "apply_norm_mode", "by_block", "preserve", "read_batches", "spectrum_of",
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
-    "slice_batch", "tensors_in",
+    "slice_batch", "tensors_in", "as_loss", "Told", "announced", "counted", "progress",
+    "evaluate", "join_batches",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))
 # Not what a model of float32 weights was made for.

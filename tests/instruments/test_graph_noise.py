@@ -3,6 +3,8 @@
 The truth is the same network, at the same weights and data, in float64.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -70,7 +72,7 @@ LARGE = {"conv_bn_resnet", "pre_activation_resnet", "group_norm", "attention"}
 SMALL = set(BUILDERS) - LARGE
 
 
-def pair(name, seed, samples=8):
+def fresh_pair(name, seed, samples=8):
     """Return a float32 model and batch, and their copies in float64."""
     build, shape = BUILDERS[name]
     generator = torch.Generator().manual_seed(seed)
@@ -85,6 +87,10 @@ def pair(name, seed, samples=8):
     return (model, (x, y)), (wide, (x.double(), y))
 
 
+# Instruments leave models as found, so that tests can share them.
+pair = cache(fresh_pair)
+
+
 def over_errors(measure, names=BUILDERS, seeds=2):
     """Return how many times its error each reading is off, over nets and seeds."""
     nets = [(name, seed) for name in sorted(names) for seed in range(seeds)]
@@ -95,6 +101,7 @@ def settings(**more):
     return {"loss": LOSS, "norm_mode": "batch", **more}
 
 
+@cache
 def exact_of(wide):
     return hessian(*wide, **settings()).matrix
 
@@ -210,7 +217,7 @@ def test_estimates_from_products_include_the_graph():
 
 
 def test_a_probe_looks_into_the_graph_once():
-    (model, batch), _ = pair("amplifying", 2)
+    (model, batch), _ = fresh_pair("amplifying", 2)
     probe = sharpness_along(model, batch, loss=LOSS, norm_mode="batch")
     probe(0)
     with torch.no_grad():

@@ -23,7 +23,7 @@ CONTRAST = """() => {
   const found = [];
   for (const e of document.querySelectorAll("body *:not(script):not(style)")) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    const drawn = e.matches("svg.maths, svg.icon");
+    const drawn = e.matches("svg.icon");
     if (!(own || drawn) || e.closest("svg.drawing") || !e.checkVisibility()) continue;
     const front = light(rgb(getComputedStyle(e).color));
     const back = light(behind(e));
@@ -32,20 +32,6 @@ CONTRAST = """() => {
   }
   return found;
 }"""
-
-# For formulas that cannot part from their punctuation: where the baseline of the
-# line lies, and where the drawing has its own.
-BASELINES = """() => [...document.querySelectorAll("main .whole > svg.maths")]
-  .map((svg) => {
-    const probe = document.createElement("span");
-    probe.style.cssText = "display:inline-block;width:0;height:0";
-    svg.after(probe);
-    const line = probe.getBoundingClientRect().bottom;
-    const box = svg.getBoundingClientRect();
-    probe.remove();
-    const [, top, , tall] = svg.getAttribute("viewBox").split(" ").map(Number);
-    return [line, box.top + box.height * (-top / tall)];
-  })"""
 
 # References of drawn elements that lead nowhere.
 LOST = """svg => [...svg.querySelectorAll("use")].filter((use) =>
@@ -83,9 +69,24 @@ UNREACHABLE = """() => [...document.querySelectorAll("main *")].filter((e) =>
   && e.tabIndex !== 0).map((e) => e.className)"""
 
 CLIPPED = """() => [...document.querySelectorAll("main *")].filter((e) =>
-  !e.closest("svg, .unseen") && getComputedStyle(e).overflow !== "visible")
+  !e.closest("svg, .unseen, .line") && getComputedStyle(e).overflow !== "visible")
   .map((e) => e.className)"""
 
 STUCK = """() => [...document.querySelectorAll("body *")].filter((e) =>
   ["sticky", "fixed"].includes(getComputedStyle(e).position)
   && e.checkVisibility()).map((e) => e.className)"""
+
+# Inks and papers of a drawing as they are painted, by the words of its style sheet.
+PAINTED = """() => [...document.querySelectorAll("svg.drawing *")]
+  .filter((e) => e.checkVisibility())
+  .flatMap((e) => { const s = getComputedStyle(e); return [s.fill, s.stroke]; })"""
+
+# The height of every study, as it stands before anything is unfolded.
+HEIGHTS = """() => [...document.querySelectorAll(".study")]
+  .map((e) => e.getBoundingClientRect().height)"""
+
+# Things to operate or look at that have no name.
+UNNAMED = """() => [...document.querySelectorAll(
+    "button, input, select, a, summary, svg[role=img], nav, section, article")]
+  .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
+    || e.title || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))"""

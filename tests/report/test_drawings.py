@@ -1,11 +1,14 @@
 """Several SVG figures in one page."""
 
+import colorsys
 import re
 
 import pytest
 
 from theodolite.core import RunError
 from theodolite.report.drawings import inline_svg
+from theodolite.report.inks import on_dark
+from theodolite.report.sheet import Sheet
 
 
 def ids(html):
@@ -21,22 +24,117 @@ def condition(drawn):
     return drawn["condition"]["condition.svg"].decode()
 
 
+def inline(text, **more):
+    return inline_svg(text, sheet=Sheet(), **{"prefix": "p", "label": "l", **more})
+
+
 def test_two_figures_share_no_identifier_and_lose_no_reference(drawn, condition):
     spectrum = drawn["spectrum"]["spectrum.svg"].decode()
     assert set(ids(condition)) & set(ids(spectrum)), "else this test shows nothing"
-    one = inline_svg(condition, prefix="one", label="a")
-    two = inline_svg(spectrum, prefix="two", label="b")
-    same = inline_svg(condition, prefix="three", label="a")
-    every = ids(one) + ids(two) + ids(same)
+    sheet = Sheet()
+    texts = [condition, spectrum, condition]
+    pages = [
+        inline_svg(text, sheet=sheet, prefix=sheet.prefix(), label="a")
+        for text in texts
+    ]
+    every = [*(name for page in pages for name in ids(page)), *ids(sheet.shapes)]
     assert len(every) == len(set(every))
-    for html, source in ((one, condition), (two, spectrum), (same, condition)):
+    for html, source in zip(pages, texts, strict=True):
         assert len(references(html)) == len(references(source)) > 10
         assert "url(#" in html
-        assert set(references(html)) <= set(ids(html))
+        assert set(references(html)) <= set(every)
+
+
+def test_each_shape_and_style_stands_in_the_page_once(condition):
+    sheet = Sheet()
+    one = inline_svg(condition, sheet=sheet, prefix="a", label="a")
+    shapes, css = sheet.shapes, sheet.css
+    inline_svg(condition, sheet=sheet, prefix="b", label="a")
+    assert (sheet.shapes, sheet.css) == (shapes, css)
+    assert "style=" not in one.partition(">")[2]
+    assert len(one) < len(condition) / 3, "most of a figure is its letters"
+
+
+def test_places_are_kept_to_a_hundredth_of_a_point(condition):
+    """What is drawn stays where it was, however few letters say so."""
+    sheet = Sheet()
+    html = inline_svg(condition, sheet=sheet, prefix="p", label="a")
+
+    def lines(text):
+        return [
+            [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", d)]
+            for d in re.findall(r'<path d="([^"]+)" clip-path', text)
+        ]
+
+    before, after = lines(condition), lines(html)
+    assert len(before) == len(after) > 5
+    for one, other in zip(before, after, strict=True):
+        assert one == pytest.approx(other, abs=0.00501)
+
+
+def test_inks_follow_the_page_and_hues_stay(condition):
+    sheet = Sheet()
+    inline_svg(condition, sheet=sheet, prefix="p", label="a")
+    assert "fill:#ffffff;fill:light-dark(#ffffff,#1b1f23)" in sheet.css
+    ink = re.search(r"stroke:light-dark\((#2b2b2b),(#[0-9a-f]{6})\)", sheet.css)
+    assert ink[2] > "#c0c0c0", "dark ink is light on a dark page"
+    # Every colour keeps a plain value for browsers that know no other.
+    assert sheet.css.count("light-dark(") == len(
+        re.findall(r"(fill|stroke):(#[0-9a-f]{6});\1:light-dark\(\2,", sheet.css)
+    )
+
+
+@pytest.mark.parametrize("colour", ["#0072b2", "#d55e00", "#440154", "#000080"])
+def test_a_hue_is_seen_on_a_dark_page(colour):
+    def hls(text):
+        parts = [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        return colorsys.rgb_to_hls(*parts)
+
+    before, after = hls(colour), hls(on_dark(colour))
+    assert abs(before[0] - after[0]) < 0.02
+    assert after[1] >= before[1]
+    assert after[1] > 0.3
+
+
+def test_a_scale_of_values_keeps_its_colours():
+    cells = "".join(
+        f"<path d='M{n} 0z' style='fill: #{10 * n:02x}40{250 - 10 * n:02x}'/>"
+        for n in range(1, 20)
+    )
+    ink = "<path d='M0 0' style='stroke: #000000'/>"
+    sheet = Sheet()
+    inline_svg(f"<svg {SVG}>{cells}{ink}</svg>", sheet=sheet, prefix="p", label="l")
+    assert sheet.css.count("light-dark") == 1
+    few = Sheet()
+    three = "".join(cells.partition("M4 0z")[:1])[: cells.index("<path d='M4")]
+    inline_svg(f"<svg {SVG}>{three}</svg>", sheet=few, prefix="p", label="l")
+    assert few.css.count("light-dark") == 3
+
+
+def test_beside_pixels_the_legend_and_what_lies_on_them_stay():
+    def css(*parts):
+        sheet = Sheet()
+        text = (
+            f"<svg {SVG}><clipPath id='c'><path d=''/></clipPath>{''.join(parts)}</svg>"
+        )
+        inline_svg(text, sheet=sheet, prefix="p", label="l")
+        return sheet.css
+
+    image = "<image href='data:image/png;base64,AA=='/>"
+    swatch = "<path d='M1 0' style='fill: #bbbbbb'/>"
+    label = "<path d='M2 0' style='fill: #2b2b2b'/>"
+    cross = (
+        "<defs><path id='x' d='M3 0' style='stroke: #222222'/></defs>"
+        "<g clip-path='url(#c)'><use href='#x' style='stroke: #222222'/></g>"
+    )
+    assert css(swatch, label, cross).count("light-dark") == 3
+    beside = css(image, swatch, label, cross)
+    assert beside.count("light-dark") == 1
+    assert "light-dark(#2b2b2b," in beside
 
 
 def test_it_stands_in_a_page(condition):
-    html = inline_svg(condition, prefix="p", label="what <it> shows")
+    html = inline(condition, label="what <it> shows")
     assert html.startswith("<svg ")
     for gone in ("<?xml", "<!DOCTYPE", "metadata", "<style", "http", "xlink", "ns0"):
         assert gone not in html
@@ -57,11 +155,11 @@ HOSTILE = """<svg xmlns="http://www.w3.org/2000/svg" onload="x()">
 
 
 def test_nothing_in_it_runs_loads_or_restyles():
-    html = inline_svg(HOSTILE, prefix="p", label="x")
+    html = inline(HOSTILE)
     for gone in ("script", "onload", "onclick", "http", "@import", "foreign", "color:"):
         assert gone not in html
     assert 'href="data:image/png;base64,AAAA"' in html
-    assert 'id="p-k"' in html
+    assert 'id="p-k"' not in html, "nothing refers to it"
 
 
 SVG = 'xmlns="http://www.w3.org/2000/svg"'
@@ -99,7 +197,7 @@ INTO_PAGE = [
 
 @pytest.mark.parametrize("text", INTO_PAGE)
 def test_only_named_shapes_and_properties_reach_the_page(text):
-    html = inline_svg(f"<svg {SVG}>{text}<path d='M1 2'/></svg>", prefix="p", label="l")
+    html = inline(f"<svg {SVG}>{text}<path d='M1 2'/></svg>")
     assert '<path d="M1 2" />' in html, "the rest is shown"
     assert set(re.findall(r"<([^\s/>]+)", html)) <= {
         "svg", "title", "path", "g", "rect", "image", "use"
@@ -116,9 +214,7 @@ def test_drawings_that_copy_copies_are_cut():
         f'<g id="a{n + 1}"><use href="#a{n}"/><use href="#a{n}"/></g>'
         for n in range(30)
     )
-    html = inline_svg(
-        f'<svg {SVG}><path id="a0" d="M0 0"/>{levels}</svg>', prefix="p", label="l"
-    )
+    html = inline(f'<svg {SVG}><path id="a0" d="M0 0"/>{levels}</svg>')
     assert html.count("<use") == 2
 
 
@@ -128,10 +224,10 @@ def test_pixels_and_gradients_of_a_figure_stay():
     <rect style="fill: url(#a); fill: rgb(1, 2, 3)" transform="translate(1 2)"/>
     <image x:href="data:image/png;base64,AA+/AA==" width="4" height="4"/>
     <text x="1">A &lt; B</text></svg>"""
-    html = inline_svg(text, prefix="p", label="l")
+    html = inline(text)
     for kept in (
-        '<linearGradient id="p-a"><stop offset="0" style="stop-color: #fff" />',
-        'style="fill: url(#p-a);fill: rgb(1, 2, 3)" transform="translate(1 2)"',
+        '<linearGradient id="p-0"><stop offset="0" class="d-a" />',
+        'style="fill: url(#p-0);fill: rgb(1, 2, 3)" transform="translate(1 2)"',
         'href="data:image/png;base64,AA+/AA==" width="4"',
         '<text x="1">A &lt; B</text>',
     ):
@@ -150,4 +246,4 @@ LAUGHS = '<!DOCTYPE svg [<!ENTITY a "ha">]><svg><text>&a;</text></svg>'
 )  # fmt: skip
 def test_what_is_not_an_svg_is_named(text):
     with pytest.raises(RunError, match=r"^a\.svg is not .*`theodolite repair`$"):
-        inline_svg(text, prefix="p", label="x", source="a.svg")
+        inline(text, source="a.svg")

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from theodolite.core import Outcome, SavedJudgement, above, below, near
-from theodolite.report.gauge import Strip, gauge, told
+from theodolite.report.gauge import Strip, gauge, small_gauge, told
 from theodolite.report.scale import scale_for
+from theodolite.report.sheet import Sheet
 
 
 def leaf(value, low, high, region, outcome=Outcome.HOLDS):
@@ -78,6 +79,21 @@ def test_a_gauge_draws_whose_number_it_is():
     assert drawn.count("cap") == 3
     assert 'class="bar undecided" x1="0%"' in drawn
     assert "committed: y 1 [−∞, 1.1], UNDECIDED" in drawn
+
+
+def test_a_strip_draws_the_same_in_few_letters():
+    sheet = Sheet()
+    one = leaf(1.0, 0.9, 1.1, above(0))
+    scale = scale_for([one])
+    drawn = small_gauge(one, scale, sheet)
+    place, low, high = (f"{round(scale.place(x), 1):g}" for x in (1.0, 0.9, 1.1))
+    assert f'd="M{place} 9h0"' in drawn
+    assert f'd="M{low} 9H{high}M{low} 5v8M{high} 5v8"' in drawn
+    small_gauge(replace(one, value=1.05), scale, sheet)
+    assert sheet.shapes.count('class="region"') == 1, "the region stands there once"
+    assert 'class="end open"' in sheet.shapes
+    unbounded = small_gauge(replace(one, low=None), scale, sheet)
+    assert f'd="M0 9H{high}M{high} 5v8"' in unbounded
 
 
 def test_an_open_number_says_why():

@@ -11,6 +11,8 @@ import pytest
 from tests.report.papers import CLAIMS, STUDIES
 from theodolite.core import Choice, SavedNumber, SavedStudy, alike
 from theodolite.report import render
+from theodolite.report.layout import groups
+from theodolite.report.page import _SCRIPTS
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HTTP = re.compile(r"https?:|//[a-z]", re.IGNORECASE)
@@ -73,7 +75,8 @@ def test_every_link_leads_somewhere_in_the_page(page):
     targets = page.values("href")
     assert len(targets) > 100
     assert [t for t in targets if not (t[0] == "#" and t[1:] in names)] == []
-    for attribute in ("aria-labelledby", "for"):
+    assert set(page.values("data-of")) <= names
+    for attribute in ("aria-labelledby", "aria-controls", "for"):
         assert set(page.values(attribute)) <= names
     assert (
         set(re.findall(r"url\(#([^)]+)\)", " ".join(page.values("clip-path")))) <= names
@@ -113,9 +116,8 @@ def test_table_headers_have_a_scope_and_drawings_a_name(page):
         named = "aria-label" in svg or "aria-labelledby" in svg
         assert named == (svg.get("role") == "img")
         assert named or svg.get("aria-hidden") == "true"
-    assert all(
-        "aria-label" in one or "aria-pressed" in one for one in page.all("button")
-    )
+    assert all("aria-label" in one for one in page.all("button") if "theme" in one)
+    assert len(page.all("select")) == 4
 
 
 def test_every_claim_has_its_article_and_its_mark(page):
@@ -131,8 +133,9 @@ def test_every_claim_has_its_article_and_its_mark(page):
         assert claim["place"] in words
         assert claim["claim"] in words
         assert claim["place"] in marks[article["id"]]["title"]
-        assert claim["statement"].split("$")[0] in marks[article["id"]]["title"]
-        assert claim["verdict"] in marks[article["id"]]["aria-label"]
+        assert article["data-kind"] == claim["kind"]
+        assert article["data-rests"] == claim["rests_on"]
+        assert claim["verdict"] in marks[article["id"]]["title"]
 
 
 def test_every_verdict_is_drawn(html, page):
@@ -149,11 +152,10 @@ def test_every_verdict_is_drawn(html, page):
         "plain less residual 0.231 [0.203, 0.259], HOLDS. Claimed region: > 0."
     )
     # What decides is drawn; all the numbers stand folded in a table.
-    assert html.count("<details>") == 1
+    assert html.count('<details class="numbers-of">') == 1
     assert "All 2 numbers, this run; 2 say HOLDS" in html
-    assert html.count("small-gauge") == 2 + html.split("</style>")[0].count(
-        "small-gauge"
-    )
+    # A strip a claim and reading in the line of its heading, one a line of the table.
+    assert html.count('<svg class="strip ') == len(CLAIMS) + 1 + 2
 
 
 @pytest.mark.parametrize(
@@ -168,9 +170,9 @@ def test_every_verdict_is_drawn(html, page):
         "2, 4, 8, 16",
         "0123abc",
         "24 s",
-        "of 6 claims",
+        "of 6 claims of the papers",
         "2 of the 6 verdicts on claims hang on a margin or choice of ours",
-        "1 verdicts rest on committed runs",
+        "1 verdict rests on committed runs",
         "Erratum, confirmed",
         "Erratum, not confirmed",
         "Beyond the paper",
@@ -193,9 +195,9 @@ def test_it_says(html, words):
     assert words in html
 
 
-def test_formulas_are_drawn_and_none_is_left_as_source(html, page):
+def test_formulas_are_set_and_none_is_left_as_source(html, page):
     assert 'class="latex"' not in html
-    labels = {one.get("aria-label") for one in page.all("svg")}
+    labels = set(page.values("alttext"))
     assert r"\mathrm{cond}(H)=\sqrt{\mathrm{cond}(M^\top M)}" in labels
     # No dollar signs remain but those of scripts and styles.
     body = re.sub(r"<(script|style)>.*?</\1>", "", html, flags=re.DOTALL)
@@ -233,7 +235,9 @@ def test_the_run_judged_last_wins(runs):
     assert html.count("<article") == len(STUDIES[0]["claims"])
 
 
-EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)> \"' {{ 7 * 7 }} $<b>$"
+EVIL = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)> \"' {{ 7919 * 7907 }} $<b>$"
+)
 
 
 def test_text_of_a_summary_cannot_inject(runs):
@@ -259,10 +263,10 @@ def test_text_of_a_summary_cannot_inject(runs):
         rests_on="committed",
         choices=(Choice(what=EVIL, why=EVIL),),
     )
-    figure = replace(summary.figures[0], name=EVIL, caption=EVIL)
+    figure = replace(summary.figures[0], name=EVIL, caption=EVIL, source=EVIL)
     run = changed(
         replace(runs[0], info={"config": {EVIL: EVIL}, "commit": EVIL, "device": EVIL}),
-        paper=replace(summary.paper, name=EVIL, title=EVIL, authors=EVIL),
+        paper=replace(summary.paper, name=EVIL, title=EVIL, authors=EVIL, url=EVIL),
         study=SavedStudy(name=EVIL, title=EVIL, summary=EVIL, departures=(EVIL,)),
         scale=EVIL,
         judged=EVIL,
@@ -273,13 +277,10 @@ def test_text_of_a_summary_cannot_inject(runs):
     )
     html = render([run])
     page = Page(html)
-    assert len(page.all("script")) == 1
+    assert len(page.all("script")) == len(_SCRIPTS)
     assert page.all("img", "b") == []
     assert not any(name.startswith("on") for _, a in page.elements for name in a)
-    assert (
-        "49"
-        not in re.sub(r'd="[^"]*"', "", html).split("</style>")[1].split("<figure")[0]
-    )
+    assert str(7919 * 7907) not in html
     assert len(page.values("id")) == len(set(page.values("id")))
 
 
@@ -294,3 +295,95 @@ def test_an_empty_study_still_makes_a_page(runs):
     )
     page = Page(render([run]))
     assert page.all("article") == []
+
+
+def test_links_lead_to_the_paper(runs):
+    place = "https://arxiv.org/abs/1611.01186"
+    paper = replace(runs[0].summary.paper, url=place)
+    page = Page(render([changed(runs[0], paper=paper)]))
+    links = [a for a in page.all("a") if a["href"] == place]
+    # One at the head of the paper, one with each claim.
+    assert len(links) == 1 + len(runs[0].summary.claims)
+    assert all(a["rel"] == "noreferrer" for a in links)
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:x()", "data:text/html,x", "//a", "a b", ""]
+)
+def test_what_is_no_address_of_the_web_is_no_link(runs, url):
+    paper = replace(runs[0].summary.paper, url=url)
+    page = Page(render([changed(runs[0], paper=paper)]))
+    assert all(a["href"].startswith("#") for a in page.all("a"))
+
+
+def test_a_paper_that_nobody_here_knows(runs):
+    """Of others' studies there may be nothing but a name, a title and verdicts."""
+    paper = replace(
+        runs[0].summary.paper, name="mine", authors="", studies=(), story=(), url=""
+    )
+    html = render([changed(runs[0], paper=paper), *runs[1:]])
+    page = Page(html)
+    assert "mine/initial_condition" in html
+    assert len(page.all("article")) == len(CLAIMS)
+    assert "r-mine-story" not in page.values("id")
+
+
+def figures_of(run, **sources):
+    """The run with one figure under several names, of these runs."""
+    (one,) = run.summary.figures
+    files = tuple(
+        replace(one, name=name, caption=f"Seen here. Drawn from {told}.", source=who)
+        for name, (who, told) in sources.items()
+    )
+    return changed(run, figures=files)
+
+
+def test_captions_say_which_run_is_drawn(runs):
+    committed = "the committed run at paper scale on CIFAR-10"
+    html = render(
+        [
+            figures_of(
+                runs[0],
+                a=("committed", committed),
+                a_here=("own", "this run at scale quick"),
+                b=("", "this run"),
+            )
+        ]
+    )
+    captions = re.findall(r"<figcaption><strong>([^<]*)</strong> ([^<]*)<", html)
+    assert captions == [
+        (f"{committed.capitalize().replace('cifar', 'CIFAR')}.", "Seen here."),
+        ("This run at scale quick.", "Seen here."),
+        ("This run at scale quick.", "Seen here."),
+    ]
+    # The twin is folded beneath its figure, not beside it.
+    assert html.count('<details class="twin">') == 1
+    assert "The same of this run at scale quick" in html
+    assert "1 more figure<" in html
+
+
+def test_a_long_study_is_folded_by_kind(runs):
+    entries = [
+        {"claim": claim}
+        for run in runs
+        for claim in (*run.summary.claims, *run.summary.claims)
+    ]
+    found = groups(entries)
+    assert [one["title"] for one in found] == [
+        "",
+        "6 more claims",
+        "4 errata",
+        "2 statements beyond it",
+    ]
+    assert sum(len(one["entries"]) for one in found) == len(entries)
+    assert [one["title"] for one in groups(entries[:7])] == [""]
+
+
+def test_a_paper_of_many_figures_stays_small(runs):
+    """Letters and looks are paid for once: twenty figures are not twenty times one."""
+    many = figures_of(runs[0], **{f"f{n}": ("own", "this run") for n in range(20)})
+    one = figures_of(runs[0], f=("own", "this run"))
+    bare = changed(runs[0], figures=())
+    small, large = (len(render([run])) - len(render([bare])) for run in (one, many))
+    assert small > 10_000
+    assert large < 13 * small

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from tests.later import later
 from tests.runs import ray_work
 from tests.runs.processes import ROOT, environment, python, until
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
+from tests.studies import test_guests
 from theodolite.core import ConfigError, DataError, RunError, ShortcutBlueprint
 from theodolite.data import load, packed, unpacked
 from theodolite.runs import (
@@ -29,7 +31,14 @@ from theodolite.runs import (
 )
 from theodolite.runs.executors.ray import connection as ray_connection
 from theodolite.runs.executors.ray.connection import checked_address
-from theodolite.studies import find, plan_study, prepare_worker, run_study
+from theodolite.studies import (
+    StudyFile,
+    find,
+    in_file,
+    plan_study,
+    prepare_worker,
+    run_study,
+)
 from theodolite.studies.work import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
@@ -92,17 +101,44 @@ def cell_files(folder):
     return list((folder.path / "cells").glob("*.jsonl"))
 
 
-def test_a_study_equals_the_local_result_value_for_value(tmp_path, cluster):
-    plan = plan_study(find("around_zero"), scale="smoke")
+def test_a_study_equals_the_local_result_value_for_value(
+    tmp_path, cluster, monkeypatch
+):
+    """By the code of the page, with this cluster and the smallest scale in it."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    (code,) = re.findall(r"^```python\n(from.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert '"HOST:6379", ' in code
+    code = code.replace('"HOST:6379", ', "").replace('"quick"', '"smoke"')
+    space = {}
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "scale_out.md", "exec"), space)
+    plan, there = space["plan"], space["done"]
     cells = plan.entry.study.cells(plan.config)
-    guest = RayCluster(initialise=prepare_worker)
-    there = run_study(plan, root=tmp_path / "there", pool=guest)
     here = run_study(plan, root=tmp_path / "here", jobs=0)
     assert there.execution.n_computed == len(cell_files(there.folder)) == len(cells)
     assert len(cells) > 2
     assert there.folder.rows() == here.folder.rows()
     assert there.summary.claims == here.summary.claims
     assert there.folder.launches()[0]["jobs"] == 2
+
+
+def test_a_study_in_a_file_travels_as_its_text(tmp_path, cluster):
+    """The nodes could not find the file: it is gone before they are asked."""
+    path = tmp_path / "signals.py"
+    path.write_text(test_guests.CODE)
+    (entry,) = in_file(StudyFile.read(path))
+    path.unlink()
+    plan = plan_study(entry, scale="smoke", n_seeds=2)
+    guest = RayCluster(initialise=prepare_worker)
+    there = run_study(plan, root=tmp_path / "there", pool=guest)
+    here = run_study(plan, root=tmp_path / "here", jobs=0)
+    assert there.execution.n_computed == 4
+    assert there.folder.rows() == here.folder.rows()
+
+
+def test_a_study_that_a_node_lacks_is_named(cluster, folder):
+    with pytest.raises(RunError, match="far/away is not installed where this worker"):
+        execute(folder, CELLS[:1], StudyWork("far/away", {}), pool=cluster)
 
 
 def test_a_grid_equals_the_local_one_value_for_value(cluster):

@@ -2,9 +2,18 @@
 
 import pytest
 
+from tests.studies import looks
+
 
 @pytest.fixture(scope="session")
 def smoke_root(tmp_path_factory, worker_id):
     """Folder for runs at SMOKE; processes of the tests share it."""
     base = tmp_path_factory.getbasetemp()
     return (base if worker_id == "master" else base.parent) / "smoke"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _figures_are_looked_at():
+    with pytest.MonkeyPatch.context() as patch:
+        looks.install(patch)
+        yield

@@ -43,6 +43,7 @@ def test_figures_are_drawn_from_the_committed_run(entry):
     with figures.house_style():
         for drawing in entry.study.drawings:
             drawn = drawing.draw(drawing.table(roads))
+            assert not figures.check(drawn), drawing.name
             assert drawn.axes
             assert all(
                 axes.lines or axes.collections or axes.patches or axes.images

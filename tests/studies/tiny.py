@@ -135,5 +135,5 @@ def install(monkeypatch):
     for module in (package, study):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     catalogue = sys.modules["theodolite.studies.catalogue"]
-    monkeypatch.setattr(catalogue, "papers", lambda: [PAPER])
+    monkeypatch.setattr(catalogue, "own_papers", lambda: [PAPER])
     calls.clear()

@@ -1,7 +1,10 @@
 """Run by a test in a process of its own, in which numba compiles for another processor.
 
-Prints the bytes of the registers that the kernels are written for.
+Takes the dtypes of the two engines; prints the bytes of the registers that the kernels
+are written for.
 """
+
+import sys
 
 import numpy as np
 
@@ -13,8 +16,8 @@ from theodolite.training.engines.moments import MomentsEngine
 
 if __name__ == "__main__":
     rates = np.full(30, 0.01)
-    for make, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu")):
-        for dtype in ("float64", "float32"):
-            plan = ShortcutBlueprint(width=WIDTH, depth=6, mid=mid, init="xavier")
-            compare(make, True, plan, *samples(), rates, dtype=dtype, momentum=0.5)
+    engines = (MomentsEngine, "identity"), (FusedEngine, "relu")
+    for (make, mid), dtype in zip(engines, sys.argv[1:], strict=True):
+        plan = ShortcutBlueprint(width=WIDTH, depth=6, mid=mid, init="xavier")
+        compare(make, True, plan, *samples(), rates, dtype=dtype, momentum=0.5)
     print(REGISTER)

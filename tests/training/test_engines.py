@@ -341,15 +341,31 @@ def kernel_sources():
     ("name", "features", "register"),
     [("haswell", "+avx,+avx2,+fma", 32), ("x86-64", "+sse2", 16)],
 )
-def test_processors_with_narrower_registers(cache, name, features, register):
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        ("float64", "float32"),
+        pytest.param(("float32", "float64"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+def test_processors_with_narrower_registers(cache, name, features, register, dtypes):
     """What numba compiles for, it reads from the environment when it is loaded.
 
-    Compiled code is kept from one session to the next while no kernel changes.
+    Compiled code is kept from one session to the next while no kernel changes. Half
+    of the kinds of kernels are enough for every day: each takes seconds to compile.
     """
     chosen = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
     kept = cache.mkdir(f"kernels-{name}-{kernel_sources()}")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.training.other_processor"],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-m",
+            "tests.training.other_processor",
+            *dtypes,
+        ],
         env=os.environ | chosen | {"NUMBA_CACHE_DIR": str(kept)},
         cwd=Path(__file__).parents[2],
         capture_output=True,

@@ -446,11 +446,11 @@ import numpy as np
 from theodolite.core import ShortcutBlueprint
 from theodolite.training import train_grid
 from theodolite.training.grid import pieces
-pieces._SECONDS = 0.5
+pieces._SECONDS = 0.2
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(100, 6)), rng.normal(size=(100, 6))
 grid = train_grid(ShortcutBlueprint(width=6, depth=4, mid="tanh"), (x, y),
-                  {"seed": range(9), "lr": [0.01]}, steps=400,
+                  {"seed": range(9), "lr": [0.01]}, steps=160,
                   folder=sys.argv[1], jobs=0)
 np.save(sys.argv[2], grid.final_loss)
 """
@@ -474,10 +474,10 @@ def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path, monkeypatch):
     subprocess.run(command, env=environment, check=True)
     for path, when in saved.items():
         assert path.stat().st_mtime_ns == when
-    monkeypatch.setattr(pieces, "_SECONDS", 0.5)
+    monkeypatch.setattr(pieces, "_SECONDS", 0.2)
     x, y = np.random.default_rng(0).normal(size=(2, 100, 6))
     plan, axes = ShortcutBlueprint(width=6, depth=4, mid="tanh"), {"seed": range(9)}
-    fresh = train_grid(plan, (x, y), {**axes, "lr": [0.01]}, steps=400, jobs=0)
+    fresh = train_grid(plan, (x, y), {**axes, "lr": [0.01]}, steps=160, jobs=0)
     np.testing.assert_array_equal(np.load(result), fresh.final_loss)
 
 

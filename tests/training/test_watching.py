@@ -255,8 +255,9 @@ def test_a_slow_probe_is_skipped_and_counted_and_the_fast_ones_are_not():
     assert len(caught) == 1
 
 
-def test_a_whole_share_skips_nothing():
-    watcher = Watcher([Probe("slow", lambda at: time.sleep(0.01) or 1.0)], max_share=1)
+@pytest.mark.parametrize("share", [{}, {"max_share": None}, {"max_share": 1}])
+def test_what_was_asked_for_is_measured(share):
+    watcher = Watcher([Probe("slow", lambda at: time.sleep(0.01) or 1.0)], **share)
     for _ in range(5):
         watcher.step(nn.Linear(1, 1))
     assert len(watcher.rows()) == 5

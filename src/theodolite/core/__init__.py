@@ -56,21 +56,25 @@ from theodolite.core.blueprints.two_block import (
     TwoBlockBlueprint,
 )
 from theodolite.core.cost import Cost, Stopwatch
+from theodolite.core.drawing import drawn
 from theodolite.core.errors import (
     ConfigError,
     DataError,
     MeasurementError,
     RunError,
+    StudyError,
+    SubjectError,
     SurgeryError,
     TheodoliteError,
     UnknownNameError,
     unknown_name,
 )
 from theodolite.core.memory import free_memory
+from theodolite.core.notebook import page_of
 from theodolite.core.ordering import column_major
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
-from theodolite.core.screen import circumstances, headline, in_words
+from theodolite.core.screen import circumstances, headline, in_words, shown
 from theodolite.core.seeds import derive, stream
 from theodolite.core.shapes import Samples, Square
 from theodolite.core.spectra import (
@@ -257,6 +261,8 @@ __all__ = [
     "Square",
     "Status",
     "Stopwatch",
+    "StudyError",
+    "SubjectError",
     "Summary",
     "SummaryError",
     "SurgeryError",
@@ -291,6 +297,7 @@ __all__ = [
     "decide",
     "derive",
     "difference",
+    "drawn",
     "each",
     "equivalent",
     "estimate",
@@ -313,6 +320,7 @@ __all__ = [
     "normalised_residual",
     "nothing",
     "ordered",
+    "page_of",
     "paired_test",
     "parse_activation",
     "parse_summary",
@@ -323,6 +331,7 @@ __all__ = [
     "require_kind",
     "sampled",
     "share",
+    "shown",
     "slope",
     "slope_by_network",
     "slope_difference",

@@ -36,6 +36,14 @@ class RunError(TheodoliteError):
     """A run folder that cannot be written or read, or a cell that failed."""
 
 
+class SubjectError(TheodoliteError):
+    """A network, weights or inputs that a survey cannot be made of."""
+
+
+class StudyError(TheodoliteError):
+    """A study of others that cannot be loaded or used."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """Build the error for an unregistered name, with the nearest right one.
 

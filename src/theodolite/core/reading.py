@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from theodolite.core.cost import Cost
+from theodolite.core.drawing import drawn
 from theodolite.core.errors import TheodoliteError
+from theodolite.core.notebook import page_of
 from theodolite.core.rows import Rows, plain
 from theodolite.core.saved_reading import load, save
 from theodolite.core.screen import lines_of, shown
 from theodolite.core.status import NormMode, Status
+from theodolite.core.tables import optional
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import xarray
+    from matplotlib.figure import Figure
 
 _COLUMNS = {"quantity", "value", "error"}
 
@@ -45,6 +50,12 @@ class Reading:
     seed: int | None = None
     cost: Cost = field(default_factory=Cost)
     method: str = ""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Keep the base's repr: that of a dataclass would print every number."""
+        super().__init_subclass__(**settings)
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Reading.__repr__
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Return the labels along each dimension; counts from 0 by default."""
@@ -86,13 +97,35 @@ class Reading:
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         return plain({**found, "cost": self.cost.to_dict()})
 
-    def __str__(self) -> str:
-        """Return what fits on a screen; ``repr`` and ``to_dict`` hold everything."""
+    def __repr__(self) -> str:
+        """Return what fits on a screen; ``to_dict`` holds everything."""
         return shown(self.summary_lines())
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: a row a line of the summary."""
+        first, *told = self.summary_lines()
+        cut = [line.strip().partition("  ") for line in told]
+        rows = [(name, said.strip()) for name, gap, said in cut if gap]
+        notes = [name for name, gap, _ in cut if not gap]
+        return page_of(first, (), rows, "; ".join(notes))
 
     def summary_lines(self) -> list[str]:
         """Return what ``print`` shows, line by line."""
         return lines_of(self)
+
+    def plot(self, **settings: Any) -> "Figure":
+        """Draw the reading, each kind in its way, in the style of the house.
+
+        Args:
+            **settings: Of ``figures.draw_reading``, such as ``title``.
+
+        Returns:
+            A figure of matplotlib: a notebook shows it, ``savefig`` writes it.
+        """
+        return drawn("draw_reading", self, **settings)
 
     def save(self, path: str | Path) -> None:
         """Write the reading to a file of arrays with a JSON header."""
@@ -114,12 +147,15 @@ class Reading:
 
     def to_pandas(self, **labels: Any) -> "pandas.DataFrame":
         """Return the rows as a data frame (extra ``theodolite[tables]``)."""
-        frame = _optional("pandas")
-        return frame.DataFrame(list(self.rows(**labels)))
+        return self.rows(**labels).to_pandas()
+
+    def to_polars(self, **labels: Any) -> "polars.DataFrame":
+        """Return the rows as a data frame of Polars (extra ``theodolite[tables]``)."""
+        return self.rows(**labels).to_polars()
 
     def to_xarray(self) -> "xarray.Dataset":
         """Return a labelled dataset (extra ``theodolite[tables]``)."""
-        library = _optional("xarray")
+        library = optional("xarray")
         variables = {
             name: (dims, np.asarray(getattr(self, name)))
             for name, dims in self.dims.items()
@@ -174,15 +210,3 @@ class Reading:
             "cpu_s": self.cost.cpu_s,
             "passes": self.cost.passes,
         }
-
-
-def _optional(name: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise TheodoliteError(
-            f"{name} is not installed, and this conversion needs it: "
-            "pip install 'theodolite[tables]'"
-        ) from error

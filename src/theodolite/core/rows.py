@@ -9,15 +9,23 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from theodolite.core.errors import ConfigError, TheodoliteError
+from theodolite.core.notebook import page_of
+from theodolite.core.tables import columns_of, pandas_frame, polars_frame
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 Row = Mapping[str, Any]
 
 _ATOMS = frozenset({type(None), str, float, int, bool})
+# Rows that a notebook shows.
+_SHOWN = 12
 _LINE = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
@@ -78,6 +86,24 @@ class Rows(Sequence[Row]):
     def __repr__(self) -> str:
         return f"Rows({len(self)} rows)"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the first rows."""
+        kept = columns_of(self._rows[:_SHOWN])
+        left = len(self) - _SHOWN
+        body = [
+            [_cell(cell) for cell in row] for row in zip(*kept.values(), strict=True)
+        ]
+        note = f"… {left} rows more" if left > 0 else ""
+        return page_of(repr(self), list(kept), body, note)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a data frame, a column a label (extra ``theodolite[tables]``)."""
+        return pandas_frame(self._rows)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return a data frame of Polars (extra ``theodolite[tables]``)."""
+        return polars_frame(self._rows)
+
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
         found: Iterable[dict[str, Any]] = self._rows
@@ -130,6 +156,12 @@ class Rows(Sequence[Row]):
                 "take only() for the whole row"
             )
         return float(value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else str(value)
 
 
 def plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from theodolite.core.errors import unknown_name
+from theodolite.core.errors import UnknownNameError, unknown_name
 
 
 class Status(StrEnum):
@@ -56,4 +56,20 @@ class NormMode(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "NormMode":
+        if (meant := _MEANT.get(str(value))) is not None:
+            raise UnknownNameError(
+                f"unknown norm mode {value!r}: it is {meant}; known: "
+                f"{', '.join(sorted(one.value for one in cls))}"
+            )
         raise unknown_name("norm mode", str(value), [one.value for one in cls])
+
+
+# What other libraries call them.
+_MEANT = {
+    "train": "'batch' for the batch's statistics as in training, 'full' for those of "
+    "all the data",
+    "test": "'eval' for running statistics",
+    "inference": "'eval' for running statistics",
+    "running": "'eval' for running statistics",
+}
+_MEANT["training"] = _MEANT["train"]

@@ -217,11 +217,19 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFigure:
-    """A figure of a run and its files, as paths within the run's folder."""
+    """A figure of a run and its files, as paths within the run's folder.
+
+    Attributes:
+        name: Its name.
+        caption: What it shows.
+        files: Paths within the run's folder.
+        source: Whose rows it shows, "own" or "committed"; empty where nobody said.
+    """
 
     name: str
     caption: str
     files: tuple[str, ...]
+    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +281,7 @@ class SavedExplorer:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedPaper:
-    """The paper, its studies in its own order, its story and its explorer."""
+    """The paper, its studies in its own order, its story, explorer and address."""
 
     name: str
     title: str
@@ -282,6 +290,7 @@ class SavedPaper:
     studies: tuple[str, ...] = ()
     story: tuple[SavedChapter, ...] = ()
     explorer: SavedExplorer | None = None
+    url: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

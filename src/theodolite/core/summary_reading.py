@@ -117,6 +117,10 @@ class _Fields:
             raise self.wrong(self.path(name), value, "text")
         return value
 
+    def text_or(self, name: str, otherwise: str) -> str:
+        """Return a text, or another one where the field is absent."""
+        return self.text(name) if name in self.content else otherwise
+
     def number(self, name: str) -> float | None:
         """Return a number; None, or an absent field, is unknown."""
         value = self.content.get(name)
@@ -225,6 +229,7 @@ def _paper(data: _Fields) -> SavedPaper:
         studies=data.texts("studies"),
         story=data.parts("story", _chapter),
         explorer=data.maybe("explorer", _explorer),
+        url=data.text_or("url", ""),
     )
 
 
@@ -291,7 +296,10 @@ def _compared(data: _Fields) -> Compared:
 def _figure(data: _Fields) -> SavedFigure:
     data.take("files")
     return SavedFigure(
-        name=data.text("name"), caption=data.text("caption"), files=data.texts("files")
+        name=data.text("name"),
+        caption=data.text("caption"),
+        files=data.texts("files"),
+        source=data.text_or("source", ""),
     )
 
 

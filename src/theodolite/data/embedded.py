@@ -12,7 +12,7 @@ from theodolite.data.dataset import Dataset
 
 DIGITS_ORIGIN = (
     "Handwritten digits by Alpaydin and Kaynak (1998), UCI Machine Learning "
-    "Repository, as carried by scikit-learn; the first 1,437 are train, the last 360 "
+    "Repository, in the order of scikit-learn; the first 1,437 are train, the last 360 "
     "test."
 )
 MNIST5K_ORIGIN = (
@@ -33,19 +33,15 @@ def load_digits(split: str) -> Dataset:
 
     Train is the first 1,437 samples of scikit-learn's order, test the last 360.
     """
-    from sklearn.datasets import load_digits as carried
-
-    pixels, labels = carried(return_X_y=True)
-    counts, classes = np.asarray(pixels, np.uint8), np.asarray(labels, np.uint8)
-    _check(
-        "scikit-learn's digits", counts.tobytes() + classes.tobytes(), _DIGITS_SHA256
-    )
+    values = _content("digits.xz", _DIGITS_SHA256)
+    total = sum(DIGITS_SIZES.values())
+    counts, classes = values[:-total].reshape(total, 8, 8), values[-total:]
     cut = DIGITS_SIZES["train"]
     part = slice(None, cut) if split == "train" else slice(cut, None)
     return Dataset(
         name="digits",
         split=split,
-        inputs=counts[part].reshape(-1, 8, 8) / 16.0,
+        inputs=counts[part] / 16.0,
         labels=classes[part],
         class_names=DIGITS,
         origin=DIGITS_ORIGIN,
@@ -55,16 +51,7 @@ def load_digits(split: str) -> Dataset:
 
 def load_mnist5k(split: str) -> Dataset:
     """Return 5,000 MNIST images (28, 28), sorted by class."""
-    file = resources.files("theodolite.data") / "embedded" / "mnist5k.xz"
-    try:
-        content = lzma.decompress(file.read_bytes())
-    except (OSError, lzma.LZMAError) as error:
-        raise DataError(
-            f"{file} cannot be read ({error}): it comes with the package; install "
-            "theodolite again"
-        ) from error
-    _check(str(file), content, _MNIST5K_SHA256)
-    values = np.frombuffer(content, np.uint8)
+    values = _content("mnist5k.xz", _MNIST5K_SHA256)
     return Dataset(
         name="mnist5k",
         split=split,
@@ -76,10 +63,24 @@ def load_mnist5k(split: str) -> Dataset:
     )
 
 
+def _content(name: str, sha256: str) -> np.ndarray:
+    """Return the bytes of a file that comes with the package, checked."""
+    file = resources.files("theodolite.data") / "embedded" / name
+    try:
+        content = lzma.decompress(file.read_bytes())
+    except (OSError, lzma.LZMAError) as error:
+        raise DataError(
+            f"{file} cannot be read ({error}): it comes with the package; install "
+            "theodolite again"
+        ) from error
+    _check(str(file), content, sha256)
+    return np.frombuffer(content, np.uint8)
+
+
 def _check(what: str, content: bytes, wanted: str) -> None:
     digest = hashlib.sha256(content).hexdigest()
     if digest != wanted:
         raise DataError(
             f"{what} has sha256 {digest}, wanted {wanted}: it was changed; install "
-            "its package again"
+            "theodolite again"
         )

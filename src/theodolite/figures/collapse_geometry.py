@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from theodolite.core import ConfigError, Rows
 from theodolite.figures.axes import legend
 from theodolite.figures.marks import rule
-from theodolite.figures.style import FAINT, INK, PALETTE, house_style, new_figure
+from theodolite.figures.style import GRID, INK, PALETTE, house_style, new_figure
 
 # Classes that are drawn with a name each, at most.
 _NAMED = 12
@@ -45,7 +45,7 @@ def _plane(
     from matplotlib.patches import Circle
 
     turns = 2 * np.pi * np.arange(len(means) + 1) / len(means)
-    ax.plot(np.cos(turns), np.sin(turns), color=FAINT, linewidth=1.2, label="simplex")
+    ax.plot(np.cos(turns), np.sin(turns), color=GRID, linewidth=1.2, label="simplex")
     for (x, y), radius in zip(means, radii, strict=True):
         disc = Circle((x, y), radius, color=PALETTE["blue"], alpha=0.12, linewidth=0)
         ax.add_patch(disc)

@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 
 from theodolite.core import ConfigError, Rows
 from theodolite.figures.axes import legend
+from theodolite.figures.kinds import kind_style
 from theodolite.figures.marks import band, curve, rule
 from theodolite.figures.series import series_style
-from theodolite.figures.style import FAINT, INK, house_style, new_figure
+from theodolite.figures.style import GRID, INK, PAPER, house_style, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,9 +101,9 @@ def draw_unravelled(rows: Rows, *, title: str | None = None) -> "Figure":
 
 def _path(panel: Axes, level: float, name: str, share: float) -> None:
     """Draw one path, with the branches that it takes as boxes."""
-    style = series_style("path", ("path",))
+    style = kind_style("residual")
     seen = share >= _FAINTEST
-    colour = style.colour if seen else FAINT
+    colour = style.colour if seen else GRID
     width = 0.6 + 9.0 * float(np.sqrt(share))
     panel.plot(
         [-0.3, len(name) + 0.2],
@@ -110,6 +111,7 @@ def _path(panel: Axes, level: float, name: str, share: float) -> None:
         color=colour,
         linewidth=width if seen else 0.6,
         solid_capstyle="butt",
+        label="_decoration",
         zorder=2,
     )
     taken = [k + 0.5 for k, on in enumerate(name) if on == "1"]
@@ -119,8 +121,9 @@ def _path(panel: Axes, level: float, name: str, share: float) -> None:
         linestyle="none",
         marker="s",
         markersize=8.5,
-        markerfacecolor="white",
-        markeredgecolor=INK if seen else FAINT,
+        color=INK if seen else GRID,
+        markerfacecolor=PAPER,
+        label="_decoration",
         zorder=3,
     )
     told = f"{100 * share:.1f} %" if share >= 5e-4 else "< 0.1 %"

@@ -37,12 +37,14 @@ from .curvature.traces import trace as trace
 from .curvature.traces import trace_of as trace_of
 from .model.as_found import opened as opened
 from .model.as_found import preserve as preserve
+from .model.losses import as_loss as as_loss
 from .model.objective import Batch as Batch
 from .model.objective import HalfSquareLoss as HalfSquareLoss
 from .model.objective import Loss as Loss
 from .model.objective import Outputs as Outputs
 from .model.objective import Reduction as Reduction
 from .model.objective import checked_outputs as checked_outputs
+from .model.objective import evaluate as evaluate
 from .model.objective import pair_of as pair_of
 from .model.objective import run_model as run_model
 from .norms.normalisation import apply_norm_mode as apply_norm_mode
@@ -56,7 +58,12 @@ from .operators.operator import MatrixOperator as MatrixOperator
 from .operators.operator import Operator as Operator
 from .operators.parameter_operator import ParameterOperator as ParameterOperator
 from .operators.tangent import TangentKernel as TangentKernel
+from .passes.announcing import Told as Told
+from .passes.announcing import announced as announced
+from .passes.announcing import counted as counted
+from .passes.announcing import progress as progress
 from .passes.batches import Batches as Batches
+from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in

@@ -17,6 +17,7 @@ from theodolite.instruments import (
     Loss,
     Outputs,
     apply_norm_mode,
+    as_loss,
     checked_outputs,
     opened,
     pair_of,
@@ -172,6 +173,7 @@ def subject_of(
 
 def cotangent_of(loss: Loss, output: Tensor, batch: Batch) -> Tensor:
     """Return the gradient of a loss by the outputs of a whole batch."""
+    loss = as_loss(loss)
     with torch.enable_grad():
         leaf = output.detach().clone().requires_grad_()
         if isinstance(loss, nn.Module):

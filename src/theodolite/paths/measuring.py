@@ -14,7 +14,15 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
-from theodolite.instruments import Batch, Loss, Outputs, samples_in, slice_batch
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    Outputs,
+    announced,
+    samples_in,
+    slice_batch,
+)
+from theodolite.instruments import counted as tell_count
 from theodolite.paths.assembly import reading_of
 from theodolite.paths.chunks import check_budget, chunk_size
 from theodolite.paths.collected import By, Collected, Plan, Sums
@@ -111,7 +119,9 @@ def path_ensemble(
         linearise=linearise,
         graph_bytes=graph_bytes,
     )
-    found = _measured(subject, whole, cotangent, plan)
+    count = samples_in(subject.batch) or 1
+    with announced("path_ensemble", unit="samples", total=count):
+        found = _measured(subject, whole, cotangent, plan)
     return reading_of(found, subject, plan, watch=watch)
 
 
@@ -141,6 +151,7 @@ def _measured(
             values = [whole] if cotangent is None else [whole, cotangent]
             values = [value[span] if separate else value[None] for value in values]
             _take(found, subject, chunk, known[length], values, plan)
+            tell_count(length, unit="samples")
     if cotangent is not None:
         found.gap = _gap(subject, cotangent, found.gradients)
     return found

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from theodolite.core import Region, SavedJudgement
 from theodolite.report.numbers import INFINITE, MINUS, format_number
 from theodolite.report.scale import Scale, scale_for
+from theodolite.report.sheet import Sheet
 
 # A line of letters, then the band that they are about, in pixels.
 _LETTERS, _BAND, _FOOT = 17, 17, 22
@@ -47,13 +48,57 @@ def gauge(strips: Sequence[Strip]) -> Markup:
     ).format(_in_words(strips, region), tall + _FOOT, Markup("").join(parts))
 
 
-def small_gauge(leaf: SavedJudgement, scale: Scale) -> Markup:
-    """Draw one number without an axis, for a line of a table that says it."""
-    drawn = _region(leaf.region, scale, 0, 18) + _bar(leaf, scale, 9)
+def small_gauge(leaf: SavedJudgement, scale: Scale, sheet: Sheet) -> Markup:
+    """Draw one number without an axis, beside words that say it.
+
+    It is as wide as its column: lines keep their width, and a line of no length with
+    round ends is the dot. The region, alike for many, stands in the page's sheet.
+    """
     return Markup(
-        '<svg class="gauge small-gauge" aria-hidden="true" focusable="false" '
-        'width="100%" height="18">{}</svg>'
-    ).format(drawn)
+        '<svg class="strip {}" viewBox="0 0 100 18" preserveAspectRatio="none" '
+        'aria-hidden="true">{}{}</svg>'
+    ).format(
+        leaf.outcome.lower(),
+        _strip_region(leaf.region, scale, sheet),
+        _strip(leaf, scale),
+    )
+
+
+def _strip_region(region: Region | None, scale: Scale, sheet: Sheet) -> Markup:
+    if region is None:
+        return Markup("")
+    left, right = _near(scale.place(region.low)), _near(scale.place(region.high))
+    parts = [
+        Markup('<path class="region" d="M{} 0H{}V18H{}z"/>').format(left, right, left)
+    ]
+    for end, is_open in (
+        (region.low, region.low_open),
+        (region.high, region.high_open),
+    ):
+        if math.isfinite(end):
+            parts.append(
+                Markup('<path class="{}" d="M{} 0v18"/>').format(
+                    "end open" if is_open else "end", _near(scale.place(end))
+                )
+            )
+    return Markup('<use href="#{}"/>').format(sheet.group(Markup("").join(parts)))
+
+
+def _strip(leaf: SavedJudgement, scale: Scale) -> Markup:
+    if leaf.value is None:
+        return Markup("")
+    low = _near(scale.place(-math.inf if leaf.low is None else leaf.low))
+    high = _near(scale.place(math.inf if leaf.high is None else leaf.high))
+    ends = ((leaf.low, low), (leaf.high, high))
+    caps = dict.fromkeys(f"M{place} 5v8" for end, place in ends if end is not None)
+    return Markup(
+        '<path class="bar" d="M{} 9H{}{}"/><path class="dot" d="M{} 9h0"/>'
+    ).format(low, high, "".join(caps), _near(scale.place(leaf.value)))
+
+
+def _near(place: float) -> str:
+    """Write a place to a thousandth of the width."""
+    return f"{round(place, 1):g}"
 
 
 def told(leaf: SavedJudgement) -> str:

@@ -1,77 +1,48 @@
-"""Formulas as inline SVG: no script, no font and no network in the page."""
+"""Formulas as MathML, which browsers draw and read out by themselves."""
 
-import logging
 import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby, pairwise
+from xml.etree import ElementTree
 
-import numpy as np
-from markupsafe import Markup, escape
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath, text_to_path
+from latex2mathml.converter import convert
+from markupsafe import Markup
 
-# LaTeX that matplotlib's mathtext does not know, in words that it does.
-_ALIASES = {
-    "le": r"\leq ",
-    "ge": r"\geq ",
-    "lVert": r"\Vert ",
-    "rVert": r"\Vert ",
-    "lvert": r"\vert ",
-    "rvert": r"\vert ",
-    "tfrac": r"\frac",
-    "iff": r"\Leftrightarrow ",
-    "implies": r"\Rightarrow ",
-    "argmin": r"\mathrm{arg\,min}",
-    "argmax": r"\mathrm{arg\,max}",
-    **dict.fromkeys(
-        (a + b + c for a in ("bi", "Bi") for b in ("g", "gg") for c in ("", "l", "r")),
-        "",
-    ),
+_SPACE = "{http://www.w3.org/1998/Math/MathML}"
+# Elements of MathML Core, with the number of children that each must have.
+_CHILDREN: dict[str, int | None] = {
+    **dict.fromkeys(("math", "mrow", "mstyle", "msqrt", "mtable", "mtr", "mtd"), None),
+    **dict.fromkeys(("mpadded", "mphantom", "menclose"), None),
+    **dict.fromkeys(("mi", "mn", "mo", "mtext", "mspace"), 0),
+    **dict.fromkeys(("mfrac", "mroot", "msub", "msup", "munder", "mover"), 2),
+    **dict.fromkeys(("msubsup", "munderover"), 3),
 }
-# Arguments of one letter or digit need no braces in LaTeX, but do in mathtext.
-_FRACTION = re.compile(r"\\([td]?frac)\s*([0-9])\s*([0-9])")
-_ROOT = re.compile(r"\\sqrt(?:\s+([A-Za-z])|\s*([0-9]))")
-_COMMAND = re.compile(r"\\([A-Za-z]+)")
-# Bars stand too close to what they enclose; an index keeps to its bar.
-_BAR = re.compile(
-    r"(?<!\\left)(?<!\\right)(?<![_^\\])"
-    r"(?P<bar>\\\||\||\\[vV]ert(?![A-Za-z]))(?P<index>\s*[_^])?"
+_KEPT = frozenset(
+    "accent accentunder columnalign columnspacing displaystyle fence form lspace "
+    "linethickness mathvariant maxsize minsize movablelimits rowspacing rspace "
+    "scriptlevel stretchy width".split()
 )
-_GAP = r"\hspace{0.07}"
-
-# Outlines are taken at 100 units an em, and written to a tenth of a unit.
-_EM = 100.0
-_MARGIN = 2.0
-# STIX has the blackboard and calligraphic letters, and sits well beside a serif.
-_FONT = FontProperties(size=_EM, math_fontfamily="stix")
-# Outline codes of matplotlib to SVG: move, line, quadratic and cubic curve, close.
-_LETTERS = {1: ("M", 1), 2: ("L", 1), 3: ("Q", 2), 4: ("C", 3)}
-
-
-@dataclass(frozen=True)
-class Formula:
-    """The outline of a formula, in units of a hundredth of an em.
-
-    Attributes:
-        outline: SVG path data, with the baseline at 0 and y downwards.
-        left: Left edge of the box.
-        width: Width of the box.
-        height: From the baseline up.
-        depth: From the baseline down.
-    """
-
-    outline: str
-    left: float
-    width: float
-    height: float
-    depth: float
+# LaTeX that the converter does not know, in words that it does.
+_ALIASES = {
+    r"\arg": r"\operatorname{arg}",
+    r"\argmin": r"\operatorname{arg\,min}",
+    r"\argmax": r"\operatorname{arg\,max}",
+    r"\!": "",
+}
+_COMMAND = re.compile(r"\\(?:[A-Za-z]+|!)")
+# The converter raises the last of a binomial's parts alone unless it is one group.
+_GROUP = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+_BINOMIAL = re.compile(rf"\\[td]?binom\s*{_GROUP}\s*{_GROUP}")
+# What a source escapes in text, where the converter writes it as it came.
+_ESCAPED = re.compile(r"\\[{}%$#&_|\\]|\\[A-Za-z]+")
+# Signs that TeX sets without space: a bar is no operator between two terms.
+_CLOSE = frozenset("|\u2016\u2223\u2225/\u2202")
+_SIGNS, _ENDS = frozenset("-+\u2212\u00b1\u2213"), frozenset(")]}|\u2016!\u232a\u27e9")
+_ARROWS = re.compile("[\u2190-\u21ff\u27f0-\u27ff]")
 
 
 def renderable(latex: str) -> bool:
-    r"""Whether a formula can be drawn; the report shows its source otherwise.
+    r"""Whether a formula can be set; the report shows its source otherwise.
 
     Args:
         latex: The formula, without dollar signs.
@@ -83,101 +54,92 @@ def renderable(latex: str) -> bool:
     return formula(latex) is not None
 
 
+def maths_html(latex: str) -> Markup:
+    """Return a formula as MathML, its source beside it for those who copy or search.
+
+    What cannot be set comes back as its LaTeX source in ``<code>``.
+    """
+    found = formula(latex)
+    if found is None:
+        return Markup('<code class="latex">{}</code>').format(latex)
+    return Markup('<math alttext="{}">{}</math>').format(latex, Markup(found))
+
+
 @lru_cache(maxsize=4096)
-def formula(latex: str) -> Formula | None:
-    """Return the outline of a formula, or None if mathtext cannot draw it."""
-    text = f"${_spaced(_known(latex))}$"
+def formula(latex: str) -> str | None:
+    """Return the inside of a formula's ``<math>``, or None if it cannot be set."""
+    bare = _ESCAPED.sub("", latex)
+    if not latex.strip() or bare.count("{") != bare.count("}"):
+        return None
     try:
-        with _strictly():
-            path = TextPath((0, 0), text, size=_EM, prop=_FONT)
-            advance, _, _ = text_to_path.get_text_width_height_descent(
-                text, _FONT, ismath=True
-            )
+        root = ElementTree.fromstring(convert(_said(latex)))
+        if not all(_known(element) for element in root.iter()):
+            return None
+        _tidy(root)
     except Exception:  # whatever the parser dislikes has one answer: show the source
         return None
-    vertices, codes = np.asarray(path.vertices), path.codes
-    if codes is None or not len(vertices) or not np.isfinite(vertices).all():
-        return None
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    left = min(0.0, float(low[0]))
-    return Formula(
-        outline=_outline(vertices, codes),
-        left=left,
-        width=max(float(advance), float(high[0])) - left,
-        height=max(float(high[1]), 0.0) + _MARGIN,
-        depth=max(-float(low[1]), 0.0) + _MARGIN,
-    )
+    while len(root) == 1 and root[0].tag == "mrow":
+        root[:] = list(root[0])
+    inside = [ElementTree.tostring(child, encoding="unicode") for child in root]
+    return "".join(inside) or None
 
 
-def maths_html(latex: str) -> Markup:
-    """Return a formula as inline SVG on the baseline of its text.
-
-    Sizes are in em, so that it scales with the text, and its colour is the text's.
-    What cannot be drawn comes back as its LaTeX source in ``<code>``.
-    """
-    drawn = formula(latex)
-    if drawn is None:
-        return Markup('<code class="latex">{}</code>').format(latex)
-    tall = drawn.height + drawn.depth
-    return Markup(
-        '<svg class="maths" role="img" aria-label="{label}" '
-        'viewBox="{left:g} {top:g} {width:g} {tall:g}" '
-        'style="width:{w:.3f}em;height:{h:.3f}em;vertical-align:-{d:.3f}em">'
-        '<path fill="currentColor" d="{outline}"/></svg>'
-    ).format(
-        label=escape(latex),
-        left=round(drawn.left, 1),
-        top=round(-drawn.height, 1),
-        width=round(drawn.width, 1),
-        tall=round(tall, 1),
-        w=drawn.width / _EM,
-        h=tall / _EM,
-        d=drawn.depth / _EM,
-        outline=Markup(drawn.outline),
-    )
+def _said(latex: str) -> str:
+    """Say in the converter's words what LaTeX says in its own."""
+    told = _COMMAND.sub(lambda found: _ALIASES.get(found[0], found[0]), latex)
+    return _BINOMIAL.sub(lambda found: f"{{{found[0]}}}", told)
 
 
-def _known(latex: str) -> str:
-    """Say in mathtext's words what LaTeX says in its own."""
-    braced = _FRACTION.sub(r"\\\1{\2}{\3}", latex)
-    braced = _ROOT.sub(lambda m: rf"\sqrt{{{m[1] or m[2]}}}", braced)
-    return _COMMAND.sub(lambda m: _ALIASES.get(m[1], m[0]), braced)
+def _known(element: ElementTree.Element) -> bool:
+    """Whether an element is of MathML, whole, and free of unread commands."""
+    name = str(element.tag).removeprefix(_SPACE)
+    if name not in _CHILDREN or "\\" in (element.text or ""):
+        return False
+    wanted = _CHILDREN[name]
+    return wanted is None or len(element) == wanted
 
 
-def _spaced(latex: str) -> str:
-    def widened(found: re.Match[str]) -> str:
-        return f"{_GAP}{found['bar']}{found['index'] or _GAP}"
-
-    return _BAR.sub(widened, latex)
-
-
-def _outline(vertices: np.ndarray, codes: np.ndarray) -> str:
-    pieces, place = [], 0
-    while place < len(codes):
-        letter, count = _LETTERS.get(int(codes[place]), ("Z", 0))
-        points = vertices[place : place + count]
-        numbers = " ".join(f"{_short(x)} {_short(-y)}" for x, y in points)
-        pieces.append(letter + numbers)
-        place += max(count, 1)
-    return "".join(pieces)
-
-
-def _short(number: float) -> str:
-    return f"{round(float(number), 1) + 0.0:g}"
+def _tidy(element: ElementTree.Element) -> None:
+    """Leave the name, the attributes that are drawn, and as few rows as will do."""
+    element.tag = str(element.tag).removeprefix(_SPACE)
+    for name in set(element.attrib) - _KEPT:
+        del element.attrib[name]
+    if element.tag == "mi" and _ARROWS.fullmatch(element.text or ""):
+        element.tag = "mo"
+    if element.tag == "mo" and element.text in _CLOSE and "form" not in element.attrib:
+        element.attrib.update(lspace="0", rspace="0")
+    for child in element:
+        _tidy(child)
+    for before, child in pairwise(element):
+        if _is_sign(before, child):
+            child.set("form", "prefix")
+    element[:] = [_single(child) for child in _words(list(element))]
 
 
-@contextmanager
-def _strictly() -> Iterator[None]:
-    """Turn what mathtext only mentions, such as a missing glyph, into an error."""
+def _is_sign(before: ElementTree.Element, child: ElementTree.Element) -> bool:
+    """Whether a minus belongs to what follows: it stands after an operator."""
+    after_operator = before.tag == "mo" and before.text not in _ENDS
+    return after_operator and child.tag == "mo" and child.text in _SIGNS
 
-    def refuse(record: logging.LogRecord) -> bool:
-        raise ValueError(record.getMessage())
 
-    log = logging.getLogger("matplotlib.mathtext")
-    log.addFilter(refuse)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            yield
-    finally:
-        log.removeFilter(refuse)
+def _single(element: ElementTree.Element) -> ElementTree.Element:
+    """Return the only child of a row that holds one, else the element."""
+    alone = element.tag == "mrow" and len(element) == 1 and not element.attrib
+    return element[0] if alone else element
+
+
+def _words(children: list[ElementTree.Element]) -> list[ElementTree.Element]:
+    """Join upright letters that follow one another: a name is one identifier."""
+    found: list[ElementTree.Element] = []
+    for upright, letters in groupby(children, key=_upright):
+        group = list(letters)
+        if upright and len(group) > 1:
+            word = ElementTree.Element("mi")
+            word.text = "".join(letter.text or "" for letter in group)
+            group = [word]
+        found += group
+    return found
+
+
+def _upright(element: ElementTree.Element) -> bool:
+    return element.tag == "mi" and element.get("mathvariant") == "normal"

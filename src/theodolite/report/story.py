@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import Kind, Outcome, SavedNumber, SavedVerdict, Summary, tally
+from theodolite.core import Kind, SavedNumber, SavedVerdict, Summary, tally
 from theodolite.report.collect import JudgedRun
-
-_FIRST = 2
 
 
 @dataclass(frozen=True)
@@ -34,28 +32,18 @@ def arrange(runs: Iterable[JudgedRun]) -> list[JudgedRun]:
 
 
 def balance(studies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what holds, what fails, what is undecided and what is wrong in print.
+    """Return how many claims hold, fail, are undecided or wrong in print.
 
     Args:
         studies: The studies of one paper as laid out for the page.
     """
     runs: list[Summary] = [study["run"] for study in studies]
-    told = [_told(entry, ()) for study in studies for entry in study["claims"]]
-    claims = [one for one in told if one.claim.kind is Kind.CLAIM]
+    claims = [one for run in runs for one in run.claims]
     done = {run.study.name for run in runs}
-    committed = Counter(
-        study["run"].study.title
-        for study in studies
-        for entry in study["claims"]
-        if entry["claim"].rests_on == "committed"
-    )
     return {
-        "tally": tally(one.claim for one in told),
-        "by": {o: [c for c in claims if c.claim.verdict is o] for o in Outcome},
-        "holding": [(study["run"].study.title, _holding(study)) for study in studies],
-        "errata": [one for one in told if one.claim.kind is Kind.ERRATUM],
-        "beyond": [one for one in told if one.claim.kind is Kind.BEYOND],
-        "committed": committed,
+        "tally": tally(claims),
+        "beyond": sum(one.kind is Kind.BEYOND for one in claims),
+        "committed": sum(one.rests_on == "committed" for one in claims),
         "scales": Counter(run.scale for run in runs),
         "missing": [name for name in _newest(runs).paper.studies if name not in done],
     }
@@ -110,14 +98,9 @@ def sentence(text: str) -> str:
 
 def _told(entry: Mapping[str, Any], wanted: Sequence[str]) -> Told:
     claim: SavedVerdict = entry["claim"]
-    names = [name for name in claim.numbers if name.startswith(tuple(wanted))]
-    chosen = names if wanted else list(claim.numbers)[:_FIRST]
+    chosen = [name for name in claim.numbers if name.startswith(tuple(wanted))]
     numbers = {name: claim.numbers[name] for name in chosen}
     return Told(entry["id"], claim, numbers)
-
-
-def _holding(study: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [e for e in study["marks"] if e["claim"].verdict is Outcome.HOLDS]
 
 
 def _newest(runs: Sequence[Summary]) -> Summary:

@@ -15,8 +15,10 @@ from theodolite.core import (
 )
 from theodolite.report.gauge import Strip, gauge, region_told, small_gauge, told
 from theodolite.report.scale import scale_for
+from theodolite.report.sheet import Sheet
 
 _WHOSE = {"own": "this run", "committed": "committed"}
+_RUNS = {"this run": "this run", "committed": "committed run"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,17 @@ class Drawn:
     name: str
     region: str
     whose_region: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Decider:
+    """The number that decides, in a line: what it is, drawn, and what was claimed."""
+
+    name: str
+    number: str
+    region: str
+    whose: str
     svg: Markup
 
 
@@ -43,9 +56,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pieces:
-    """All numbers of a judgement that joins several."""
+    """All numbers of a judgement that joins several; the region that all share."""
 
     title: str
+    region: str
     lines: tuple[Piece, ...]
 
 
@@ -56,42 +70,62 @@ class Panel:
     heading: str
     text: str
     outcome: Outcome
+    decider: Decider
     reasons: tuple[tuple[str, str], ...]
     drawn: tuple[Drawn, ...]
     margins: tuple[str, ...]
     pieces: tuple[Pieces, ...]
 
 
-def panels(verdict: SavedVerdict) -> tuple[Panel, ...]:
-    """Lay out what decides a claim; of an erratum as printed, then as corrected."""
+def panels(verdict: SavedVerdict, sheet: Sheet) -> tuple[Panel, ...]:
+    """Lay out what decides a claim; of an erratum as printed, then as corrected.
+
+    Args:
+        verdict: The claim and its verdict.
+        sheet: Where the page keeps what its drawings share.
+    """
     if verdict.kind is not Kind.ERRATUM:
-        return (_panel(verdict, "", "", corrected=False),)
-    printed = _panel(verdict, "Printed", verdict.printed, corrected=False)
+        return (_panel(verdict, "", "", sheet, corrected=False),)
+    printed = _panel(verdict, "Printed", verdict.printed, sheet, corrected=False)
     if verdict.as_corrected is None:
         return (printed,)
-    return printed, _panel(verdict, "Corrected", verdict.corrected, corrected=True)
+    corrected = _panel(verdict, "Corrected", verdict.corrected, sheet, corrected=True)
+    return printed, corrected
 
 
-def _panel(verdict: SavedVerdict, heading: str, text: str, *, corrected: bool) -> Panel:
+def _panel(
+    verdict: SavedVerdict, heading: str, text: str, sheet: Sheet, *, corrected: bool
+) -> Panel:
     found = [
         (_WHOSE[name], judged, because)
         for name, ruling in verdict.rulings
         if (judged := _judged(ruling, corrected)) is not None
         for because in [ruling.corrected_because if corrected else ruling.because]
     ]
-    counts = found[-1][1]  # the committed run, where there is one, stands last
+    whose, counts, _ = found[-1]  # the committed run, where there is one, stands last
     return Panel(
         heading=heading,
         text=text,
         outcome=counts.outcome,
+        decider=_decider(whose, counts.deciding, sheet),
         reasons=tuple((whose, because) for whose, _, because in found),
         drawn=_drawn(verdict.kind, [(whose, judged) for whose, judged, _ in found]),
         margins=tuple(leaf.margin for leaf in counts.ours),
         pieces=tuple(
-            _pieces(whose, judged)
+            _pieces(whose, judged, sheet)
             for whose, judged, _ in found
             if len(judged.leaves) > 1
         ),
+    )
+
+
+def _decider(whose: str, leaf: SavedJudgement, sheet: Sheet) -> Decider:
+    return Decider(
+        name=leaf.name,
+        number=told(leaf) if leaf.region is not None else leaf.note or "not judged",
+        region=region_told(leaf.region),
+        whose=whose,
+        svg=small_gauge(leaf, scale_for([leaf]), sheet),
     )
 
 
@@ -126,7 +160,7 @@ def _source(region: Region, kind: Kind) -> str:
     return "a margin of ours" if region.source == "ours" else "what rounding allows"
 
 
-def _pieces(whose: str, judged: SavedJudgement) -> Pieces:
+def _pieces(whose: str, judged: SavedJudgement, sheet: Sheet) -> Pieces:
     leaves = judged.leaves
     groups: dict[Region | None, list[SavedJudgement]] = {}
     for leaf in leaves:
@@ -138,11 +172,12 @@ def _pieces(whose: str, judged: SavedJudgement) -> Pieces:
             outcome=leaf.outcome,
             number=told(leaf),
             region=region_told(leaf.region),
-            svg=small_gauge(leaf, scales[leaf.region]),
+            svg=small_gauge(leaf, scales[leaf.region], sheet),
             decides=leaf is judged.deciding,
         )
         for leaf in leaves
     )
     same = sum(leaf.outcome is judged.outcome for leaf in leaves)
-    title = f"All {len(leaves)} numbers, {whose}; {same} say {judged.outcome}"
-    return Pieces(title, lines)
+    title = f"All {len(leaves)} numbers, {_RUNS[whose]}; {same} say {judged.outcome}"
+    shared = region_told(leaves[0].region) if len(groups) == 1 else ""
+    return Pieces(title, shared, lines)

@@ -2,19 +2,21 @@
 
 from theodolite.studies.catalogue import (
     Entry,
-    Explorer,
-    Paper,
     catalogue,
     find,
+    guest_problems,
+    in_file,
     papers,
     select,
 )
 from theodolite.studies.chosen_cells import ChosenCells
 from theodolite.studies.committed import CommittedRun, pack
 from theodolite.studies.judging import evidence, evidence_of, redraw
+from theodolite.studies.paper import Explorer, Paper
 from theodolite.studies.planning import Plan, plan_study, prepare_worker
 from theodolite.studies.repair import Repaired, repair_runs
 from theodolite.studies.running import Finished, last_summary, run_study
+from theodolite.studies.small_studies import small_study
 from theodolite.studies.story import Chapter, Finding
 from theodolite.studies.study import (
     SCALES,
@@ -24,6 +26,7 @@ from theodolite.studies.study import (
     Study,
     StudyConfig,
 )
+from theodolite.studies.study_file import StudyFile
 
 __all__ = [
     "SCALES",
@@ -42,10 +45,13 @@ __all__ = [
     "Repaired",
     "Study",
     "StudyConfig",
+    "StudyFile",
     "catalogue",
     "evidence",
     "evidence_of",
     "find",
+    "guest_problems",
+    "in_file",
     "last_summary",
     "pack",
     "papers",
@@ -55,4 +61,5 @@ __all__ = [
     "repair_runs",
     "run_study",
     "select",
+    "small_study",
 ]

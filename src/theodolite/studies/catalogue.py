@@ -1,79 +1,32 @@
 """Which papers and studies there are, without importing torch."""
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
-from theodolite.core import strict, unknown_name
-from theodolite.studies.story import Chapter
+from theodolite.core import StudyError, UnknownNameError, unknown_name
+from theodolite.studies.guests import guests, study_of
+from theodolite.studies.paper import ROOT, Paper
 from theodolite.studies.study import Study
-
-_ROOT = __package__ or "theodolite.studies"
-
-
-@dataclass(frozen=True)
-class Explorer:
-    """An interactive part of the report.
-
-    Attributes:
-        name: Name by which the report knows it; its script comes with the report,
-            never with a run.
-        studies: Studies of the paper whose exhibits it shows.
-    """
-
-    name: str
-    studies: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A paper and the modules of its package that are studies, in its order.
-
-    Attributes:
-        name: Name of its package.
-        title: Its title.
-        authors: Their surnames.
-        year: Of its first version.
-        studies: Names of the studies.
-        explorer: The interactive part of the report on it, where there is one.
-    """
-
-    name: str
-    title: str
-    authors: str
-    year: int
-    studies: tuple[str, ...]
-    explorer: Explorer | None = None
-
-    @property
-    def story(self) -> tuple[Chapter, ...]:
-        """The chapters of the package's module ``story``; none without one."""
-        module = f"{_ROOT}.{self.name}.story"
-        return import_module(module).STORY if find_spec(module) else ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what a report prints of the paper."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "authors": self.authors,
-            "year": self.year,
-            "studies": list(self.studies),
-            "story": [chapter.to_dict() for chapter in self.story],
-            "explorer": strict(self.explorer),
-        }
+from theodolite.studies.study_file import StudyFile
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered study; its module loads on first use."""
+    """A registered study; its module loads on first use.
+
+    Attributes:
+        paper: Which paper it is of.
+        name: Its name among the paper's studies.
+        file: The file that it is in, where it is in no package.
+    """
 
     paper: Paper
     name: str
+    file: StudyFile | None = None
 
     @property
     def full_name(self) -> str:
@@ -82,19 +35,36 @@ class Entry:
 
     @cached_property
     def study(self) -> Study:
-        """The study itself."""
-        return import_module(f"{_ROOT}.{self.paper.name}.{self.name}").STUDY
+        """The study itself.
+
+        Raises:
+            StudyError: It is somebody's whose package is broken.
+        """
+        if self.paper.package:
+            return study_of(self.paper, self.name)
+        return import_module(f"{self.paper.module}.{self.name}").STUDY
 
 
-def papers() -> list[Paper]:
+def own_papers() -> list[Paper]:
     """Return every paper that has a package here."""
-    package = import_module(_ROOT)
+    package = import_module(ROOT)
     found = [
-        import_module(f"{_ROOT}.{info.name}").PAPER
+        import_module(f"{ROOT}.{info.name}").PAPER
         for info in pkgutil.iter_modules(package.__path__)
         if info.ispkg
     ]
     return sorted(found, key=lambda paper: (paper.year, paper.name))
+
+
+def papers() -> list[Paper]:
+    """Return every paper: ours, then those that installed packages bring."""
+    own = own_papers()
+    return [*own, *guests(paper.name for paper in own).papers]
+
+
+def guest_problems() -> tuple[str, ...]:
+    """Return a sentence for each paper of others that cannot be used."""
+    return guests(paper.name for paper in own_papers()).problems
 
 
 def catalogue(paper: str | None = None) -> list[Entry]:
@@ -104,39 +74,85 @@ def catalogue(paper: str | None = None) -> list[Entry]:
         if paper not in {p.name for p in known}:
             raise unknown_name("paper", paper, [p.name for p in known])
         known = [p for p in known if p.name == paper]
-    return [Entry(p, name) for p in known for name in p.studies]
+    return _entries(known)
+
+
+def _entries(known: Iterable[Paper]) -> list[Entry]:
+    return [Entry(paper, name) for paper in known for name in paper.studies]
+
+
+def in_file(file: StudyFile) -> list[Entry]:
+    """Return the studies that a file holds; it is run for that.
+
+    Example:
+        >>> in_file(StudyFile("nothing.py", b"STUDY = 1"))
+        Traceback (most recent call last):
+        theodolite.core.errors.StudyError: the study nothing/nothing is int in \
+nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name
+    """
+    paper = file.paper
+    if paper.name in {own.name for own in own_papers()}:
+        raise StudyError(
+            f"the study {file.path} has the name of the paper {paper.name!r}, which "
+            "is taken: give the file, or its PAPER, another name"
+        )
+    return [Entry(paper, name, file) for name in paper.studies]
 
 
 def select(name: str) -> list[Entry]:
     """Return what a name on the command line stands for.
 
-    ``all``, a paper, ``paper/study``, or a study's own name where it is unique.
+    ``all``, a paper, ``paper/study``, or a study's own name where it is unique; of
+    two that share a name, ours is meant.
     """
-    entries = catalogue()
     if name == "all":
-        return entries
-    matching = [
-        entry
-        for entry in entries
-        if name in (entry.paper.name, entry.full_name, entry.name)
-    ]
-    unique_study = len(matching) == 1 or all(e.paper.name == name for e in matching)
-    if matching and unique_study:
-        return matching
-    raise unknown_name("study or paper", name, ["all", *_names(entries)])
+        return catalogue()
+    for some in _ours_first():
+        matching = [e for e in some if name in (e.paper.name, e.full_name, e.name)]
+        unique = len(matching) == 1 or all(e.paper.name == name for e in matching)
+        if matching and unique:
+            return matching
+    raise _unknown("study or paper", name, ["all", *_names(catalogue())])
 
 
 def find(name: str) -> Entry:
     """Return the one study that a name stands for."""
+    for some in _ours_first():
+        matching = [e for e in some if name in (e.full_name, e.name)]
+        if len(matching) == 1:
+            return matching[0]
     entries = catalogue()
-    matching = [e for e in entries if name in (e.full_name, e.name)]
-    if len(matching) == 1:
-        return matching[0]
-    raise unknown_name("study", name, _study_names(entries))
+    for entry in entries:
+        if entry.paper.name == name:
+            raise UnknownNameError(
+                f"{name!r} is a paper and one study was wanted: name one of its "
+                f"{len(entry.paper.studies)}, such as {entry.name}"
+            )
+    raise _unknown("study", name, list(_study_names(entries)))
 
 
-def _study_names(entries: list[Entry]) -> Iterator[str]:
+def _ours_first() -> Iterator[list[Entry]]:
+    """Yield our studies, and only then look at what others have installed."""
+    own = own_papers()
+    yield _entries(own)
+    yield _entries(guests(paper.name for paper in own).papers)
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:
+    """Name what comes nearest; all of them would fill a screen."""
+    begun = [one for one in known if name and one.startswith(name)]
+    near = (begun or get_close_matches(name, known, n=3, cutoff=0.6))[:3]
+    *most, last = [repr(one) for one in near] or [""]
+    told = f"{', '.join(most)} or {last}" if most else last
+    hint = f"did you mean {told}? " if near else ""
+    return UnknownNameError(
+        f"unknown {kind} {name!r}: {hint}`theodolite list` names all of them"
+    )
+
+
+def _study_names(entries: Iterable[Entry]) -> Iterator[str]:
     """Yield the shortest name that each study can be found by."""
+    entries = list(entries)
     short = [entry.name for entry in entries]
     for entry in entries:
         yield entry.name if short.count(entry.name) == 1 else entry.full_name

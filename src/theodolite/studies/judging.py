@@ -123,35 +123,33 @@ def draw(
 ) -> list[dict[str, Any]]:
     """Draw every figure: of the committed run where there is one, and of this run."""
     drawn = []
-
-    def add(drawing: Drawing, roads: Roads, name: str, told: str) -> None:
-        drawn.append(_draw(folder, drawing, roads, name, told, formats))
-
     for drawing in entry.study.drawings:
-        if found.committed is None:
-            add(drawing, found.own, drawing.name, "this run")
-            continue
-        where = f" on {found.on}" if found.on else ""
-        told = f"the committed run at paper scale{where}"
-        add(drawing, found.committed, drawing.name, told)
-        if found.own:
-            add(drawing, found.own, f"{drawing.name}_here", "this run")
+        with figures.house_style():
+            runs = _runs(found, folder.spec.scale)
+            made = [(_figure(drawing, roads), *told) for roads, *told in runs]
+            if len(made) > 1:
+                figures.match(made[0][0], made[1][0])
+        for figure, suffix, source, told in made:
+            name, caption = drawing.name + suffix, f"{drawing.caption} {told}"
+            files = figures.save(figure, name, formats)
+            for file, content in files.items():
+                folder.write(f"figures/{file}", content)
+            names = [f"figures/{file}" for file in files]
+            one = {"name": name, "caption": caption, "source": source, "files": names}
+            drawn.append(one)
     return drawn
 
 
-def _draw(
-    folder: RunFolder,
-    drawing: Drawing,
-    roads: Roads,
-    name: str,
-    told: str,
-    formats: Sequence[str],
-) -> dict[str, Any]:
-    with figures.house_style():
-        figure = drawing.draw(drawing.table(roads))
-        files = figures.save(figure, name, formats)
-    names = [f"figures/{file}" for file in files]
-    for path, content in zip(names, files.values(), strict=True):
-        folder.write(path, content)
-    caption = f"{drawing.caption} Drawn from {told}."
-    return {"name": name, "caption": caption, "files": names}
+def _figure(drawing: Drawing, roads: Roads) -> Any:
+    return drawing.draw(drawing.table(roads))
+
+
+def _runs(found: Evidence, scale: str) -> list[tuple[Roads, str, str, str]]:
+    """Return what is drawn: rows, the end of a name, whose they are, and words."""
+    here = f"Drawn from this run at scale {scale}."
+    if found.committed is None:
+        return [(found.own, "", "own", here)]
+    where = f" on {found.on}" if found.on else ""
+    told = f"Drawn from the committed run at paper scale{where}."
+    ours = [(found.own, "_here", "own", here)] if found.own else []
+    return [(found.committed, "", "committed", told), *ours]

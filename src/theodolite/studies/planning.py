@@ -52,7 +52,9 @@ class Plan:
     @property
     def work(self) -> StudyWork:
         """What a process does with a cell."""
-        return StudyWork(self.entry.full_name, self.config.to_dict(), self.checksums)
+        plain = self.config.to_dict()
+        entry = self.entry
+        return StudyWork(entry.full_name, plain, self.checksums, entry.file)
 
     def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
         """Return the cells with these labels, given as ``LABEL=VALUE``."""
@@ -126,7 +128,7 @@ def plan_study(
     study = entry.study
     config = study.config(scale, n_seeds=n_seeds, device=device)
     if not elsewhere:
-        check_device(config.device)
+        check_device(config.device, "" if device else f"{entry.full_name} at {scale}")
     needed = {
         part_name(name, split): data.load(name, split)
         for name in study.datasets(config)
@@ -137,7 +139,7 @@ def plan_study(
         paper=entry.paper.name,
         study=entry.name,
         scale=scale,
-        config={**config.to_dict(), **({"data": sums} if sums else {})},
+        config={**config.to_dict(), **_read(entry, sums)},
         revision=study.revision,
         device=config.device,
         seeds=config.seeds,
@@ -149,6 +151,16 @@ def plan_study(
     }
     command = _command(entry, scale, n_seeds, device, bool(from_folder))
     return Plan(entry, spec, config, command, from_folder)
+
+
+def _read(entry: Entry, sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the digests of what a run reads besides its settings.
+
+    The code of a file is one of them, since nobody raises a ``revision`` while trying
+    things out; packages go by theirs.
+    """
+    code = {} if entry.file is None else {"file_digest": entry.file.digest}
+    return {**({"data": sums} if sums else {}), **code}
 
 
 def plan_again(entry: Entry, folder: RunFolder) -> Plan:
@@ -187,7 +199,7 @@ def _config_again(entry: Entry, folder: RunFolder) -> Any:
     sums = spec.config.get("data", {})
     with suppress(TypeError, ValueError, AttributeError):
         config = study.config_from(spec.config)
-        made = {**config.to_dict(), **({"data": sums} if sums else {})}
+        made = {**config.to_dict(), **_read(entry, sums)}
         if made == spec.config and study.revision == spec.revision:
             return config
     raise RunError(
@@ -196,8 +208,13 @@ def _config_again(entry: Entry, folder: RunFolder) -> Any:
     )
 
 
-def check_device(name: str) -> None:
-    """Refuse a device that networks cannot live on here."""
+def check_device(name: str, preset: str = "") -> None:
+    """Refuse a device that networks cannot live on here.
+
+    Args:
+        name: The device.
+        preset: What asks for it, where the user did not.
+    """
     import torch
 
     try:
@@ -207,6 +224,11 @@ def check_device(name: str) -> None:
             torch.empty(0, device=name)
     except (RuntimeError, AssertionError, NotImplementedError, ImportError):
         usable = False
+    if not usable and preset:
+        raise ConfigError(
+            f"{preset} is set to run on device {name!r}, which is not here: pass "
+            "--device cpu, which takes longer, or run it where there is one"
+        )
     if not usable:
         raise ConfigError(
             f"device {name!r} was asked for and is not there: try 'cpu'"
@@ -233,7 +255,8 @@ def _command(
     device: str | None,
     from_folder: bool,
 ) -> str:
-    parts = ["theodolite", "run", entry.full_name, "--scale", scale]
+    name = entry.full_name if entry.file is None else shlex.quote(entry.file.path)
+    parts = ["theodolite", "run", name, "--scale", scale]
     if n_seeds is not None:
         parts += ["--seeds", str(n_seeds)]
     if device is not None:

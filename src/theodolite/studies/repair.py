@@ -82,7 +82,10 @@ def _heal(entry: Entry | None, folder: RunFolder, damages: list[Damage]) -> None
     own = [one for one in damages if not one.name.startswith("launches/")]
     if own and _was_judged(folder):
         if entry is None:
-            raise RunError(f"{own[0]} and its study is not known here: it is left so")
+            raise RunError(
+                f"{own[0]} and its study is not known here: install its package, or "
+                "run its file again, which heals it"
+            )
         _judge_again(entry, folder, {one.name for one in own})
     for damage in own:
         if damage.name.startswith("cells/"):

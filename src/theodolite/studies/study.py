@@ -123,8 +123,8 @@ class Study:
     cells: Callable[[Any], list[dict[str, Any]]]
     predict: Callable[[Any], Rows]
     measure: Callable[[Any, Mapping[str, Any]], Rows]
-    compare: Callable[[Roads], list[Row]]
     claims: tuple[Claim, ...]
+    compare: Callable[[Roads], list[Row]] = lambda roads: []
     meet: Callable[[Any, Mapping[str, Any]], Rows] | None = None
     drawings: tuple[Drawing, ...] = ()
     exhibits: tuple[Exhibit, ...] = ()

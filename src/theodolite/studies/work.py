@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from theodolite import data
-from theodolite.core import DataError, Rows
-from theodolite.studies.catalogue import find
+from theodolite.core import DataError, Rows, StudyError, UnknownNameError
+from theodolite.studies.catalogue import Entry, find, in_file
+from theodolite.studies.study_file import StudyFile
 
 
 @dataclass(frozen=True)
@@ -18,16 +19,29 @@ class StudyWork:
         config: Its config as plain values.
         checksums: Checksum of each part of a dataset that is read from the user's
             files, by :func:`part_name`.
+        file: The study itself, where no process can import it.
     """
 
     name: str
     config: Mapping[str, Any]
     checksums: Mapping[str, str] = field(default_factory=dict)
+    file: StudyFile | None = None
 
     def __call__(self, cell: Mapping[str, Any]) -> Rows:
         """Measure one cell."""
-        study = find(self.name).study
+        study = self._entry().study
         return study.of_cell(study.config_from(self.config), cell)
+
+    def _entry(self) -> Entry:
+        if self.file is None:
+            try:
+                return find(self.name)
+            except UnknownNameError as error:
+                raise StudyError(
+                    f"the study {self.name} is not installed where this worker runs: "
+                    "install its package there, or use the local pool"
+                ) from error
+        return next(e for e in in_file(self.file) if e.full_name == self.name)
 
     def pack(self) -> dict[str, Any]:
         """Return the datasets that a far process may lack; see ``Travelling``."""

@@ -1,3 +1,4 @@
+from . import probes as probes
 from .classifiers.many import train_classifiers as train_classifiers
 from .classifiers.recipe import ClassifierRecipe as ClassifierRecipe
 from .classifiers.recipe import log_epochs as log_epochs

@@ -71,6 +71,7 @@ def legend(drawing, roads):
     with figures.house_style():
         figure = drawing.draw(drawing.table(roads))
     assert all(panel.get_xlabel() for panel in figure.axes)
-    names = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]
+    (shared,) = figure.legends
+    names = [text.get_text() for text in shared.get_texts()]
     assert len(names) == len(set(names))
     return names

@@ -17,6 +17,8 @@ from theodolite import figures
 from theodolite.core import Kind, Roads
 from theodolite.studies import find
 from theodolite.studies.li2016demystifying.final_losses_relu.config import BESIDE
+from theodolite.studies.li2016demystifying.shared.final_losses.figure import DIVERGES
+from theodolite.studies.li2016demystifying.shared.final_losses.tables import by_rate
 
 STUDY = "final_losses_relu"
 CLAIMS = [claim.name for claim in find(STUDY).study.claims]
@@ -126,10 +128,23 @@ def test_rows_at_smoke_carry_their_error(smoke_root):
 
 
 def test_networks_beside_are_marked(roads):
-    by_depth, by_rate = find(STUDY).study.drawings
+    by_depth, rates = find(STUDY).study.drawings
     names = legend(by_depth, roads)
     assert sum("not in the paper" in name for name in names) == len(BESIDE) == 2
     with figures.house_style():
         lines = by_depth.draw(by_depth.table(roads)).axes[1].get_lines()
-    assert sum(line.get_linestyle() == "--" for line in lines) == 2
-    assert set(legend(by_rate, roads)) == {"Xavier", "orthogonal", "2-shortcut"}
+    assert sum(line.get_linestyle() == "-." for line in lines) == 2
+    networks = {"Xavier", "orthogonal", "2-shortcut"}
+    assert set(legend(rates, roads)) == {*networks, "outputs zero", DIVERGES}
+
+
+def test_lines_end_with_a_mark_where_a_higher_rate_diverged(roads):
+    table = by_rate(roads)
+    tried = roads.measured.where(quantity="mean_final_loss")
+    lasts = table.where(last=True)
+    assert lasts
+    for row in lasts:
+        same = tried.where(network=row["network"], depth=row["depth"])
+        above = [r for r in same if 10 ** r["rate"] > row["rate"] * (1 + 1e-9)]
+        assert above
+        assert all(r["diverged"] for r in above)

@@ -1,5 +1,7 @@
 """The phase diagram: its verdicts, and worlds in which each turns."""
 
+from collections import Counter
+
 import pytest
 
 from tests.studies.worlds import (
@@ -21,6 +23,7 @@ from theodolite.studies.li2016demystifying.phase_diagram.config_phases import (
     TRAINS,
     phase_of,
 )
+from theodolite.studies.li2016demystifying.phase_diagram.figure import COLOURS
 from theodolite.studies.li2016demystifying.phase_diagram.tables import LABELS
 from theodolite.studies.li2016demystifying.shared.least_squares import least_loss
 
@@ -132,8 +135,13 @@ def test_tiles_show_what_most_runs_did(smoke_root):
     assert len(table) == tiles
     with figures.house_style():
         figure = drawing.draw(table)
-    crosses = sum(len(panel.lines[0].get_xdata()) for panel in figure.axes)
-    assert crosses == len(table.where(wrong=True)) > 0
+    dots = Counter()
+    for line in (line for panel in figure.axes for line in panel.lines):
+        dots[line.get_color()] += len(line.get_xdata())
+    said = {colour: len(table.where(wrong=True, foretold=phase))
+            for phase, colour in COLOURS.items()}  # fmt: skip
+    assert dots == said
+    assert sum(said.values()) > 0
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_the_committed_run_diverged_where_theory_says_and_only_there():
         for row in roads.predicted.where(quantity="instability")
         if len(alive.where(family=row["family"]))
     }
-    assert len(seen) == 8
+    assert len(seen) == 10
     for (family, condition), unstable in seen.items():
         found = alive.where(family=family, condition=condition).values()
         assert set(found) == {0.0 if unstable else 1.0}, (family, condition)

@@ -29,9 +29,11 @@ from theodolite.instruments.classifiers.labelling import (
 )
 from theodolite.instruments.model.objective import Outputs
 from theodolite.instruments.operators.span import named
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches
 
 
+@announcing("batches")
 def collapse(
     model: nn.Module,
     batches: Batches,

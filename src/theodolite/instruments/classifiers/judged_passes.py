@@ -29,7 +29,8 @@ from theodolite.instruments.norms.full_statistics import (
     Moments,
     moments_of,
 )
-from theodolite.instruments.norms.normalisation import refuse_dropout, set_norm_layers
+from theodolite.instruments.norms.normalisation import set_norm_layers, settle_dropout
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.streams import read_batches
 
@@ -113,6 +114,7 @@ class JudgedPasses:
         self._found.lend_buffers()
         set_norm_layers(self.model, self.mode)
         outputs = checked_outputs(self._pick(self.model, batch))
+        counted(unit="batches")
         if outputs.ndim == 0 or not outputs.is_floating_point():
             raise MeasurementError(
                 f"the outputs have shape {tuple(outputs.shape)} and type "
@@ -162,7 +164,7 @@ def judged_passes(
     items = read_batches(batches, max_batches=max_batches)
     reach = Reach([model, pick, *(call for call in callables if call is not None)])
     with opened(model, careful=True, reach=reach) as found, torch.no_grad():
-        refuse_dropout(model)
+        settle_dropout(model, mode)
         yield JudgedPasses(model, items, mode, pick, found, statistics)
 
 

@@ -31,6 +31,7 @@ from theodolite.instruments.classifiers.layer_trace import LayerTrace
 from theodolite.instruments.classifiers.margins import Margins, margins_of
 from theodolite.instruments.classifiers.norms_reading import ClassifierNorms
 from theodolite.instruments.model.objective import Outputs
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches, samples_in, slice_batch
 
 # Samples on which the scale of each layer is tried, by choice.
@@ -38,6 +39,7 @@ _FEW = 32
 _EPS = float(np.finfo(np.float64).eps)
 
 
+@announcing("batches")
 def classifier_norms(
     model: nn.Module,
     batches: Batches,

@@ -19,6 +19,7 @@ from theodolite.core import (
     in_words,
 )
 from theodolite.instruments.model.objective import chosen_parameters
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.streams import read_batches
 
@@ -87,6 +88,7 @@ class Blocks(Reading, Generic[R]):
         return {block: reading.to_dict() for block, reading in self}
 
 
+@announcing()
 def by_block(
     instrument: Callable[..., R],
     model: nn.Module,

@@ -26,6 +26,7 @@ from theodolite.instruments.curvature.spectra import (
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -40,6 +41,7 @@ from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
 _POINTS = 400
 
 
+@announcing()
 def condition_of_operator(
     operator: Operator,
     *,
@@ -69,6 +71,7 @@ def condition_of_operator(
         return found.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
+    expected(max_matvecs + n_probes * steps, bounded=True)
     check_level(level)
     if not 0 < quantile < 1:
         raise ConfigError(
@@ -153,7 +156,8 @@ def condition(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         quantile: $q$; 0 gives the ordinary condition number, of small matrices only.

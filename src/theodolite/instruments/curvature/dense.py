@@ -20,6 +20,7 @@ from theodolite.instruments.model.objective import (
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
+from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
 
 
@@ -61,6 +62,7 @@ class DenseHessian(Reading):
     partition: tuple[int | None, ...] = field(default=())
 
 
+@announcing()
 def hessian(
     model: nn.Module,
     batches: Batches,
@@ -86,7 +88,8 @@ def hessian(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         reduction: How a function combines samples, ``mean`` by default.
@@ -131,6 +134,7 @@ def hessian(
         weights=weights,
         max_batches=max_batches,
     )
+    expected(size)
     with operator:
         value, gradient = operator.loss_and_gradient()
         rows = _rows(operator, list(chosen.values()), chunk, matrix_bytes)
@@ -211,6 +215,7 @@ def _batched_rows(
             parts = pull_back_many(gradient, leaves, basis, batched=True)
         except RuntimeError:
             return None
+        counted(len(basis))
         columns = [part.detach().reshape(len(basis), -1) for part in parts]
         blocks.append(torch.cat(columns, dim=1))
     return torch.cat(blocks)

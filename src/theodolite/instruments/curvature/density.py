@@ -7,8 +7,17 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 from torch import nn
 
-from theodolite.core import ConfigError, NormMode, Reading, Status, Stopwatch
+from theodolite.core import (
+    ConfigError,
+    NormMode,
+    Numbers,
+    Reading,
+    Status,
+    Stopwatch,
+    as_numbers,
+)
 from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.smoothing import Kernel, kernel_of, points_of
 from theodolite.instruments.curvature.spectra import (
     Method,
     Spectrum,
@@ -18,6 +27,7 @@ from theodolite.instruments.curvature.spectra import (
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -28,23 +38,20 @@ from theodolite.instruments.solvers.checks import (
 from theodolite.instruments.solvers.quadrature import Band, Quadrature, quadrature_of
 from theodolite.instruments.solvers.simultaneous import joint_level
 
-# How closely quadrature follows a kernel of the width that is taken by default, as a
-# part of its peak.
-_FOLLOWED = 1e-4
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpectralDensity(Reading):
     r"""Smoothed density and distribution function of the eigenvalues.
 
     The density is that of the eigenvalues with normal noise of standard deviation
-    ``width`` added. Bands are simultaneous: each holds at all points of the grid at
-    once with confidence ``level``, and errors are half their widths. Chance goes by
-    inversion of a Beta distribution, exact for the distribution function and matched in
-    two moments for the density, at a level at each point that was calibrated for all
-    of them together; truncation of Lanczos by a bound for the former, by what its last
-    quarter of steps changed for the latter. Of a dense matrix bands are as narrow as
-    rounding. For one point's interval, pass a grid of one point.
+    ``width`` added, folded back at ``ends``, the lowest and the highest node, so that
+    it is zero where no eigenvalue was seen. Bands are simultaneous: each holds at all
+    points of the grid at once with confidence ``level``, and errors are half their
+    widths. Chance goes by inversion of a Beta distribution, exact for the distribution
+    function and matched in two moments for the density, at a level at each point that
+    was calibrated for all of them together; truncation of Lanczos by a bound for the
+    former, by what its last quarter of steps changed for the latter. Of a dense matrix
+    bands are as narrow as rounding. For one point's interval, pass a grid of one point.
 
     Attributes:
         grid: Points.
@@ -53,6 +60,7 @@ class SpectralDensity(Reading):
         nodes: Nodes of the quadrature, one row a probe.
         weights: Their weights; each row sums to 1.
         width: Standard deviation of the kernel.
+        ends: Where it is folded back; the density is zero beyond.
         level: Confidence of a band at all points at once.
     """
 
@@ -83,12 +91,22 @@ class SpectralDensity(Reading):
     weights: np.ndarray
     width: float
     level: float
+    ends: tuple[float, float] = (0.0, 0.0)
+
+    def smoothed(self, eigenvalues: Numbers) -> np.ndarray:
+        """Return the density of known eigenvalues by the same kernel, at the grid.
+
+        What a theory says of the spectrum is compared with ``density`` by this.
+        """
+        values = as_numbers("eigenvalues", eigenvalues, "rank", error=ConfigError)
+        return Kernel(self.width, *self.ends)(self.grid, values).mean(axis=1)
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Label the points by their abscissae."""
         return {**super().coordinates(), "point": self.grid.tolist()}
 
 
+@announcing()
 def density_of(
     operator: Operator,
     *,
@@ -117,6 +135,7 @@ def density_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, n_probes * steps)
+    expected(operator.shape[1] if exact else n_probes * steps, bounded=not exact)
     if exact:
         rule = rule_of(spectrum_of_operator(operator))
     else:
@@ -127,10 +146,9 @@ def density_of(
             seed=seed,
             basis_bytes=basis_bytes,
         )
-    reach = float(np.ptp(rule.nodes)) if rule.nodes.size else 0.0
-    width = _width(width, reach, rule, min(steps, operator.shape[1]))
-    points = _points(grid, rule, width)
-    density, cdf = _bands(rule, points, width, level, exact=exact)
+    kernel = kernel_of(rule, width, min(steps, operator.shape[1]), exact=exact)
+    points = points_of(grid, rule, kernel)
+    density, cdf = _bands(rule, points, kernel, level, exact=exact)
     return SpectralDensity(
         grid=points,
         density=density.centre,
@@ -143,7 +161,8 @@ def density_of(
         cdf_high=cdf.high,
         nodes=rule.nodes,
         weights=rule.weights,
-        width=width,
+        width=kernel.width,
+        ends=(kernel.low, kernel.high),
         level=level,
         status=rule.status,
         norm_mode=norm_mode_of(operator),
@@ -177,13 +196,15 @@ def spectral_density(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         n_probes: Random vectors; chance falls with their root.
         steps: Products a vector; resolution grows with them.
-        grid: Points, or how many to lay over the spectrum.
-        width: Standard deviation of the kernel; what the steps resolve by default.
+        grid: Points, or how many to lay where eigenvalues are.
+        width: Standard deviation of the kernel; what the steps resolve by default, with
+            eigenvalues that stand apart set aside.
         level: Confidence of each band, at all points at once.
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
@@ -214,55 +235,25 @@ def rule_of(spectrum: Spectrum) -> Quadrature:
     )
 
 
-def _width(width: float | None, reach: float, rule: Quadrature, steps: int) -> float:
-    if width is not None:
-        if not width > 0:
-            raise ConfigError(f"width is {width!r}: pass a number above 0, or None")
-        return float(width)
-    # A polynomial of degree 2m follows a normal curve of width 1.5 reach / m to 1e-4
-    # of its peak (coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature
-    # shows.
-    narrow = 1.5 * reach / steps
-    return narrow if narrow > 0 else max(1e-3 * rule.scale, 1e-12)
-
-
-def _points(grid: np.ndarray | int, rule: Quadrature, width: float) -> np.ndarray:
-    if isinstance(grid, np.ndarray):
-        if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
-            raise ConfigError(
-                f"grid has shape {grid.shape}: pass a list of finite points, or how "
-                "many to lay out"
-            )
-        return grid.astype(np.float64)
-    check_count("grid", grid, 2)
-    if not rule.nodes.size:
-        return np.zeros(grid)
-    low, high = rule.nodes.min() - 4 * width, rule.nodes.max() + 4 * width
-    return np.linspace(low, high, grid)
-
-
 def _bands(
-    rule: Quadrature, points: np.ndarray, width: float, level: float, *, exact: bool
+    rule: Quadrature, points: np.ndarray, kernel: Kernel, level: float, *, exact: bool
 ) -> tuple[Band, Band]:
-    def kernel(nodes: np.ndarray) -> np.ndarray:
-        z = (points[:, None, None] - nodes) / width
-        return np.exp(-(z**2) / 2) / (width * np.sqrt(2 * np.pi))
-
     if not rule.nodes.size:  # the first product failed
         nothing = np.full(len(points), np.nan)
         return Band(nothing, nothing, nothing), Band(nothing, nothing, nothing)
     if exact:
-        return _exact(rule, points, kernel(rule.nodes))
+        return _exact(rule, points, kernel(points, rule.nodes))
     below = np.full(len(points), -np.inf)
     nodes, weights = rule.pooled
     count = len(rule.nodes) * rule.size
-    slack = _FOLLOWED / (width * np.sqrt(2 * np.pi))
-    curve = joint_level(
-        kernel(nodes[None])[:, 0], weights, count, level=level, slack=slack
-    )
+    slack = kernel.slack
+    curve = joint_level(kernel(points, nodes), weights, count, level=level, slack=slack)
     steps = (nodes <= points[:, None]).astype(np.float64)
     stairs = joint_level(steps, weights, count, level=level)
-    found = rule.smooth(kernel, level=curve)
+    found = rule.smooth(lambda nodes: kernel(points, nodes), level=curve)
+    # Outside of the spectrum's ends the kernel is zero, and known to be.
+    within = (points >= kernel.low) & (points <= kernel.high)
+    slack = np.where(within | (kernel.low == kernel.high), slack, 0.0)
     low, high = np.maximum(found.low - slack, 0.0), found.high + slack
     return Band(found.centre, low, high), rule.share(below, points, level=stairs)
 

@@ -26,6 +26,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -64,6 +65,7 @@ class Diagonal(Reading):
     level: float
 
 
+@announcing()
 def diagonal_of(
     operator: Operator,
     *,
@@ -86,6 +88,7 @@ def diagonal_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, max_matvecs)
+    expected(operator.shape[1] if exact else max_matvecs)
     if exact:
         matrix, noise = whole_matrix(operator)
         value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0
@@ -128,7 +131,8 @@ def diagonal(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         max_matvecs: Products, all of which are spent.

@@ -22,6 +22,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import eigenvalue_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.certified import certified_pairs
 from theodolite.instruments.solvers.checks import (
@@ -106,6 +107,7 @@ class ExtremeEigenvalues(Reading):
     smallest_eigenvectors: np.ndarray | None = None
 
 
+@announcing()
 def extremes_of(
     operator: Operator,
     *,
@@ -161,6 +163,7 @@ def extremes_of(
     if chance is None and start is not None:
         chance = CHANCE
     watch, before = Stopwatch(), operator.passes
+    expected(max_matvecs, bounded=True)
     search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
     if start is None and goes_dense(operator, method, max_matvecs):
         found = _dense(operator, k, ends)
@@ -229,7 +232,8 @@ def extreme_eigenvalues(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         k: How many at each end.
         params: Names of parameters; all that require a gradient by default.

@@ -19,6 +19,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -35,6 +36,7 @@ _PRODUCTS, _STEPS = 512, 256
 _BASIS_BYTES = 4 * 2**30
 
 
+@announcing()
 def index_of_operator(
     operator: Operator,
     *,
@@ -67,6 +69,7 @@ def index_of_operator(
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
     if goes_dense(operator, method, n_probes * steps):
         return spectrum_of_operator(operator).index(rounding=rounding)
+    expected(n_probes * steps, bounded=True)
     watch, before = Stopwatch(), operator.passes
     rule = quadrature_of(
         operator,
@@ -122,7 +125,8 @@ def index(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         n_probes: Random vectors, where the matrix is large; by default as few as make

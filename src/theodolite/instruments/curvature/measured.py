@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from theodolite.core import Reading
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
+from theodolite.instruments.passes.announcing import announced
 
 Curvature = Callable[..., ParameterOperator]
 P = ParamSpec("P")
@@ -53,7 +54,10 @@ def measured_by(
             options = given.pop("options", {})
             chosen = {name: given.pop(name) for name in own}
             make = given.pop("operator", operator)
-            with make(**given, **options, seed=chosen["seed"]) as found:
+            with (
+                announced(instrument.__name__),
+                make(**given, **options, seed=chosen["seed"]) as found,
+            ):
                 return told(solve(found, **chosen), found)
 
         return measure

@@ -179,7 +179,8 @@ def sharpness_along(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         k: How many eigenvalues.
         params: Names of parameters; all that require a gradient by default.

@@ -26,6 +26,7 @@ from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
 
@@ -64,6 +65,7 @@ def whole_matrix(operator: Operator) -> tuple[np.ndarray, GraphNoise]:
         f"the dense matrix of order {order:,}",
         "pass method='products', or ask for a density in place of every eigenvalue",
     )
+    expected(order)
     matrix = operator.dense(matrix_bytes=_MATRIX_BYTES)
     if not np.isfinite(matrix).all():
         raise MeasurementError(
@@ -224,6 +226,7 @@ class Spectrum(Reading):
         )
 
 
+@announcing()
 def spectrum(
     model: nn.Module,
     batch: Batch,
@@ -240,7 +243,8 @@ def spectrum(
     Args:
         model: Any module.
         batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         matrix_bytes: Memory that the matrix and its copies may take.
@@ -308,6 +312,7 @@ def spectrum_of(reading: DenseHessian) -> Spectrum:
     )
 
 
+@announcing()
 def spectrum_of_operator(operator: Operator) -> Spectrum:
     """Return every eigenvalue of a small symmetric operator, from its columns."""
     watch, before = Stopwatch(), operator.passes

@@ -28,6 +28,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -83,6 +84,7 @@ class Trace(Reading):
     level: float
 
 
+@announcing()
 def trace_of(
     operator: Operator,
     *,
@@ -104,6 +106,7 @@ def trace_of(
     check_level(level)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, max_matvecs)
+    expected(operator.shape[1] if exact else max_matvecs)
     if exact:
         value, error, half, status = _dense(operator)
     else:
@@ -150,7 +153,8 @@ def trace(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         max_matvecs: Products, all of which are spent.

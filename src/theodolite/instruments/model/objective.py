@@ -8,9 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.model.losses import judged
 
 Batch = Any
-Loss = nn.Module | Callable[[nn.Module, Batch], Tensor]
+# A module or function of outputs and targets, or a function of model and batch.
+Loss = nn.Module | Callable[[Any, Any], Tensor]
 Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 Weights = Callable[[Batch], Any]
@@ -45,10 +47,23 @@ def evaluate(model: nn.Module, batch: Batch, loss: Loss) -> Tensor:
     """Return the loss as a scalar tensor, be it finite or not."""
     if isinstance(loss, nn.Module):
         inputs, targets = pair_of(batch)
-        value = loss(call_model(model, inputs), targets)
-    else:
-        value = loss(model, batch)
-    return scalar_value(value)
+        return scalar_value(judged(loss, call_model(model, inputs), targets))
+    try:
+        return scalar_value(loss(model, batch))
+    except (TypeError, AttributeError):
+        # It may be a function of outputs and targets whose arguments do not say so.
+        value = _of_outputs(model, batch, loss)
+        if value is None:
+            raise
+        return scalar_value(value)
+
+
+def _of_outputs(model: nn.Module, batch: Batch, loss: Any) -> Tensor | None:
+    paired = isinstance(batch, Sequence) and len(batch) == 2
+    try:
+        return loss(call_model(model, batch[0]), batch[1]) if paired else None
+    except (TypeError, AttributeError):
+        return None
 
 
 def scalar_value(value: Any) -> Tensor:
@@ -89,10 +104,11 @@ def call_model(model: nn.Module, inputs: Any) -> Any:
                 "dimension, each of the shape that it was made for"
             ) from error
         if kind := _foreign(model, inputs):
+            own = next(iter({p.dtype: 0 for p in model.parameters()}), torch.float32)
             raise MeasurementError(
-                f"the model does not take inputs that are {kind} "
-                f"({str(error).splitlines()[0]}): pass tensors of the type that it was "
-                "made for, such as torch.as_tensor(inputs).to(next(model.parameters()))"
+                f"the model is {str(own).removeprefix('torch.')} and does not take "
+                f"inputs that are {kind} ({str(error).splitlines()[0]}): pass "
+                f"torch.as_tensor(inputs).to({own}), or convert the model"
             ) from error
         raise
 

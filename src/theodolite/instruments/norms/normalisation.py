@@ -19,15 +19,16 @@ def apply_norm_mode(
 ) -> None:
     """Set every layer with running statistics for one batch.
 
-    Must be called inside ``preserve``. Only those layers change mode; all others stay
-    as found. ``FULL`` is ``BATCH`` here, since one batch is all the data given.
+    Must be called inside ``preserve``. Only those layers change mode, and under
+    ``EVAL`` dropout; all others stay as found. ``FULL`` is ``BATCH`` here, since one
+    batch is all the data given.
 
     Args:
         model: The model to set.
         mode: Which statistics to use.
         forward: Runs the model once on the batch; called under ``FROZEN`` only.
     """
-    refuse_dropout(model)
+    settle_dropout(model, mode)
     set_norm_layers(model, mode)
     if mode is NormMode.FROZEN:
 
@@ -61,14 +62,27 @@ def freeze_norm_layers(statistics: Mapping[nn.Module, Moments]) -> None:
         norm.eval()
 
 
+def settle_dropout(model: nn.Module, mode: NormMode) -> None:
+    """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere.
+
+    Only where the model is left as found on the way out.
+    """
+    if mode is not NormMode.EVAL:
+        return refuse_dropout(model)
+    for module in model.modules():
+        if isinstance(module, _DropoutNd):
+            module.train(False)
+    return None
+
+
 def refuse_dropout(model: nn.Module) -> None:
     """Refuse dropout that is switched on, by its name."""
     for name, module in model.named_modules():
         if isinstance(module, _DropoutNd) and module.training and module.p > 0:
             raise MeasurementError(
                 f"dropout {name!r} is active, so the loss is random: call eval() on "
-                "it, set its p to 0, or fix the masks where randomness='fixed' is an "
-                "argument"
+                "it, take norm mode 'eval', or fix the masks where randomness='fixed' "
+                "is an argument"
             )
 
 

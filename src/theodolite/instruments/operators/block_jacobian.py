@@ -26,6 +26,7 @@ from theodolite.instruments.norms.batch_norm_calls import (
 from theodolite.instruments.norms.normalisation import apply_norm_mode
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
+from theodolite.instruments.passes.announcing import counted
 
 # Cotangents pulled back at a time: 16 to 200 ran equally fast on a CPU.
 CHUNK = 64
@@ -123,6 +124,7 @@ class BlockJacobian(Operator):
     def matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
         self.passes += 1
+        counted()
         with differentiating():
             dual, pulled = self._doubled()
             if pulled is None:
@@ -134,6 +136,7 @@ class BlockJacobian(Operator):
     def rmatvec(self, vector: Tensor) -> Tensor:
         r"""Return $J^\top v$ for a flat cotangent of the output."""
         self.passes += 1
+        counted()
         cotangent = vector.detach().reshape(self.output_shape).to(self._outputs)
         with differentiating():
             (found,) = pull_back([self._outputs], [self._inputs], [cotangent])
@@ -142,6 +145,7 @@ class BlockJacobian(Operator):
     def pull_back_block(self, cotangents: Tensor) -> Tensor:
         """Return the products of flat cotangents (k, outputs) with the Jacobian."""
         self.passes += len(cotangents)
+        counted(len(cotangents))
         block = cotangents.reshape(-1, *self.output_shape).to(self._outputs)
         with differentiating():
             if self._batched is None:

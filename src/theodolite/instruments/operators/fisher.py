@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Batch,
     HalfSquareLoss,
@@ -90,6 +91,7 @@ class Fisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
     ) -> None:
+        loss = as_loss(loss)
         then = _information(loss)
         run, _ = halves_of("Fisher", loss, outputs, None)
         super().__init__(
@@ -143,7 +145,8 @@ class EmpiricalFisher(ThroughOutputs):
     Args:
         model: Any module; left as found by every product.
         batches: A pair (inputs, targets), or a list or DataLoader of them.
-        loss: A torch loss module; None where ``outputs`` and ``output_loss`` are given.
+        loss: A loss of torch, or a function of outputs and targets; None where
+            ``outputs`` and ``output_loss`` are given.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor``
@@ -183,6 +186,7 @@ class EmpiricalFisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
     ) -> None:
+        loss = None if loss is None else as_loss(loss)
         run, then = halves_of("The empirical Fisher", loss, outputs, output_loss)
         _refuse_class_weights(loss)
         super().__init__(

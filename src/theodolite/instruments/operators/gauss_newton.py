@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
     Reduction,
@@ -30,7 +31,8 @@ class GaussNewton(ThroughOutputs):
     Args:
         model: Any module; left as found by every product.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module; None where ``outputs`` and ``output_loss`` are given.
+        loss: A loss of torch, or a function of outputs and targets; None where
+            ``outputs`` and ``output_loss`` are given.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor`` for a loss of one's own.
@@ -76,6 +78,7 @@ class GaussNewton(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
     ) -> None:
+        loss = None if loss is None else as_loss(loss)
         run, then = halves_of("Gauss–Newton", loss, outputs, output_loss)
         super().__init__(
             model,

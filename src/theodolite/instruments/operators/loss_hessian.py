@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
     Reduction,
@@ -50,7 +51,8 @@ class Hessian(ParameterOperator):
     Args:
         model: Any module; left as found by every product.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A torch loss module, or ``loss(model, batch) -> scalar``.
+        loss: A loss of torch, or a function of outputs and targets, or of model and
+            batch.
         norm_mode: Statistics that normalisation layers use: ``batch``, ``full``,
             ``frozen`` or ``eval``.
         params: Names of parameters; all that require a gradient by default.
@@ -93,6 +95,7 @@ class Hessian(ParameterOperator):
         weights: Weights | None = None,
         max_batches: int | None = None,
     ) -> None:
+        loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
         check_weights(weights, self.reduction)
         given = set_up(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Map
 from theodolite.instruments.differentiate.parts import flat
+from theodolite.instruments.model.losses import judged
 from theodolite.instruments.model.objective import (
     Batch,
     Loss,
@@ -127,13 +128,13 @@ def halves_of(
         criterion = loss
 
         def by_module(found: Tensor, batch: Batch) -> Tensor:
-            return criterion(found, pair_of(batch)[1])
+            return judged(criterion, found, pair_of(batch)[1])
 
         return outputs or _inputs_through, by_module
     raise MeasurementError(
         f"{kind} must know where the model ends and the loss begins: pass a torch "
-        "loss module, or outputs=(model, batch) -> tensor with output_loss=(outputs, "
-        "batch) -> scalar and no loss"
+        "loss module or a function of outputs and targets, or outputs=(model, batch) "
+        "-> tensor with output_loss=(outputs, batch) -> scalar and no loss"
     )
 
 

@@ -89,7 +89,7 @@ def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
             if tensor.device != device:
                 raise MeasurementError(
                     f"the model is on {device} and a batch on {tensor.device}: move "
-                    "the batch with .to(…)"
+                    f"the batch with .to({str(device)!r})"
                 )
 
 

@@ -26,8 +26,11 @@ from theodolite.instruments.norms.full_statistics import (
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
+    refuse_dropout,
     set_norm_layers,
+    settle_dropout,
 )
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import (
     Batches,
     check_devices,
@@ -89,6 +92,7 @@ class PreparedModel:
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
+        self._quiet = False
         self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
@@ -106,6 +110,12 @@ class PreparedModel:
     def settle(self, groups: list[Group], *, norms: bool) -> None:
         """Say which passes a session makes, and whether norms couple samples."""
         self.groups, self._norms = groups, norms
+
+    def without_dropout(self) -> None:
+        """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
+        self._quiet = self.mode is NormMode.EVAL
+        if not self._quiet:
+            refuse_dropout(self.model)
 
     def try_out(self, look: Callable[[], T]) -> T:
         """Run the model for the first time, and notice whether it can be trusted.
@@ -147,6 +157,7 @@ class PreparedModel:
             if changed:
                 self._measure_statistics()
             yield
+        counted()
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
@@ -205,6 +216,8 @@ class PreparedModel:
         """Bring the model to the state each pass starts from; only in a session."""
         if self._found is not None:
             self._found.lend_buffers()
+        if self._quiet:
+            settle_dropout(self.model, self.mode)
         set_norm_layers(self.model, self.mode)
         freeze_norm_layers(self._frozen)
 

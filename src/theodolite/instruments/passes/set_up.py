@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from theodolite.core import NormMode
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.model.randomness import Randomness, check_randomness
-from theodolite.instruments.norms.normalisation import refuse_dropout
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory
@@ -91,7 +90,7 @@ def set_up(
     allowed = forecast.budget(graph_bytes, prepared.device)
     memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
     if randomness == "refuse":
-        refuse_dropout(prepared.model)
+        prepared.without_dropout()
     norms = prepared.try_out(
         lambda: norms_couple(
             prepared,

@@ -18,6 +18,7 @@ from theodolite.instruments.model.objective import Batch, Outputs
 from theodolite.instruments.operators.block_jacobian import BlockJacobian
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.span import Block
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
 from theodolite.instruments.singular.per_sample import (
     active_units,
@@ -37,6 +38,7 @@ _SMALL = 2_048
 _MINUTE = 60 / 0.28 * 1_600**3
 
 
+@announcing()
 def singular_values(
     model: nn.Module,
     batch: Batch,

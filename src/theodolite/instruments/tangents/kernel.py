@@ -24,11 +24,12 @@ from theodolite.instruments.norms.full_statistics import Moments, frozen_statist
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
-    refuse_dropout,
     set_norm_layers,
+    settle_dropout,
 )
 from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.tangent import TangentKernel
+from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches, join_batches
 from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.layer_sweep import plan
@@ -41,6 +42,7 @@ from theodolite.instruments.tangents.work import KernelWork
 _ROUNDINGS = 16
 
 
+@announcing()
 def tangent_kernel(
     model: nn.Module,
     batches: Batches,
@@ -104,7 +106,7 @@ def tangent_kernel(
             freeze_norm_layers(frozen)
             return _checked(pick(model, batch))
 
-        refuse_dropout(model)
+        settle_dropout(model, mode)
         set_norm_layers(model, mode)
         norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode)
         scenes = _scenes(given, mode, norms)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
 from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.tangents.gram import Gram
 
 # Rows pulled back at a time.
@@ -71,6 +72,7 @@ def _fill(
             block[place : place + len(some)] = kept
             place += len(some)
         passes += len(outputs)
+        counted(len(outputs))
     return passes
 
 

@@ -11,6 +11,7 @@ from theodolite.core import MeasurementError, stream
 from theodolite.instruments.differentiate.parts import add
 from theodolite.instruments.differentiate.pullback import pull_back
 from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import split_batch
 from theodolite.instruments.tangents.gram import Gram
 from theodolite.instruments.tangents.layer_sweep import Plan, groups, sweep
@@ -172,6 +173,7 @@ class KernelWork:
                     add(total, pull_back([outputs], self._chosen, [part]))
             start += len(outputs)
             self.passes += len(cotangents)
+            counted(len(cotangents))
         for parameter in self._chosen:
             parameter.requires_grad_(False)
         return [sum(float(p.double().square().sum()) for p in t) for t in totals]

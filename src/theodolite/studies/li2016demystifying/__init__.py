@@ -1,12 +1,13 @@
 """Li, Jiao, Han & Weissman (2016), Demystifying ResNet."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.paper import Paper
 
 PAPER = Paper(
     name="li2016demystifying",
     title="Demystifying ResNet",
     authors="Li, Jiao, Han & Weissman",
     year=2016,
+    url="https://arxiv.org/abs/1611.01186",
     studies=(
         "small_weights",
         "weight_norms_cifar",

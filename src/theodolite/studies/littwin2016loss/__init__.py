@@ -1,12 +1,13 @@
 """Littwin & Wolf (2016), The Loss Surface of Residual Networks."""
 
-from theodolite.studies.catalogue import Explorer, Paper
+from theodolite.studies.paper import Explorer, Paper
 
 PAPER = Paper(
     name="littwin2016loss",
     title="The Loss Surface of Residual Networks",
     authors="Littwin & Wolf",
     year=2016,
+    url="https://arxiv.org/abs/1611.02525",
     explorer=Explorer("path_ensemble", ("measured_ensemble", "depth_along_training")),
     studies=(
         "path_counts",

@@ -1,12 +1,13 @@
 """MacDonald et al. (2023), On skip connections and normalisation layers."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.paper import Paper
 
 PAPER = Paper(
     name="macdonald2023skip",
     title="On skip connections and normalisation layers in deep optimisation",
     authors="MacDonald, Valmadre, Saratchandran & Lucey",
     year=2023,
+    url="https://arxiv.org/abs/2210.05371",
     studies=(
         "curvature_certificates",
         "global_convergence",

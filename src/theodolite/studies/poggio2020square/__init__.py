@@ -1,6 +1,6 @@
 """Poggio & Liao (2020), Generalization in deep network classifiers, square loss."""
 
-from theodolite.studies.catalogue import Paper
+from theodolite.studies.paper import Paper
 
 PAPER = Paper(
     name="poggio2020square",

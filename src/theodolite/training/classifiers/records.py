@@ -47,6 +47,14 @@ class ClassifierRecord:
     targets: np.ndarray
     probed: Mapping[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return its losses and errors; arrays are attributes."""
+        return (
+            f"ClassifierRecord(epoch {self.epoch}, train loss {self.train_loss:.4g}, "
+            f"error {self.train_error:.3g}, test loss {self.test_loss:.4g}, error "
+            f"{self.test_error:.3g})"
+        )
+
     @property
     def rho(self) -> float:
         r"""$\rho$, the product of the norms of all layers."""
@@ -113,6 +121,11 @@ class TrainedClassifier:
     weights: tuple[Tensor, ...]
     statistics: tuple[tuple[Tensor, Tensor], ...]
     seconds: float
+
+    def __repr__(self) -> str:
+        """Return how it ended; records and weights are attributes."""
+        end = repr(self.last) if self.records else "no record"
+        return f"TrainedClassifier({self.status}, {len(self.records)} records, {end})"
 
     @property
     def last(self) -> ClassifierRecord:

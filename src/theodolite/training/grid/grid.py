@@ -34,6 +34,7 @@ from theodolite.runs import (
 from theodolite.training.grid.axes import expand
 from theodolite.training.grid.identity import identity
 from theodolite.training.grid.pieces import QUANTITIES, Job, train_piece
+from theodolite.training.grid.pieces_told import PiecesTold
 from theodolite.training.grid.result import Grid
 from theodolite.training.loop.loop import DIVERGENCE, check_record, check_steps
 from theodolite.training.probes.probes import (
@@ -96,7 +97,8 @@ def train_grid(
         jobs: Worker processes; by default none for a grid of seconds and one per core
             for more. 0 trains in this process.
         pool: An executor in place of ``jobs``, such as a ``RayCluster``.
-        progress: Told of every finished piece.
+        progress: Told of every finished piece; see ``instruments.progress`` for what
+            is said by default.
         trackers: Told of every finished row, such as a ``TensorBoardTracker``.
 
     Example:
@@ -144,7 +146,7 @@ def train_grid(
             pieces,
             partial(train_piece, job),
             pool=executor,
-            progress=progress,
+            progress=PiecesTold() if progress is None else progress,
             trackers=trackers,
             strict=not temporary,
         )

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, Cost, Rows, ShortcutBlueprint, Status, estimate
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    Rows,
+    ShortcutBlueprint,
+    Status,
+    estimate,
+    shown,
+)
 from theodolite.training.grid.grid import train_grid
 from theodolite.training.grid.result import Grid
 
@@ -49,6 +57,20 @@ class RateSearch:
     rows: Rows
     cost: Cost
     grids: tuple[Grid, ...]
+
+    def __repr__(self) -> str:
+        """Return the best rates, as many as fit on a screen."""
+        told = [
+            f"  {_setting(best.labels)}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, "
+            f"final loss {best.final_loss:.4g}"
+            for best in self.best
+        ]
+        runs = len(self.rows.where(quantity="final_loss"))
+        return shown([f"RateSearch over {runs} runs, {len(told)} settings", *told])
+
+
+def _setting(labels: Mapping[str, Any]) -> str:
+    return "".join(f"{name} {value}, " for name, value in labels.items())
 
 
 def best_rates(rows: Rows, axes: Iterable[str]) -> list[BestRate]:

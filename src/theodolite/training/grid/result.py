@@ -8,10 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core import ConfigError, Cost, Rows, TheodoliteError, plain
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    Rows,
+    TheodoliteError,
+    drawn,
+    page_of,
+    plain,
+    shown,
+)
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     import xarray
+    from matplotlib.figure import Figure
+
+# Values of an axis that are shown.
+_VALUES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +49,49 @@ class Grid:
     cost: Cost
     folder: Path | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """Return what fits on a screen; ``rows`` hold everything."""
+        first, told, note = self._told()
+        width = max(len(name) for name, _ in told)
+        lines = [f"  {name:<{width}}  {said}" for name, said in told]
+        return shown([first, *lines, f"  {note}"])
+
+    def _repr_html_(self) -> str:
+        first, told, note = self._told()
+        return page_of(first, (), told, note)
+
+    def _told(self) -> tuple[str, list[tuple[str, str]], str]:
+        """Return a headline, names with what is said of them, and the cost."""
+        size = " × ".join(str(length) for length in self.shape)
+        lost = int(np.isfinite(self.diverged_at).sum())
+        ended = self.final_loss[np.isfinite(self.final_loss)]
+        told = [(name, _listed(values)) for name, values in self.axes.items()]
+        if ended.size:
+            told.append(("final_loss", f"{ended.min():.4g} to {ended.max():.4g}"))
+        told += [("note", note) for note in self.notes]
+        where = "" if self.folder is None else f", in {self.folder}"
+        return (
+            f"Grid of {size} points, {self.steps:,} steps, {lost} diverged",
+            told,
+            f"{', '.join(self.methods)}, {self.cost.cpu_s:.3g} s of processor{where}",
+        )
+
+    def plot(self, **settings: Any) -> "Figure":
+        """Draw the final loss over two axes, or along one; diverged points marked.
+
+        Args:
+            **settings: Of ``figures.draw_grid``: ``x`` and ``y`` name the axes.
+        """
+        return drawn("draw_grid", self, **settings)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return all rows as a data frame (extra ``theodolite[tables]``)."""
+        return self.rows.to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return all rows as a data frame of Polars (``theodolite[tables]``)."""
+        return self.rows.to_polars()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,3 +173,11 @@ class Grid:
                 f"the grid has no axis {name!r}: it has {', '.join(self.axes)}"
             )
         return list(self.axes).index(name)
+
+
+def _listed(values: tuple[Any, ...]) -> str:
+    front = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+    if len(values) <= _VALUES:
+        return front
+    front = ", ".join(front.split(", ")[: _VALUES - 1])
+    return f"{len(values)} values: {front}, … {values[-1]}"

@@ -197,3 +197,11 @@ class Trained:
     graphed: bool = False
     error: str = ""
     retired: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Return how it ended; ``history`` holds every epoch."""
+        last = self.history[-1] if self.history else {}
+        told = {k: f"{v:.4g}" for k, v in last.items() if isinstance(v, float)}
+        words = ", ".join(f"{name} {value}" for name, value in told.items())
+        why = f", {self.error}" if self.error else ""
+        return f"Trained({self.status}, {len(self.history)} readings, {words}{why})"

@@ -20,13 +20,20 @@ from theodolite.core import (
     TheodoliteError,
     stream,
 )
-from theodolite.instruments import HalfSquareLoss, preserve
+from theodolite.instruments import (
+    HalfSquareLoss,
+    announced,
+    as_loss,
+    counted,
+    preserve,
+)
 from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.trajectory import Trajectory
 from theodolite.training.probes.probes import Board, Probe, Snapshot, is_when
 from theodolite.training.probes.schedules import Every, When
 
 Data = tuple[Any, Any]
+Criterion = nn.Module | Callable[[Tensor, Tensor], Tensor]
 Optimiser = Descent | Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
 # A run whose loss is a million times its first is lost: gradient descent on these
@@ -40,7 +47,7 @@ def train(
     *,
     optimiser: Optimiser,
     steps: int,
-    loss: nn.Module | None = None,
+    loss: Criterion | None = None,
     batch_size: int | None = None,
     augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
     probes: Iterable[Probe] = (),
@@ -57,7 +64,8 @@ def train(
         optimiser: A :class:`Descent`, or a function of the parameters that returns a
             torch optimiser.
         steps: Updates to make.
-        loss: Module of outputs and targets; the half mean square by default.
+        loss: Module or function of outputs and targets; the half mean square by
+            default.
         batch_size: Samples a step, drawn anew each epoch; all by default.
         augment: Changes a batch of inputs, given a generator.
         probes: Measurements on a schedule.
@@ -73,19 +81,20 @@ def train(
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    return train_with(
-        model,
-        data,
-        optimiser=optimiser,
-        steps=steps,
-        board=Board(probes),
-        loss=loss,
-        batch_size=batch_size,
-        augment=augment,
-        record=record,
-        divergence=divergence,
-        seed=seed,
-    )
+    with announced("train", unit="steps", total=steps):
+        return train_with(
+            model,
+            data,
+            optimiser=optimiser,
+            steps=steps,
+            board=Board(probes),
+            loss=loss,
+            batch_size=batch_size,
+            augment=augment,
+            record=record,
+            divergence=divergence,
+            seed=seed,
+        )
 
 
 def train_with(
@@ -95,7 +104,7 @@ def train_with(
     optimiser: Optimiser,
     steps: int,
     board: Board,
-    loss: nn.Module | None = None,
+    loss: Criterion | None = None,
     batch_size: int | None = None,
     augment: Callable[[Tensor, np.random.Generator], Tensor] | None = None,
     record: When = Every(1),  # noqa: B008 (frozen)
@@ -107,7 +116,7 @@ def train_with(
     watch = Stopwatch()
     parameters = _check(model, steps, divergence)
     check_record(record)
-    criterion = HalfSquareLoss() if loss is None else loss
+    criterion = HalfSquareLoss() if loss is None else as_loss(loss)
     x, y = place_data(model, data)
     optim, rates = _optimiser(optimiser, parameters, steps)
     kept, ceiling = _Kept(record), math.inf
@@ -144,6 +153,7 @@ def train_with(
         if step < steps:
             _set_rate(optim, rates, step)
             optim.step()
+            counted(unit="steps")
     kept.add(step, value, last=True)
     return Trajectory(
         steps=np.array(kept.steps),
@@ -267,7 +277,7 @@ def _optimiser(
 
 
 def _objective(
-    model: nn.Module, criterion: nn.Module, x: Tensor, y: Tensor, *, first: bool
+    model: nn.Module, criterion: Any, x: Tensor, y: Tensor, *, first: bool
 ) -> Tensor:
     """Return the loss of a batch; the first time, say what does not fit."""
     if not first:

@@ -68,8 +68,8 @@ class Probe:
     """A measurement on a schedule.
 
     Attributes:
-        name: Names its rows: ``name`` for a number, ``name/key`` for a mapping or
-            the quantities of a reading.
+        name: Names its rows: ``name`` for a number or a quantity without a name,
+            ``name/key`` for a mapping or the quantities of a reading.
         measure: Takes a :class:`Snapshot`; returns a number, a mapping of names to
             numbers, a reading or rows. For worker processes it is defined at the top
             level of a module.
@@ -217,7 +217,7 @@ def _rows_of(name: str, measured: Any) -> Iterable[Row]:
     elif not isinstance(measured, Iterable) or getattr(measured, "ndim", None) == 0:
         return [{"quantity": name, "value": _number(measured), "error": None}]
     return [
-        {"error": None, **row, "quantity": f"{name}/{row['quantity']}"}
+        {"error": None, **row, "quantity": f"{name}/{row['quantity']}".rstrip("/")}
         for row in measured
     ]
 

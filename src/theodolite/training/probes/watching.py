@@ -1,7 +1,7 @@
 """Probes on a training loop that somebody else wrote.
 
 What goes wrong in here is reported once and never raised, the model is left as found,
-and the probes keep to a share of the wall time.
+and probes keep to a share of the wall time where one is asked for.
 """
 
 import math
@@ -19,22 +19,20 @@ from theodolite.runs import RunSpec, Tracker
 from theodolite.training.probes.probes import Board, Probe, check_probes, warn
 from theodolite.training.probes.step import WatchedStep
 
-# A tenth of the wall time: a run of ten hours ends an hour later at worst.
-MAX_SHARE = 0.1
-
 
 class Watcher:
     """Run probes from inside a loop; call :meth:`step` before each update.
 
-    A probe that is due by its schedule is skipped while it has used more than its part
-    of ``max_share`` (the live probes divide it equally) of the time since the first
-    call; the first measurement of each is always made, and so is that of a loss level,
-    which is crossed only once. A share of 1 skips nothing.
+    Every probe measures whenever its schedule says so. With ``max_share`` one that is
+    due is skipped while it has used more than its part of that share (the live probes
+    divide it equally) of the time since the first call; the first measurement of each
+    is always made, and so is that of a loss level, which is crossed only once.
 
     Args:
         probes: Measurements on a schedule.
         namespace: Put before the quantity of every row, with a slash.
-        max_share: Largest share of the wall time that probes may use.
+        max_share: Largest share of the wall time that probes may use, such as 0.1 for
+            a run that ends a tenth later at worst; None, or 1, skips nothing.
         trackers: Whom to tell of the rows, such as ``runs.tracker_for("…")``.
         labels: Put on every row; they also tell runs apart for trackers.
 
@@ -45,7 +43,7 @@ class Watcher:
         >>> model = nn.Linear(2, 1)
         >>> optim = torch.optim.SGD(model.parameters(), lr=0.1)
         >>> probe = Probe("norm", lambda at: at.model.weight.norm())
-        >>> watcher = Watcher([probe], max_share=1)
+        >>> watcher = Watcher([probe])
         >>> for _ in range(3):
         ...     optim.zero_grad()
         ...     loss = model(torch.ones(4, 2)).square().mean()
@@ -61,14 +59,15 @@ class Watcher:
         probes: Iterable[Probe],
         *,
         namespace: str = "theodolite",
-        max_share: float = MAX_SHARE,
+        max_share: float | None = None,
         trackers: Iterable[Tracker] = (),
         labels: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(max_share, int | float) or not 0 < max_share <= 1:
+        share = 1 if max_share is None else max_share
+        if not isinstance(share, int | float) or not 0 < share <= 1:
             raise ConfigError(
                 f"max_share is {max_share!r}: pass a number above 0 and up to 1, the "
-                "share of the wall time that probes may use"
+                "share of the wall time that probes may use, or None for all it takes"
             )
         checked = check_probes(probes)
         # A board each: one slow probe does not cost the others their turn.
@@ -77,7 +76,7 @@ class Watcher:
         self.skipped = {probe.name: 0 for probe in checked}
         self._trackers = {_named(t, i): t for i, t in enumerate(trackers)}
         self._open: list[str] = []
-        self._namespace, self._share = namespace, float(max_share)
+        self._namespace, self._share = namespace, float(share)
         self._spec = _spec(namespace, checked, labels)
         self._rows: list[Row] = []
         self._failed: dict[str, str] = {}

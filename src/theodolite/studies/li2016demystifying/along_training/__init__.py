@@ -65,7 +65,7 @@ STUDY = Study(
         Drawing(
             "run",
             "One run of a 2-shortcut network: norm of the gradient and curvature along "
-            "it (above), index (below). Dotted: the step at which the gradient is "
+            "it, index. Dotted: the step at which the gradient is "
             "largest.",
             tables.run_table,
             figure.draw_run,

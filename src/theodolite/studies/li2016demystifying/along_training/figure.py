@@ -27,24 +27,20 @@ def draw_eigenvalues(table: Rows) -> "Figure":
         _series(panel, rows.where(quantity="largest"), kind)
         _series(panel, rows.where(quantity="small"), kind, hollow=True)
     _excess_axis(panel, "excess loss, as a fraction of that at zero weights")
-    panel.set_ylabel(
-        r"$\log_{10}\,|\lambda|_{\max}$ and $\log_{10}\,|\lambda|_{(0.1)}$"
-    )
+    figures.power_axis(panel, "y")
+    panel.set_ylabel(r"$|\lambda|_{\max}$ (filled), $|\lambda|_{(0.1)}$ (hollow)")
     panel.set_title(f"depth {depth}")
-    for face, label in (
-        ("0.4", r"$|\lambda|_{\max}$"),
-        ("white", r"$|\lambda|_{(0.1)}$"),
-    ):
-        panel.plot([], [], color="0.4", marker="o", markerfacecolor=face, label=label)
-    figures.legend(panel, outside=True)
+    figures.shared_legend(figure)
     return figure
 
 
 def draw_ratio(table: Rows) -> "Figure":
     """Draw the condition number at equal loss, a panel a depth."""
     figure, panels = _by_depth(table)
-    panels[0].set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
-    figures.legend(panels[0])
+    panels[0].set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+    for panel in panels:
+        figures.power_axis(panel, "y")
+    figures.shared_legend(figure)
     return figure
 
 
@@ -54,35 +50,27 @@ def draw_index(table: Rows) -> "Figure":
     for panel in panels:
         figures.rule(panel, 0.5)
     panels[0].set_ylabel("index (fraction of negative eigenvalues)")
-    low, high = panels[0].get_ylim()
-    panels[0].set_ylim(low, high + 0.35 * (high - low))  # room for the key
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure
 
 
 def draw_run(table: Rows) -> "Figure":
     """Draw figure 6, right: gradient, curvature along it and index of one run."""
-    figure, panels = figures.new_figure(6.2, 4.8, panels=(2, 1), share_x=True)
     labels = {
         "gradient": r"$\|\nabla L\|$",
-        "curvature": r"curvature along $\nabla L$",
-        "index": "index",
+        "curvature": "curvature\n" + r"along $\nabla L$",
+        "index": "index (fraction\nof negative)",
     }
-    for name, label in labels.items():
-        panel = panels[1] if name == "index" else panels[0]
+    figure, panels = figures.new_figure(6.2, 5.4, panels=(3, 1), share_x=True)
+    style = figures.kind_style("two_shortcut")
+    for panel, (name, label) in zip(panels, labels.items(), strict=True):
         found = table.where(quantity=name)
-        style = figures.series_style(name, list(labels))
-        figures.band(
-            panel, found.column("step"), found.values(), style=style, label=label
-        )
-    for panel in panels:
+        figures.line(panel, found.column("step"), found.values(), style=style)
         figures.rule(panel, table.value(quantity="peak"), along="y")
-    figures.rule(panels[0], 0.0)
-    panels[0].set_ylabel("gradient, curvature")
+        panel.set_ylabel(label)
+    figures.rule(panels[1], 0.0)
     panels[0].set_title(f"2-shortcut, depth {table.levels('depth')[0]}, one run")
-    panels[1].set_ylabel("index (fraction of negative)")
-    panels[1].set_xlabel("step of gradient descent")
-    figures.legend(panels[0])
+    panels[2].set_xlabel("step of gradient descent")
     return figure
 
 
@@ -105,9 +93,10 @@ def _series(panel: "Axes", rows: Rows, kind: str, *, hollow: bool = False) -> No
             found.column("fraction"),
             found.values(),
             found.values("spread"),
-            style=figures.series_style(kind, NAMES),
+            style=figures.kind_style(kind),
             label=None if hollow else LABELS[kind],
             bound=[hollow] * len(found),
+            means=r"hollow: $|\lambda|_{(0.1)}$",
         )
 
 

@@ -26,17 +26,19 @@ def draw(table: Rows) -> "Figure":
                 panel,
                 chosen.values("printed"),
                 chosen.values(),
-                style=figures.series_style(str(u), [str(one) for one in units]),
+                style=figures.ordered_style(u, units),
                 label=f"{u} unit{'s' if u > 1 else ''}",
                 line=False,
             )
         ends = rows.where(axis="end").values()
-        panel.plot(ends, ends, color="0.6", linewidth=0.9, zorder=1)
+        panel.plot(
+            ends, ends, color=figures.MUTED, linewidth=0.9, zorder=1, label="equal"
+        )
         ticks = rows.where(axis="tick").column("value")
         figures.log_axis(panel, "x", ticks=ticks)
         figures.log_axis(panel, "y", ticks=ticks)
         panel.set_title(title)
         panel.set_xlabel("Eqs 9 and 26, slope ½")
         panel.set_ylabel("measured at small weights")
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure

@@ -57,7 +57,7 @@ class Config(StudyConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=4, steps=40),
+    "smoke": Config(n_seeds=4, steps=20),
     "quick": Config(n_seeds=6),
     "paper": Config(n_seeds=20, depths=(2, 4, 8, 12, 16), steps=200),
 }

@@ -18,31 +18,32 @@ KINDS = {
 
 def draw(table: Rows) -> "Figure":
     """Draw losses along training, and condition numbers without and with ReLU."""
-    figure, panels = figures.new_figure(7.4, 3.4, panels=(1, 3))
+    figure, panels = figures.new_figure(7.0, 3.6, panels=(1, 3))
     _losses(panels[0], table.where(quantity="loss"))
     for panel, setting, title in (
-        (panels[1], "linear", "linear, at the start"),
-        (panels[2], "relu before", "ReLU, at the start"),
+        (panels[1], "linear", "linear, start"),
+        (panels[2], "relu before", "ReLU, start"),
     ):
         _ratios(panel, table.where(quantity="ratio", setting=setting))
         panel.set_title(title)
-    panels[1].set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+        figures.power_axis(panel, "y")
+        panel.set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+    figures.shared_legend(figure, columns=2)
     return figure
 
 
 def _losses(panel: Any, rows: Rows) -> None:
     for kind, label in KINDS.items():
         chosen = rows.where(kind=kind)
-        style = figures.series_style(kind, list(KINDS))
+        style = figures.kind_style(kind)
         steps, values = chosen.column("step"), chosen.values()
         if kind == "one_shortcut_turned":
             figures.band(panel, steps, values, style=style, label=label, line=False)
         else:
-            panel.plot(steps, values, label=label, **style.line_settings())
-    panel.set_title("linear, in training")
-    panel.set_xlabel("step of gradient descent")
+            figures.line(panel, steps, values, style=style)
+    panel.set_title("linear, training")
+    panel.set_xlabel("step of descent")
     panel.set_ylabel("loss")
-    panel.legend(fontsize=7.0, handlelength=1.4)
 
 
 def _ratios(panel: Any, rows: Rows) -> None:
@@ -53,9 +54,10 @@ def _ratios(panel: Any, rows: Rows) -> None:
             chosen.column("depth"),
             chosen.values(),
             chosen.values("spread"),
-            style=figures.series_style(kind, list(KINDS)),
+            style=figures.kind_style(kind),
             label=KINDS[kind],
+            # Plain networks lie under those that they are equal to.
+            marker_size=8.0 if kind == "orthogonal" else 5.0,
         )
     figures.log_axis(panel, "x", base=2, ticks=rows.levels("depth"))
-    panel.set_xlabel("depth (weight matrices)")
-    panel.legend(fontsize=7.0, handlelength=1.4)
+    panel.set_xlabel("weight matrices")

@@ -29,16 +29,14 @@ def draw(table: Rows) -> "Figure":
 
 def _show(panel: "Axes", entries: Rows, limit: float) -> Any:
     side = len(entries.levels("row"))
-    edges = range(side + 1)
     matrix = entries.values().reshape(side, side)
-    image = panel.pcolormesh(
-        edges, edges, matrix, cmap="RdBu_r", vmin=-limit, vmax=limit, linewidth=0
+    # One pixel an entry, in files of every kind.
+    image = panel.imshow(
+        matrix, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
     )
-    for edge in edges[::BLOCK]:
-        panel.axhline(edge, color="0.75", linewidth=0.5)
-        panel.axvline(edge, color="0.75", linewidth=0.5)
-    panel.set_aspect("equal")
-    panel.invert_yaxis()
+    for edge in range(0, side + 1, BLOCK):
+        panel.axhline(edge - 0.5, color=figures.GRID, linewidth=0.6)
+        panel.axvline(edge - 0.5, color=figures.GRID, linewidth=0.6)
     panel.grid(visible=False)
     panel.set_xticks([])
     panel.set_yticks([])
@@ -56,12 +54,12 @@ def draw_unit(table: Rows) -> "Figure":
     left = 0.15
     for box in table:
         x, position = box["value"], box["position"]
-        colour = figures.PALETTE["orange" if position else "blue"]
         frame = {
-            "boxstyle": "round,pad=0.4",
-            "facecolor": "white",
-            "edgecolor": colour,
-            "linewidth": 1.6,
+            # Activations, which have a position, are round; matrices are square.
+            "boxstyle": "round,pad=0.4" if position else "square,pad=0.4",
+            "facecolor": figures.PAPER,
+            "edgecolor": figures.INK,
+            "linewidth": 1.0 if position else 1.8,
         }
         panel.text(
             x, 0, box["label"], ha="center", va="center", fontsize=11, bbox=frame
@@ -85,7 +83,7 @@ def _arrow(
         xytext=start,
         arrowprops={
             "arrowstyle": "-|>",
-            "color": "#2B2B2B",
+            "color": figures.INK,
             "linewidth": 1.1,
             "connectionstyle": f"arc3,rad={bend}",
         },

@@ -19,9 +19,8 @@ LABELS = {
 def draw(table: Rows) -> "Figure":
     """Draw the logarithm of the ratio against depth."""
     figure, (panel,) = figures.new_figure(6.6, 4.2)
-    names = list(LABELS)
-    for kind in names:
-        style = figures.series_style(kind, names)
+    for kind in LABELS:
+        style = figures.kind_style(kind)
         points = table.where(quantity="ratio", kind=kind)
         theory = table.where(quantity="closed_form", kind=kind)
         figures.band(
@@ -32,16 +31,23 @@ def draw(table: Rows) -> "Figure":
             style=style,
             label=LABELS[kind],
             bound=points.column("open"),
+            means="hollow: a lower bound, by rounding",
             # Points that a prediction runs through need no line of their own.
             line=not len(theory),
+            # 1-shortcuts are equal to these and lie over them.
+            marker_size=8.0 if kind == "orthogonal" else 5.0,
         )
         if len(theory):
-            figures.curve(panel, theory.column("depth"), theory.values(), style=style)
+            figures.curve(
+                panel,
+                theory.column("depth"),
+                theory.values(),
+                style=style,
+                means="closed forms at zero",
+            )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("depth"))
     panel.set_xlabel("depth (weight matrices)")
-    panel.set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
-    if len(table.where(quantity="closed_form")):
-        # One entry for the closed forms of both shortcuts, in neither's colour.
-        panel.plot([], [], "--", color="0.4", label="closed forms at zero")
+    figures.power_axis(panel, "y")
+    panel.set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
     figures.legend(panel)
     return figure

@@ -39,9 +39,9 @@ STUDY = Study(
         Drawing(
             "phases",
             "Each tile is a learning rate and an initial scale (1 is Xavier); its "
-            "colour is how most runs ended: trained, stayed, diverged. A cross marks "
-            "tiles where the quadratic model at the start foretold another phase. Rows "
-            "are shortcut lengths, columns depths.",
+            "colour is how most runs ended: trained, stayed, diverged. A dot marks "
+            "tiles where the quadratic model at the start foretold another phase, and "
+            "has the colour of that phase. Rows are shortcut lengths, columns depths.",
             table,
             draw,
         ),

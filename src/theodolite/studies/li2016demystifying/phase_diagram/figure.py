@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = {STUCK: "#C9CDD2", TRAINS: "#009E73", DIVERGES: "#D55E00"}
+# Apart from the colours of all kinds, and light, middle and dark where print is grey.
+COLOURS = {STUCK: "#D5D8DC", TRAINS: "#3A9E8C", DIVERGES: "#4A3B57"}
 _KINDS = {
     "plain": "no shortcut",
     "one_shortcut": "1-shortcut",
@@ -23,7 +24,12 @@ _KINDS = {
     "three_shortcut": "3-shortcut",
 }
 _FAMILIES = {"linear": "linear", "relu": "ReLU"}
-_CROSS: dict[str, Any] = {"linestyle": "none", "marker": "x", "color": "black"}
+_DOT: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "o",
+    "markeredgewidth": 0.6,
+    "markersize": 4.2,
+}
 
 
 def draw(table: Rows) -> "Figure":
@@ -56,16 +62,24 @@ def _tiles(panel: "Axes", tiles: Rows) -> None:
         [tiles.only(scale=scale, lr=rate)["value"] for rate in rates]
         for scale in scales
     ]
-    colours = ListedColormap([_COLOURS[phase] for phase in sorted(_COLOURS)])
-    panel.imshow(found, cmap=colours, vmin=0, vmax=2, aspect="auto", origin="lower")
-    wrong = tiles.where(wrong=True)
-    panel.plot(
-        [rates.index(rate) for rate in wrong.column("lr")],
-        [scales.index(scale) for scale in wrong.column("scale")],
-        **_CROSS,
-        markersize=3.2,
-        markeredgewidth=0.8,
-    )
+    colours = ListedColormap([COLOURS[phase] for phase in sorted(COLOURS)])
+    # One pixel a tile, in files of every kind.
+    look: dict[str, Any] = {
+        "aspect": "auto",
+        "origin": "lower",
+        "interpolation": "none",
+    }
+    panel.imshow(found, cmap=colours, vmin=0, vmax=2, **look)
+    for phase, colour in COLOURS.items():
+        wrong = tiles.where(wrong=True, foretold=phase)
+        panel.plot(
+            [rates.index(rate) for rate in wrong.column("lr")],
+            [scales.index(scale) for scale in wrong.column("scale")],
+            markeredgecolor=figures.PAPER,
+            **_DOT,
+            color=colour,
+            label="_decoration",
+        )
     powers = {row["lr"]: row["decade"] for row in tiles if row["decade"] is not None}
     panel.set_xticks(
         [rates.index(rate) for rate in powers],
@@ -79,9 +93,17 @@ def _key(figure: "Figure") -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles: list = [
-        Patch(color=_COLOURS[phase], label=NAMES[phase])
-        for phase in (TRAINS, STUCK, DIVERGES)
+    phases = (TRAINS, STUCK, DIVERGES)
+    handles: list = [Patch(color=COLOURS[p], label=NAMES[p]) for p in phases]
+    handles += [
+        Line2D(
+            [],
+            [],
+            markeredgecolor=figures.PAPER,
+            **_DOT,
+            color=COLOURS[p],
+            label=f"was foretold: {NAMES[p]}",
+        )
+        for p in phases
     ]
-    handles.append(Line2D([], [], **_CROSS, markersize=4, label="foretold otherwise"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)

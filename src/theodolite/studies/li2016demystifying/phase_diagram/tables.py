@@ -59,6 +59,7 @@ def table(roads: Roads) -> Rows:
             **dict(zip(labels, tile, strict=True)),
             "quantity": "tile",
             "value": _most(counts["phase"]),
+            "foretold": _most(counts["foretold"]),
             "wrong": _most(counts["phase"]) != _most(counts["foretold"]),
             "decade": _decade(tile[-1]),
         }

@@ -14,20 +14,25 @@ LABELS = {
     "relu_before": "1-shortcut, ReLU before",
     "relu_after": "1-shortcut, ReLU after",
 }
+KINDS = {
+    "two_shortcut": "two_shortcut_relu",
+    "tanh": "one_shortcut_tanh",
+    "relu_before": "one_shortcut",
+    "relu_after": "one_shortcut_relu_after",
+}
 
 
 def draw(table: Rows) -> "Figure":
     """Draw ratios against depth, and the approach to the limit."""
-    figure, (left, right) = figures.new_figure(7.6, 3.6, panels=(1, 2))
+    figure, (left, right) = figures.new_figure(7.0, 3.8, panels=(1, 2))
     _ratios(left, table)
     _limit(right, table)
     return figure
 
 
 def _ratios(panel: Any, table: Rows) -> None:
-    names = list(LABELS)
-    for kind in names:
-        style = figures.series_style(kind, names)
+    for kind in LABELS:
+        style = figures.kind_style(KINDS[kind])
         points = table.where(quantity="ratio", kind=kind)
         theory = table.where(quantity="closed_form", kind=kind)
         figures.band(
@@ -38,20 +43,28 @@ def _ratios(panel: Any, table: Rows) -> None:
             style=style,
             label=LABELS[kind],
             bound=points.column("open"),
+            means="hollow: a lower bound, by rounding",
             line=not len(theory),
         )
         if len(theory):
-            figures.curve(panel, theory.column("depth"), theory.values(), style=style)
+            figures.curve(
+                panel,
+                theory.column("depth"),
+                theory.values(),
+                style=style,
+                means="closed form at zero",
+            )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("depth"))
-    panel.margins(y=0.35)  # room for the legend
+    figures.power_axis(panel, "y")
+    panel.set_title("condition by depth")
     panel.set_xlabel("depth (weight matrices)")
-    panel.set_ylabel(r"$\log_{10}\;|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
+    panel.set_ylabel(r"$|\lambda|_{\max}\,/\,|\lambda|_{(0.1)}$")
     figures.legend(panel)
 
 
 def _limit(panel: Any, table: Rows) -> None:
     rows = table.where(quantity="limit_gap")
-    style = figures.series_style("found", ["found"])
+    style = figures.kind_style("measured")
     for trial in rows.levels("trial"):
         chosen = rows.where(trial=trial)
         figures.band(
@@ -62,8 +75,13 @@ def _limit(panel: Any, table: Rows) -> None:
             label="measured, a network each" if trial == rows[0]["trial"] else None,
         )
     square = table.where(quantity="square")
-    panel.plot(square.column("scale"), square.values(), color="0.5",
-               linestyle="dashed", label="slope 2")  # fmt: skip
+    figures.curve(
+        panel,
+        square.column("scale"),
+        square.values(),
+        style=figures.kind_style("beside"),
+        label="slope 2",
+    )
     figures.log_axis(panel, "x", ticks=rows.levels("scale"))
     figures.log_axis(panel, "y")
     panel.set_title("towards half-space moments")

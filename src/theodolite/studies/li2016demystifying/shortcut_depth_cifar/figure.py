@@ -12,16 +12,15 @@ if TYPE_CHECKING:
 def draw(table: Rows) -> "Figure":
     """Draw the error against depth, by layers a shortcut skips."""
     figure, (panel,) = figures.new_figure(5.8, 3.6)
-    names = [str(n) for n in table.levels("shortcut")]
-    for name in names:
-        mine = table.where(shortcut=int(name))
+    for length in table.levels("shortcut"):
+        mine = table.where(shortcut=length)
         figures.band(
             panel,
             mine.column("place"),
             mine.values(),
             mine.values("spread"),
-            style=figures.series_style(name, names),
-            label=f"shortcut {name}",
+            style=figures.kind_style(figures.shortcut_kind(length)),
+            label=f"{length}-shortcut",
             kind="bars",
         )
     if len(table):

@@ -42,7 +42,7 @@ class Config(CifarConfig):
 PRESETS = {
     "smoke": Config(
         n_seeds=2,
-        samples=320,
+        samples=128,
         depths=(14, 26, 38),
         stages=1,
         epochs=1,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import Rows
+from theodolite.studies.li2016demystifying.signal_sizes.config import PRESETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,14 +14,14 @@ LABELS = {
     "plain": "no shortcuts",
     "normalised": "shortcuts, batch norm",
 }
+KINDS = {"residual": "residual", "plain": "plain", "normalised": "batch_norm"}
 
 
 def draw(table: Rows) -> "Figure":
     """Draw variances at the start, and responses by depth."""
-    figure, (left, right) = figures.new_figure(7.6, 3.6, panels=(1, 2))
-    names = list(LABELS)
-    for kind in names:
-        style = figures.series_style(kind, names)
+    figure, (left, right) = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    for kind in LABELS:
+        style = figures.kind_style(KINDS[kind])
         found = table.where(quantity="variance", kind=kind)
         theory = table.where(quantity="closed_form", kind=kind)
         figures.band(
@@ -32,22 +33,29 @@ def draw(table: Rows) -> "Figure":
             label=LABELS[kind],
             line=False,
         )
-        figures.curve(left, theory.column("units"), theory.values(), style=style)
+        figures.curve(
+            left,
+            theory.column("units"),
+            theory.values(),
+            style=style,
+            means="closed form, infinite width",
+        )
     left.set_title("at the start")
     left.set_xlabel("residual units")
-    left.set_ylabel(r"$\log_{10}$ output variance")
+    figures.power_axis(left, "y")
+    left.set_ylabel("output variance")
     figures.legend(left)
     responses = table.where(quantity="response")
-    depths = [str(depth) for depth in responses.levels("depth")]
-    for name in depths:
-        mine = responses.where(depth=int(name))
+    depths = sorted({*responses.levels("depth"), *PRESETS["paper"].depths})
+    for depth in responses.levels("depth"):
+        mine = responses.where(depth=depth)
         figures.band(
             right,
             mine.column("epoch"),
             mine.values(),
             mine.values("spread"),
-            style=figures.series_style(name, depths),
-            label=f"depth {name}",
+            style=figures.ordered_style(depth, depths),
+            label=f"depth {depth}",
         )
     right.set_title("along training")
     right.locator_params(axis="x", integer=True)

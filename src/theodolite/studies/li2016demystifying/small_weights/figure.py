@@ -11,30 +11,31 @@ if TYPE_CHECKING:
 
 def draw(table: Rows) -> "Figure":
     """Draw a path on the sphere, and norms against the number of units."""
-    figure, (sphere, norms) = figures.new_figure(7.2, 4.0, panels=(1, 2))
+    figure, (sphere, norms) = figures.new_figure(7.0, 4.2, panels=(1, 2))
     _sphere(sphere, table.where(quantity="picture"))
     _norms(norms, table)
     return figure
 
 
 def _sphere(panel: Any, rows: Rows) -> None:
-    palette = figures.PALETTE
-    _curve(panel, rows, "globe", None, color="0.6", linewidth=0.9)
+    path, other = figures.kind_style("residual").colour, figures.INK
+    _curve(panel, rows, "globe", None, color=figures.MUTED, linewidth=0.9)
     for place in rows.where(curve="cap").levels("sample"):
         rim = rows.where(curve="cap", sample=place)
         x, y = rim.values("right"), rim.values("up")
-        panel.fill(x, y, color=palette["vermilion"], alpha=0.15, linewidth=0)
-        panel.plot(x, y, color=palette["vermilion"], linewidth=0.8)
-    _curve(panel, rows, "straight", "straight arc", color="0.45", linestyle="dashed")
-    _curve(panel, rows, "path", "path", color=palette["blue"])
-    dots = {"color": palette["blue"], "linestyle": "none", "markersize": 3.0}
-    _curve(panel, rows, "steps", None, marker="o", **dots)
+        panel.fill(x, y, color=other, alpha=0.1, linewidth=0)
+        panel.plot(x, y, color=other, linewidth=0.8)
+    dashes = {"color": figures.MUTED, "linestyle": "dashed"}
+    _curve(panel, rows, "straight", "straight arc", **dashes)
+    _curve(panel, rows, "path", None, color=path)
+    dots = {"color": path, "linestyle": "none", "markersize": 3.0}
+    _curve(panel, rows, "steps", "path, unit by unit", marker="o", **dots)
     others = rows.where(lambda row: row["curve"] == "sample" and row["sample"] > 0)
     panel.plot(
         others.values("right"),
         others.values("up"),
-        color=palette["vermilion"],
-        marker="o",
+        color=other,
+        marker="s",
         linestyle="none",
         label="other samples",
     )
@@ -50,8 +51,7 @@ def _sphere(panel: Any, rows: Rows) -> None:
     panel.set_aspect("equal")
     panel.set_axis_off()
     panel.set_title("around the caps of radius ρ/2")
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3,
-                 columnspacing=1.0, handlelength=1.6)  # fmt: skip
+    figures.legend(panel)
 
 
 def _curve(panel: Any, rows: Rows, name: str, label: str | None, **look: Any) -> None:
@@ -63,7 +63,7 @@ def _norms(panel: Any, table: Rows) -> None:
     rows = table.where(quantity="max_norm")
     names = list(dict.fromkeys(rows.column("name")))
     for name in names:
-        style = figures.series_style(name, names)
+        style = figures.ordered_style(name, names)
         found = rows.where(name=name)
         figures.band(
             panel,
@@ -75,11 +75,12 @@ def _norms(panel: Any, table: Rows) -> None:
             line=False,
         )
         bound = table.where(quantity="bound", name=name)
-        figures.curve(panel, bound.column("units"), bound.values(), style=style)
+        figures.curve(
+            panel, bound.column("units"), bound.values(), style=style, means="bound"
+        )
     figures.log_axis(panel, "x")
     figures.log_axis(panel, "y")
-    panel.set_title("points: built networks; dashed: bound")
+    panel.set_title("built networks")
     panel.set_xlabel("residual units $R$")
     panel.set_ylabel(r"largest $\|W\|_F$")
-    panel.legend(loc="upper center", bbox_to_anchor=(0.45, -0.2), ncols=2,
-                 columnspacing=1.0, handlelength=1.2)  # fmt: skip
+    figures.legend(panel)

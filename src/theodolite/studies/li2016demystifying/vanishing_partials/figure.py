@@ -1,6 +1,6 @@
 """Which orders of derivative survive at zero, from rows of shares."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
 from theodolite.core import Rows
@@ -12,36 +12,36 @@ if TYPE_CHECKING:
 def draw(table: Rows) -> "Figure":
     """Draw the share of non-zero derivatives by order, a panel a shortcut length."""
     lengths = table.levels("n")
-    names = [str(n) for n in lengths]
     figure, panels = figures.new_figure(
         7.0, 2.8, panels=(1, len(lengths)), share_y=True
     )
     for panel, n in zip(panels, lengths, strict=True):
         rows = table.where(n=n)
         orders = rows.column("order")
-        colour = figures.series_style(str(n), names).colour
+        colour = figures.kind_style(figures.shortcut_kind(n)).colour
         panel.bar(
             orders,
             rows.values("measured"),
             width=0.62,
             color=colour,
-            alpha=0.55,
-            label="measured",
+            alpha=0.6,
         )
         panel.bar(
             orders,
             rows.values(),
             width=0.74,
             facecolor="none",
-            edgecolor="0.25",
+            edgecolor=figures.INK,
             linewidth=1.0,
-            label="allowed by lemma 3",
         )
-        panel.set_title(f"n = {n}")
+        panel.set_title(f"{n}-shortcut")
         panel.set_xticks(orders)
         panel.set_xlabel("order of the derivative")
-        panel.set_ylim(0, 1.35)
+        panel.set_ylim(0, 1.05)
         panel.set_yticks([0, 0.5, 1])
-        panel.legend(loc="upper left", fontsize=7.5)
     panels[0].set_ylabel("share that is not zero")
+    panels[0].bar([1], [0], color=figures.MUTED, alpha=0.6, label="measured")
+    outline: dict[str, Any] = {"facecolor": "none", "edgecolor": figures.INK}
+    panels[0].bar([1], [0], **outline, label="allowed by lemma 3")
+    figures.shared_legend(figure)
     return figure

@@ -58,7 +58,7 @@ STUDY = Study(
             "scaling",
             "Mean norm at the end of training against the number of residual units, "
             "each depth at its best rate; both axes are logarithmic. Hollow: the best "
-            "rate is the last tried, so that it is not known. Dotted: $R^{-1/2}$ "
+            "rate is the last tried, so that it is not known. Dashed: $R^{-1/2}$ "
             "through the last point.",
             scaling_table,
             draw_scaling,

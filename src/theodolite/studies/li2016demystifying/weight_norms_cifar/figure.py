@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import Rows
+from theodolite.studies.li2016demystifying.weight_norms_cifar.config import PRESETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,16 +14,16 @@ def draw(table: Rows) -> "Figure":
     """Draw mean norms against epochs, by depth."""
     figure, (panel,) = figures.new_figure(5.6, 3.6)
     norms = table.where(quantity="norm")
-    names = [str(depth) for depth in norms.levels("depth")]
-    for name in names:
-        mine = norms.where(depth=int(name))
+    depths = sorted({*norms.levels("depth"), *PRESETS["paper"].depths})
+    for depth in norms.levels("depth"):
+        mine = norms.where(depth=depth)
         figures.band(
             panel,
             mine.column("epoch"),
             mine.values(),
             mine.values("spread"),
-            style=figures.series_style(name, names),
-            label=f"depth {name}",
+            style=figures.ordered_style(depth, depths),
+            label=f"depth {depth}",
         )
     for fall in table.where(quantity="fall"):
         figures.rule(panel, fall["epoch"], along="y")

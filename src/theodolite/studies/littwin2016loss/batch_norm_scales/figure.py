@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from theodolite import figures
 from theodolite.core import Rows
+from theodolite.studies.littwin2016loss.batch_norm_scales.config import PRESETS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,31 +14,30 @@ TITLES = {"scalar": "one scale a layer (eq. 20)", "batch": "ordinary batch norm"
 
 def draw(table: Rows) -> "Figure":
     """Draw the scales against the layer, a line a stage of training."""
-    figure, panels = figures.new_figure(8.6, 3.6, panels=(1, 2))
-    steps = [str(step) for step in table.levels("step")]
+    figure, panels = figures.new_figure(7.0, 4.2, panels=(1, 2))
+    steps = sorted({*table.levels("step"), *PRESETS["paper"].reading_steps})
     for panel, (norm, title) in zip(panels, TITLES.items(), strict=True):
-        for step in steps:
-            rows = table.where(norm=norm, step=int(step))
+        for step in table.levels("step"):
+            rows = table.where(norm=norm, step=step)
             figures.band(
                 panel,
                 rows.column("layer"),
                 rows.values(),
                 rows.values("error"),
-                style=figures.series_style(step, steps),
+                style=figures.ordered_style(step, steps),
                 label=f"step {step}",
             )
         panel.set_title(title)
         panel.set_xlabel("layer $l$")
         panel.set_ylabel(r"$|\lambda_l|$")
-    figures.legend(panels[-1], outside=True)
+    figures.shared_legend(figure, columns=5)
     return figure
 
 
 def draw_sizes(table: Rows) -> "Figure":
     """Draw mean squares at the start against the layer, and both recursions."""
     figure, (panel,) = figures.new_figure(5.4, 3.6)
-    names = ["square", "printed"]
-    style = figures.series_style("square", names)
+    style = figures.kind_style("measured")
     rows, limit = table.where(quantity="square"), table.where(quantity="square_limit")
     figures.band(
         panel,
@@ -55,7 +55,7 @@ def draw_sizes(table: Rows) -> "Figure":
         panel,
         limit.column("layer"),
         limit.column("layer"),
-        style=figures.series_style("printed", names),
+        style=figures.kind_style("beside"),
         label="as printed, $+1$ a layer",
     )
     figures.log_axis(panel, "y")

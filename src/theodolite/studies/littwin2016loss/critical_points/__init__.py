@@ -47,7 +47,7 @@ STUDY = Study(
         Drawing(
             "figure_1f",
             "Figure 1(f): the exponent of Eq 31 against the scale of a branch, of "
-            "residual networks of several depths without paths of length 1. Dotted: "
+            "residual networks of several depths without paths of length 1. Dashed: "
             "plain networks of the same depths.",
             curves,
             draw_curves,

@@ -1,5 +1,7 @@
 """Figure 1(f), counts against closed forms, and the approach to the limit."""
 
+from dataclasses import replace
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from theodolite import figures
@@ -8,6 +10,15 @@ from theodolite.core import Rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+KINDS = {
+    "three": "order_three",
+    "two-three": "orders_two_three",
+    "two-four": "orders_two_four",
+    "four": "plain",
+    "beta-0.5": "weak_branch",
+    "beta-1": "residual",
+    "beta-4": "strong_branch",
+}
 COUNTED = ("three", "two-three", "two-four", "four", "beta-0.5", "beta-1", "beta-4")
 LABELS = {
     "three": "order 3",
@@ -19,23 +30,29 @@ LABELS = {
     "beta-4": "residual, $\\beta = 4$",
 }
 
+# Indices, of one colour an order, are told apart by their lines.
+DASHES = ("solid", "dashed", "dashdot", "dotted")
+
 
 def draw_curves(table: Rows) -> "Figure":
     """Draw the exponent against the scale, a curve a depth."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
-    depths = [str(depth) for depth in table.levels("depth")]
-    for depth in table.levels("depth"):
-        style = figures.series_style(str(depth), depths)
+    depths = table.levels("depth")
+    for depth in depths:
+        style = figures.ordered_style(depth, depths)
         rows = table.where(quantity="exponent", depth=depth)
-        figures.curve(
+        figures.line(
             panel,
             rows.column("beta"),
             rows.values(),
             style=style,
             label=f"$p = {depth}$",
         )
-        figures.rule(panel, table.value(quantity="plain_exponent", depth=depth))
-    panel.plot([], [], ":", color="0.3", label="plain network")
+        plain = table.value(quantity="plain_exponent", depth=depth)
+        ends = [min(rows.column("beta")), max(rows.column("beta"))]
+        figures.curve(
+            panel, ends, [plain] * 2, style=style, means="plain network of that depth"
+        )
     figures.log_axis(panel, "x")
     panel.set_xlabel(r"scale of a branch, $\beta$")
     panel.set_ylabel(r"exponent $\theta_k$")
@@ -48,7 +65,7 @@ def draw_counts(table: Rows) -> "Figure":
     figure, (panel,) = figures.new_figure(6.8, 4.2)
     mixtures = [name for name in COUNTED if name in table.levels("mixture")]
     for name in mixtures:
-        style = figures.series_style(name, mixtures)
+        style = figures.kind_style(KINDS[name])
         rows = table.where(quantity="total", mixture=name)
         figures.band(
             panel,
@@ -61,12 +78,21 @@ def draw_counts(table: Rows) -> "Figure":
             line=False,
         )
         closed = table.where(quantity="closed_form", mixture=name)
-        figures.curve(panel, closed.column("width"), closed.values(), style=style)
+        figures.curve(
+            panel,
+            closed.column("width"),
+            closed.values(),
+            style=style,
+            means="exact mean",
+        )
     low = table.where(quantity="asymptotic")
     panel.plot(
-        low.column("width"), low.values(), "x", color="0.4", label="Eq 31 as a number"
+        low.column("width"),
+        low.values(),
+        "x",
+        color=figures.MUTED,
+        label="Eq 31 as a number",
     )
-    panel.plot([], [], "--", color="0.4", label="exact mean")
     figures.log_axis(panel, "y")
     panel.set_xticks(table.levels("width"))
     panel.set_xlabel(r"dimension $\Lambda$")
@@ -78,15 +104,16 @@ def draw_counts(table: Rows) -> "Figure":
 def draw_approach(table: Rows) -> "Figure":
     """Draw the excess over Eq 31 against the dimension."""
     figure, (panel,) = figures.new_figure(6.2, 4.0)
-    names = [f"{p}-{k}" for p in table.levels("order") for k in table.levels("index")]
-    for order in table.levels("order"):
-        for index in table.levels("index"):
+    orders, indices = table.levels("order"), table.levels("index")
+    for order in orders:
+        for index, dashes in zip(indices, cycle(DASHES)):
             rows = table.where(order=order, index=index)
-            figures.curve(
+            style = figures.ordered_style(order, orders)
+            figures.line(
                 panel,
                 rows.column("width"),
                 rows.values(),
-                style=figures.series_style(f"{order}-{index}", names),
+                style=replace(style, line=dashes),
                 label=f"order {order}, index {index}",
             )
     figures.log_axis(panel, "x", base=2, ticks=table.levels("width"))

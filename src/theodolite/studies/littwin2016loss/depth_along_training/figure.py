@@ -14,14 +14,15 @@ NORMS = {
     "batch": "batch norm",
     "none": "no norm",
 }
+KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
 PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
 
 
 def draw(table: Rows) -> "Figure":
     """Draw shares of branches taken against the step; columns are tasks."""
     tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
-    width, count = 2.2 * len(tasks) + 1.4, len(tasks)
-    figure, panels = figures.new_figure(width, 4.6, panels=(2, count), share_y=True)
+    count = len(tasks)
+    figure, panels = figures.new_figure(7.0, 4.4, panels=(2, count), share_y=True)
     for place, (part, name) in enumerate(PARTS.items()):
         for column, (task, depth) in enumerate(tasks):
             panel = panels[place * count + column]
@@ -29,11 +30,11 @@ def draw(table: Rows) -> "Figure":
             if place:
                 panel.set_xlabel("step")
             else:
-                panel.set_title(f"{task}, depth {depth}")
+                panel.set_title(f"{task},\ndepth {depth}")
             if not column:
-                panel.set_ylabel(f"share of branches, {name}")
+                panel.set_ylabel(f"share of branches,\n{name}")
     panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
-    figures.legend(panels[count - 1], outside=True)
+    figures.shared_legend(figure)
     return figure
 
 
@@ -46,9 +47,8 @@ def _draw_one(panel: "Axes", table: Rows) -> None:
                 rows.column("step"),
                 rows.values(),
                 rows.values("spread"),
-                style=figures.series_style(norm, list(NORMS)),
+                style=figures.kind_style(KINDS[norm]),
                 label=label,
             )
     figures.rule(panel, 0.5)
-    panel.set_xscale("symlog", linthresh=1)
-    panel.set_xlim(left=0)
+    figures.count_axis(panel)

@@ -58,7 +58,7 @@ PRESETS = {
         depth=6,
         widths=(8, 16, 32),
         depths=(3, 6, 12),
-        samples=16,
+        samples=8,
     ),
     "quick": Config(n_seeds=8, samples=64),
     "paper": Config(

@@ -8,15 +8,15 @@ from theodolite.core import Rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+KINDS = {"unit": "residual", "he": "strong_branch"}
 LABELS = {"unit": r"$C = 1/\sqrt{n}$", "he": r"$C = \sqrt{2/n}$"}
 
 
 def draw(table: Rows) -> "Figure":
     """Draw shares by length: networks as points, Eq 16 dashed."""
     figure, (panel,) = figures.new_figure(6.6, 3.6)
-    names = list(LABELS)
-    for scale in names:
-        style = figures.series_style(scale, names)
+    for scale in LABELS:
+        style = figures.kind_style(KINDS[scale])
         mine = table.where(road="measured", scale=scale)
         law = table.where(road="law", scale=scale)
         figures.band(
@@ -29,8 +29,13 @@ def draw(table: Rows) -> "Figure":
             kind="bars",
             line=False,
         )
-        figures.curve(panel, law.column("length"), law.values(), style=style)
-    panel.plot([], [], "--", color="0.4", label=r"Eq 16, $\beta = \rho\sqrt{n}\,C$")
+        figures.curve(
+            panel,
+            law.column("length"),
+            law.values(),
+            style=style,
+            means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$",
+        )
     panel.set_xlabel("path length $r$ (layers taken)")
     panel.set_ylabel("share of energy")
     panel.set_ylim(bottom=0)

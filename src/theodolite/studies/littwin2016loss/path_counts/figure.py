@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 def draw(table: Rows) -> "Figure":
     """Draw paths by length: listed ones as points, the formula dashed."""
     figure, (panel,) = figures.new_figure(6.6, 3.2)
-    names = ["paths"]
-    style = figures.series_style("paths", names)
+    style = figures.kind_style("measured")
     listed, formula = table.where(road="listed"), table.where(road="formula")
     figures.band(
         panel,

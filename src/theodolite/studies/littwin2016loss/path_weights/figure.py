@@ -16,8 +16,8 @@ def draw(table: Rows) -> "Figure":
         7.0, 2.6, panels=(1, len(betas)), share_x=True, share_y=True
     )
     names = [f"{beta:g}" for beta in betas]
+    style = figures.kind_style("residual")
     for letter, beta, name, panel in zip("abc", betas, names, panels, strict=True):
-        style = figures.series_style(name, names)
         bars = table.where(road="exact", beta=beta)
         line = table.where(road="closed form", beta=beta)
         panel.fill_between(
@@ -27,9 +27,17 @@ def draw(table: Rows) -> "Figure":
             color=style.colour,
             alpha=0.45,
             linewidth=0,
+            label="exact",
         )
-        figures.curve(panel, line.column("length"), line.values(), style=style)
+        figures.curve(
+            panel,
+            line.column("length"),
+            line.values(),
+            style=figures.kind_style("measured"),
+            label="closed form",
+        )
         panel.set_title(f"({letter})  $\\beta = {name}$")
         panel.set_xlabel("path length $r$")
     panels[0].set_ylabel(r"weight $\epsilon_r$")
+    figures.shared_legend(figure)
     return figure

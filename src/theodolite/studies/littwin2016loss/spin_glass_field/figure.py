@@ -15,26 +15,38 @@ LABELS = {
     "bend_square": "Hessian, $v''$",
     "radial_square": "radial, $v'+v''$",
 }
+KINDS = {
+    "three": "order_three",
+    "two-three": "orders_two_three",
+    "two-four": "orders_two_four",
+}
+NAMES = {
+    "three": "order 3",
+    "two-three": "orders 2 and 3",
+    "two-four": "orders 2 and 4",
+}
+APART = 0.16
 
 
 def draw(table: Rows) -> "Figure":
     """Draw every second moment over its closed form, a series a mixture."""
     figure, (panel,) = figures.new_figure(6.6, 4.0)
-    mixtures = table.levels("mixture")
+    mixtures = [name for name in KINDS if name in table.levels("mixture")]
     width = max(table.levels("width"))
     places = {name: place for place, name in enumerate(LABELS)}
-    for mixture in mixtures:
-        style = figures.series_style(mixture, mixtures)
+    for shift, mixture in enumerate(mixtures, start=-1):
+        style = figures.kind_style(KINDS[mixture])
         for printed in (False, True):
             rows = table.where(mixture=mixture, width=width, printed=printed)
             figures.band(
                 panel,
-                [places[row["quantity"]] for row in rows],
+                [places[row["quantity"]] + APART * shift for row in rows],
                 rows.values(),
                 rows.values("error"),
                 style=style,
-                label=None if printed else mixture,
+                label=None if printed else NAMES[mixture],
                 bound=[printed] * len(rows),
+                means="hollow: as printed",
                 kind="bars",
                 line=False,
             )

@@ -12,6 +12,7 @@ LABELS = {
     "norm": "random losses",
     "opposite": "opposite gradients",
 }
+KINDS = {"norm": "beside", "opposite": "opposite_gradients"}
 SHOWN = {
     "norm": ("norm",),
     "opposite": ("deep_opposite", "middle_opposite", "shallow_opposite"),
@@ -21,19 +22,19 @@ SHOWN = {
 def draw(table: Rows) -> "Figure":
     """Draw every loss as a point over the least force that its ratio allows."""
     figure, (panel,) = figures.new_figure(6.0, 3.8)
-    names = list(SHOWN)
     for name, kinds in SHOWN.items():
         rows = table.where(lambda row, k=kinds: row.get("kind") in k)
         figures.band(
             panel,
             rows.column("ratio"),
             rows.values(),
-            style=figures.series_style(name, names),
+            style=figures.kind_style(KINDS[name]),
             label=LABELS[name],
             line=False,
+            marker_size=3.5,
         )
     bound = table.where(quantity="envelope")
-    style = figures.series_style("opposite", names)
+    style = figures.kind_style("opposite_gradients")
     figures.curve(
         panel, bound.column("ratio"), bound.values(), style=style, label="least force"
     )

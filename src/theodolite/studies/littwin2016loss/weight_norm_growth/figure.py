@@ -8,6 +8,7 @@ from theodolite.core import Rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+KINDS = {"radial": "measured", "tangential": "beside"}
 PARTS = {
     "radial": r"along the weights, $-2\mu\,w^T g$",
     "tangential": r"second order, $\mu^2\|g\|^2$",
@@ -16,35 +17,34 @@ PARTS = {
 
 def draw(table: Rows) -> "Figure":
     """Draw the norm over its start, and what its square was changed by."""
-    figure, (norms, parts) = figures.new_figure(8.6, 3.6, panels=(1, 2))
-    names = [f"{scale:g}" for scale in table.levels("init_scale")]
-    for name in names:
-        rows = table.where(quantity="norm", init_scale=float(name))
+    figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    scales = table.levels("init_scale")
+    for scale in scales:
+        rows = table.where(quantity="norm", init_scale=scale)
         figures.band(
             norms,
             rows.column("step"),
             rows.values(),
             rows.values("spread"),
-            style=figures.series_style(name, names),
-            label=f"start × {name}",
+            style=figures.ordered_style(scale, scales),
+            label=f"start × {scale:g}",
         )
     figures.rule(norms, 1.0)
     for quantity, label in PARTS.items():
-        rows = table.where(quantity=quantity, init_scale=table.levels("init_scale")[-1])
+        rows = table.where(quantity=quantity, init_scale=scales[-1])
         figures.band(
             parts,
             rows.column("step"),
             rows.values(),
             rows.values("spread"),
-            style=figures.series_style(quantity, list(PARTS)),
+            style=figures.kind_style(KINDS[quantity]),
             label=label,
         )
     figures.rule(parts, 0.0)
     for panel in (norms, parts):
-        panel.set_xscale("symlog", linthresh=1)
-        panel.set_xlim(left=0)
+        figures.count_axis(panel)
         panel.set_xlabel("step")
-        figures.legend(panel)
     norms.set_ylabel(r"$\|w\|$ over its start")
     parts.set_ylabel(r"change of $\|w\|^2$ over its start")
+    figures.shared_legend(figure)
     return figure

@@ -43,7 +43,7 @@ class Config(StudyConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=4, blocks=(0, 1, 2)),
+    "smoke": Config(n_seeds=4, steps=30, blocks=(0, 1, 2)),
     "quick": Config(n_seeds=24),
     "paper": Config(n_seeds=400, blocks=(0, 1, 2, 4, 8)),
 }

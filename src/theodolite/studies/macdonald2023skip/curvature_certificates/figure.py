@@ -8,6 +8,7 @@ from theodolite.core import Rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+KINDS = {"least_eigenvalue": "measured", "first_term": "bound"}
 KERNELS = {
     "least_eigenvalue": r"$\lambda(DF)$",
     "first_term": "the first layer's term of Eq 12",
@@ -16,18 +17,19 @@ KERNELS = {
 
 def draw(table: Rows) -> "Figure":
     """Draw looseness over layers, and the kernel with its bound over weights."""
-    figure, (loose, kernels) = figures.new_figure(8.6, 3.4, panels=(1, 2))
+    figure, (loose, kernels) = figures.new_figure(7.0, 3.6, panels=(1, 2))
     rows = table.where(quantity="looseness")
     figures.band(
         loose,
         rows.column("layers"),
         rows.values(),
         rows.values("spread"),
-        style=figures.series_style("looseness", ["looseness"]),
+        style=figures.kind_style("measured"),
     )
     figures.rule(loose, 0.0)
     loose.set_xlabel("layers")
-    loose.set_ylabel(r"$\log_{10}$ of $\beta$ over the largest Hessian")
+    figures.power_axis(loose, "y")
+    loose.set_ylabel(r"$\beta$ over the largest Hessian")
     for quantity, label in KERNELS.items():
         rows = table.where(quantity=quantity)
         figures.band(
@@ -35,11 +37,12 @@ def draw(table: Rows) -> "Figure":
             rows.column("scale"),
             rows.values(),
             rows.values("spread"),
-            style=figures.series_style(quantity, list(KERNELS)),
+            style=figures.kind_style(KINDS[quantity]),
             label=label,
         )
-    kernels.set_xscale("log")
+    figures.log_axis(kernels, "x", ticks=table.levels("scale"))
+    figures.power_axis(kernels, "y")
     kernels.set_xlabel("factor on the weights")
-    kernels.set_ylabel(r"$\log_{10}$ of the least eigenvalue")
+    kernels.set_ylabel("least eigenvalue")
     figures.legend(kernels)
     return figure

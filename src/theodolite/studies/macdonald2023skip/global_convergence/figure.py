@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LAW = "law of one layer"
-CASES = (
-    "one layer",
-    "one layer, huge start",
-    "two layers, normal starts",
-    "branch at zero, tanh",
-    "open set, smooth gate",
-)
+CASES = {
+    "one layer": "one_layer",
+    "one layer, huge start": "one_layer_far",
+    "two layers, normal starts": "two_layers",
+    "branch at zero, tanh": "branch_at_zero",
+    "open set, smooth gate": "smooth_gate",
+}
 PANELS = {
     "arrival": ("logistic cost and cross-entropy", "steps, in units of the certified"),
     "limits": ("limits of two layers, sorted", "share of normal starts"),
@@ -25,19 +25,24 @@ PANELS = {
 
 def draw(table: Rows) -> "Figure":
     """Draw medians over networks, sorted limits, and fits."""
-    figure, panels = figures.new_figure(12.6, 4.4, panels=(1, 3))
+    figure, panels = figures.new_figure(7.0, 7.0, panels=(2, 2))
+    panels.pop().remove()
     for (name, (title, below)), panel in zip(PANELS.items(), panels, strict=True):
         rows = table.where(panel=name)
         steps = sorted(rows.levels("case"), key=len)  # 1, 8 and 64 times
-        names = CASES if name == "arrival" else steps
-        for case in names:
+        for case in CASES if name == "arrival" else steps:
+            kind = CASES.get(case)
             some = rows.where(case=case)
             figures.band(
                 panel,
                 some.column("step"),
                 some.values(),
                 some.values("error"),
-                style=figures.series_style(case, names),
+                style=(
+                    figures.kind_style(kind)
+                    if kind
+                    else figures.ordered_style(case, steps)
+                ),
                 label=case,
             )
         figures.log_axis(panel, "y")
@@ -45,10 +50,16 @@ def draw(table: Rows) -> "Figure":
         panel.set_xlabel(below)
     law = table.where(case=LAW)
     first = panels[0]
-    first.plot(law.column("step"), law.values(), color="black", ls=":", label=LAW)
+    figures.curve(
+        first,
+        law.column("step"),
+        law.values(),
+        style=figures.kind_style("measured"),
+        label=LAW,
+    )
     figures.log_axis(first, "x")
     first.set_ylim(1e-4, 100)
-    first.set_ylabel(r"$\ell_t - \inf\ell$")
     for panel in panels:
-        figures.legend(panel)
+        panel.set_ylabel(r"$\ell_t - \inf\ell$")
+    figures.shared_legend(figure)
     return figure

@@ -20,7 +20,7 @@ def draw_cells(table: Rows) -> "Figure":
     figures.log_axis(panels[1], "y", ticks=(5, 10, 20, 50))
     panels[0].set_ylabel("training loss of the last epoch")
     panels[1].set_ylabel("test error (%)")
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure
 
 
@@ -35,9 +35,10 @@ def _panel(panel: "Axes", rows: Rows) -> None:
             [rates.index(rate) + shift for rate in mine.column("rate")],
             mine.values(),
             mine.values("spread"),
-            style=figures.series_style(NAMES[scale], list(NAMES.values())),
+            style=figures.kind_style(NAMES[scale]),
             label=NAMES[scale] if word == "ours" else None,
             bound=[word == "printed"] * len(mine),
+            means="hollow: as printed",
             kind="bars",
             line=False,
         )

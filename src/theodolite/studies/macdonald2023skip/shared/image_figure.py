@@ -18,7 +18,7 @@ def draw_curves(table: Rows) -> "Figure":
     columns = 2 if len(rates) > 1 else 1
     lines = max(1, -(-len(rates) // columns))
     figure, panels = figures.new_figure(
-        3.4 * columns, 2.7 * lines, panels=(lines, columns)
+        3.4 * columns, 2.7 * lines, panels=(lines, columns), share_y=True
     )
     for panel in panels[len(rates) :]:
         panel.set_visible(False)
@@ -32,25 +32,21 @@ def _panel(panel: "Axes", rows: Rows) -> None:
     for scale in rows.levels("added_identity"):
         mine = rows.where(added_identity=scale)
         name = NAMES.get(scale, f"{scale:g} I added")
-        colour = figures.series_style(name, list(NAMES.values())).colour
+        style = figures.kind_style(name if name in figures.KINDS else "beside")
         epochs = mine.values("epoch")
         panel.fill_between(
             epochs,
             mine.values("low"),
             mine.values("high"),
-            color=colour,
+            color=style.colour,
             alpha=0.18,
             linewidth=0,
         )
-        panel.plot(
-            epochs,
-            mine.values(),
-            color=colour,
-            linestyle=(0, (4, 2)) if scale else "-",
-            linewidth=1.4,
-            label=f"{name} ({max(mine.column('n'))})",
-        )
+        runs = max(mine.column("n"))
+        label = f"{name}, {runs} run{'s' if runs > 1 else ''}"
+        figures.line(panel, epochs, mine.values(), style=style, label=label)
     figures.log_axis(panel, "y")
+    panel.locator_params(axis="x", integer=True)
     panel.set_xlabel("epoch")
     panel.set_ylabel("training loss")
     figures.legend(panel)

@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LABELS = {"chain": "Chain", "res": "Res", "average": "ResAvg"}
+KINDS = {"chain": "chain", "res": "residual", "average": "average"}
 MATRICES = {"0": "$A$", "1": "$I + A$"}
+MATRIX_KINDS = {"0": "original", "1": "added_identity"}
 CHANGES = {
-    "blocks": "mean singular value\nof the two blocks",
-    "composite": "mean singular value\nto the scores",
-    "speed": "loss that it saves",
+    "blocks": "factor on the mean singular value\nof the two blocks",
+    "composite": "factor on the mean singular value\nto the scores",
+    "speed": "loss without the addition\nover that with it",
 }
 
 
@@ -21,7 +23,7 @@ def draw_linear(table: Rows) -> "Figure":
     """Draw shares of both spectra, and the laws of the limit."""
     figure, (panel,) = figures.new_figure(5.4, 3.8)
     for name, label in MATRICES.items():
-        style = figures.series_style(name, list(MATRICES))
+        style = figures.kind_style(MATRIX_KINDS[name])
         rows = table.where(quantity="matrix_share", shift=float(name))
         law = table.where(quantity="limit", shift=float(name))
         figures.band(
@@ -33,8 +35,9 @@ def draw_linear(table: Rows) -> "Figure":
             label=label,
             line=False,
         )
-        figures.curve(panel, law.column("share"), law.values(), style=style)
-    panel.plot([], [], "--", color="0.4", label="limit law")
+        figures.curve(
+            panel, law.column("share"), law.values(), style=style, means="limit law"
+        )
     panel.set_xlabel("tenth of the singular values, the least first")
     panel.set_ylabel("mean singular value")
     panel.set_ylim(bottom=0)
@@ -44,10 +47,10 @@ def draw_linear(table: Rows) -> "Figure":
 
 def draw_networks(table: Rows) -> "Figure":
     """Draw both spectra and the losses of the three networks."""
-    figure, panels = figures.new_figure(11.0, 3.8, panels=(1, 3))
+    figure, panels = figures.new_figure(7.0, 3.6, panels=(1, 3))
     composite, blocks, losses = panels
     for kind, label in LABELS.items():
-        style = figures.series_style(kind, list(LABELS))
+        style = figures.kind_style(KINDS[kind])
         for panel, metric in ((composite, "composite"), (blocks, "blocks")):
             rows = table.where(quantity="share", metric=metric, kind=kind)
             figures.band(
@@ -68,35 +71,37 @@ def draw_networks(table: Rows) -> "Figure":
             label=label,
         )
     for panel, name in ((composite, "to the scores"), (blocks, "of the two blocks")):
-        panel.set_xlabel("tenth of the singular values")
-        panel.set_ylabel(f"mean singular value {name}")
-    blocks.set_yscale("log")
+        panel.set_xlabel("tenth of the\nsingular values")
+        panel.set_ylabel(f"mean singular value\n{name}")
+    figures.log_axis(blocks, "y")
+    figures.power_axis(losses, "y")
     losses.set_xlabel("step")
-    losses.set_ylabel(r"$\log_{10}$ loss")
-    figures.legend(losses)
+    losses.set_ylabel("loss")
+    figures.shared_legend(figure)
     return figure
 
 
 def draw_starts(table: Rows) -> "Figure":
     """Draw what each addition changes from each start."""
-    figure, panels = figures.new_figure(11.0, 3.8, panels=(1, 3))
+    figure, panels = figures.new_figure(7.0, 4.4, panels=(1, 3))
     names = [kind for kind in LABELS if kind in table.levels("addition")]
     for panel, (quantity, label) in zip(panels, CHANGES.items(), strict=True):
         for kind in names:
             rows = table.where(quantity=quantity, addition=kind)
-            style = figures.series_style(kind, list(LABELS))
-            panel.errorbar(
+            figures.band(
+                panel,
                 rows.column("place"),
                 rows.values(),
-                yerr=rows.values("spread"),
-                color=style.colour,
-                marker=style.marker,
-                linestyle="none",
+                rows.values("spread"),
+                style=figures.kind_style(KINDS[kind]),
                 label=f"adding what makes {LABELS[kind]}",
+                kind="bars",
+                line=False,
             )
         figures.rule(panel, 0.0)
         starts = {row["place"]: row["start"] for row in table}
-        panel.set_xticks(list(starts), list(starts.values()), rotation=35, ha="right")
-        panel.set_ylabel(f"$\\log_{{10}}$ ratio, {label}")
-    figures.legend(panels[-1])
+        panel.set_xticks(list(starts), list(starts.values()), rotation=60, ha="right")
+        figures.power_axis(panel, "y")
+        panel.set_ylabel(label)
+    figures.shared_legend(figure)
     return figure

@@ -85,7 +85,7 @@ PRESETS = {
         width=16,
         decays=(0.0, 0.01),
         batch_size=64,
-        epochs=90,
+        epochs=45,
     ),
     "quick": Config(n_seeds=5),
     "paper": Config(

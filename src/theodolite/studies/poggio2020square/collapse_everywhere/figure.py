@@ -14,19 +14,20 @@ TITLES = {
     "nc3": "NC3: head from means",
     "nc4": "NC4: nearest mean disagrees",
 }
+KINDS = {"square": "square_loss", "cross_entropy": "cross_entropy"}
 LOSSES = {"square": "square", "cross_entropy": "cross-entropy"}
 
 
 def draw_collapse(table: Rows) -> "Figure":
     """Draw the four numbers against the norm at the end."""
-    figure, panels = figures.new_figure(8.6, 6.0, panels=(2, 2), share_x=True)
-    names = [str(n) for n in table.levels("classes")]
+    figure, panels = figures.new_figure(7.0, 5.8, panels=(2, 2), share_x=True)
+    counts = table.levels("classes")
     for panel, (quantity, title) in zip(panels, TITLES.items(), strict=True):
-        for name in names:
-            if quantity == "nc2" and name == "2":
+        for count in counts:
+            if quantity == "nc2" and count == 2:
                 continue  # nothing to see: opposite about their middle
-            style = figures.series_style(name, names)
-            rows = table.where(quantity=quantity, classes=int(name))
+            style = figures.ordered_style(count, counts)
+            rows = table.where(quantity=quantity, classes=count)
             ends = rows.where(lambda row: row.get("stage") is None)
             figures.band(
                 panel,
@@ -34,7 +35,7 @@ def draw_collapse(table: Rows) -> "Figure":
                 ends.values(),
                 ends.values("spread"),
                 style=style,
-                label=f"{name} classes",
+                label=f"{count} classes",
                 kind="bars",
                 line=False,
             )
@@ -44,6 +45,7 @@ def draw_collapse(table: Rows) -> "Figure":
                 [min(ends.column("norm")), max(ends.column("norm"))],
                 [before, before],
                 style=style,
+                means="untrained",
             )
         figures.log_axis(panel, "x")
         panel.set_title(title)
@@ -51,32 +53,32 @@ def draw_collapse(table: Rows) -> "Figure":
         figures.log_axis(panel, "y")
     for panel in panels[2:]:
         panel.set_xlabel(r"norm $\rho$ at the end")
-    panels[0].plot([], [], "--", color="0.4", label="untrained")
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure
 
 
 def draw_curves(table: Rows) -> "Figure":
     """Draw errors on new samples against epochs."""
     kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
-    figure, panels = figures.new_figure(9.6, 3.4, panels=(1, 3), share_x=True)
-    names = list(LOSSES)
+    figure, panels = figures.new_figure(
+        7.0, 3.4, panels=(1, 3), share_x=True, share_y=True
+    )
     for panel, (labels, start) in zip(panels, kinds, strict=True):
-        for name in names:
+        for name in LOSSES:
             rows = table.where(labels=labels, start=start, loss=name)
             figures.band(
                 panel,
                 rows.column("epoch"),
                 rows.values(),
                 rows.values("error"),
-                style=figures.series_style(name, names),
+                style=figures.kind_style(KINDS[name]),
                 label=LOSSES[name],
             )
         figures.log_axis(panel, "x")
         panel.set_xlabel("epochs")
         told = "labels as given" if labels == "given" else "labels flipped"
-        panel.set_title(f"{told}, start {start:g}")
-        panel.set_ylim(bottom=0)
+        panel.set_title(f"{told},\nstart {start:g}")
+    panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
     panels[0].set_ylabel("error on new samples")
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure

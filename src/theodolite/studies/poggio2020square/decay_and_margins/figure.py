@@ -12,50 +12,55 @@ if TYPE_CHECKING:
 
 def draw_norms(table: Rows) -> "Figure":
     """Draw margins, errors and spreads of margins."""
-    figure, (margins, errors, spreads) = figures.new_figure(10.2, 3.4, panels=(1, 3))
-    names = _names(table, "start")
+    figure, panels = figures.new_figure(7.0, 6.0, panels=(2, 2))
+    panels.pop().remove()
+    margins, errors, spreads = panels
+    starts = table.levels("start")
     for panel, name in ((margins, "mean_margin"), (errors, "test_error")):
-        for start in names:
-            rows = table.where(beside=name, start=float(start))
-            _band(panel, rows, "norm", start, names, f"start {start}", line=False)
+        for start in starts:
+            rows = table.where(beside=name, start=start)
+            style = figures.ordered_style(start, starts)
+            _band(panel, rows, "norm", style, f"start {start:g}", line=False)
         figures.log_axis(panel, "x")
         panel.set_xlabel(r"norm $\rho$ at the end")
     law = table.where(quantity="inverse")
-    style = figures.series_style("law", ["", "", "", "", "", "", "law"])
+    style = figures.kind_style("measured")
     figures.curve(
         margins, law.column("norm"), law.values(), style=style, label=r"$1/\rho$"
     )
-    figures.legend(margins)
     figures.log_axis(margins, "y")
     margins.set_ylabel("mean margin $y_n f_n$")
     errors.set_ylabel("error on new samples")
-    for start in names:
-        rows = table.where(quantity="margin_spread", stage="end", start=float(start))
-        _band(spreads, rows, "shown", start, names, f"start {start}")
+    for start in starts:
+        rows = table.where(quantity="margin_spread", stage="end", start=start)
+        style = figures.ordered_style(start, starts)
+        _band(spreads, rows, "shown", style, f"start {start:g}")
     _decay_axis(spreads)
     spreads.set_ylabel("spread of margins at the end")
     spreads.set_ylim(bottom=0)
-    figures.legend(errors)
+    figures.shared_legend(figure)
     return figure
 
 
 def draw_starts(table: Rows) -> "Figure":
     """Draw norms at the end by decay, and decays that forget by length."""
-    figure, (ends, lengths) = figures.new_figure(8.6, 3.6, panels=(1, 2))
-    names = _names(table, "start")
-    for start in names:
-        rows = table.where(quantity="norm", start=float(start))
-        _band(ends, rows, "shown", start, names, f"start {start}")
+    figure, (ends, lengths) = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    starts = table.levels("start")
+    for start in starts:
+        rows = table.where(quantity="norm", start=start)
+        style = figures.ordered_style(start, starts)
+        _band(ends, rows, "shown", style, f"start {start:g}")
     _decay_axis(ends)
-    ends.set_ylabel(r"$\log_{10}\rho$ at the end")
+    figures.power_axis(ends, "y")
+    ends.set_ylabel(r"norm $\rho$ at the end")
     figures.legend(ends)
-    levels = _names(table, "level")
+    levels = table.levels("level")
     for level in levels:
-        rows = table.where(quantity="threshold", level=float(level))
-        label = f"dependence at {float(level):.0%}"
-        _band(lengths, rows, "epoch", level, levels, label)
+        rows = table.where(quantity="threshold", level=level)
+        style = figures.ordered_style(level, levels)
+        _band(lengths, rows, "epoch", style, f"dependence at {level:.0%}")
     if len(law := table.where(quantity="law")):
-        style = figures.series_style(levels[-1], levels)
+        style = figures.kind_style("measured")
         figures.curve(
             lengths, law.column("epoch"), law.values(), style=style, label="inverse"
         )
@@ -69,22 +74,24 @@ def draw_starts(table: Rows) -> "Figure":
 
 def draw_noise(table: Rows) -> "Figure":
     """Draw norms of the last layer and errors against label noise."""
-    figure, panels = figures.new_figure(8.6, 3.4, panels=(1, 2))
-    names = _names(table, "start")
+    figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    starts = table.levels("start")
     told = {
-        "norm": r"$\log_{10}$ norm of the last layer",
+        "norm": "norm of the last layer",
         "test_error": "error on new samples",
     }
     for panel, (quantity, label) in zip(panels, told.items(), strict=True):
-        for start in names:
-            rows = table.where(quantity=quantity, start=float(start))
+        for start in starts:
+            rows = table.where(quantity=quantity, start=start)
             if len(rows) < 2:  # no noise was tried from there
                 continue
-            _band(panel, rows, "noise", start, names, f"start {start}")
+            style = figures.ordered_style(start, starts)
+            _band(panel, rows, "noise", style, f"start {start:g}")
         panel.set_xlabel(r"label noise $\delta$")
         panel.set_ylabel(label)
+    figures.power_axis(panels[0], "y")
     panels[1].set_ylim(bottom=0)
-    figures.legend(panels[0])
+    figures.shared_legend(figure)
     return figure
 
 
@@ -92,8 +99,7 @@ def _band(
     panel: "Axes",
     rows: Rows,
     over: str,
-    name: str,
-    names: list[str],
+    style: "figures.SeriesStyle",
     label: str,
     *,
     line: bool = True,
@@ -104,13 +110,9 @@ def _band(
         rows.column(over),
         rows.values(),
         rows.values("spread"),
-        style=figures.series_style(name, names),
+        style=style,
         **settings,
     )
-
-
-def _names(table: Rows, label: str) -> list[str]:
-    return [f"{level:g}" for level in table.levels(label)]
 
 
 def _decay_axis(panel: "Axes") -> None:

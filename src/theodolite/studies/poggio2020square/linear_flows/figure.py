@@ -13,20 +13,29 @@ if TYPE_CHECKING:
 def draw(table: Rows) -> "Figure":
     """Draw the norm that is reached over the least one, dataset by dataset."""
     figure, (panel,) = figures.new_figure(6.0, 3.4)
-    names = [f"{start:g}" for start in STARTS]
-    for start, name in enumerate(names):
-        style = figures.series_style(name, names)
+    for norm in sorted(STARTS):
+        style = figures.ordered_style(norm, sorted(STARTS))
         flow, descent = (
-            table.where(road=road, start=start) for road in ("flow", "descent")
+            table.where(road=road, start=STARTS.index(norm))
+            for road in ("flow", "descent")
         )
-        figures.curve(panel, flow.column("trial"), flow.values(), style=style)
+        figures.band(
+            panel,
+            flow.column("trial"),
+            flow.values(),
+            style=style,
+            bound=[True] * len(flow),
+            means="hollow: flow",
+            line=False,
+            marker_size=9.0,
+        )
         figures.band(
             panel,
             descent.column("trial"),
             descent.values(),
             descent.values("error"),
             style=style,
-            label=rf"$\rho_0 = {name}$",
+            label=rf"$\rho_0 = {norm:g}$, descent",
             line=False,
         )
     figures.rule(panel, 1.0)

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 def draw(table: Rows) -> "Figure":
     """Draw the norm of the output over the side of the image."""
     figure, (panel,) = figures.new_figure(5.4, 3.2)
-    names = [str(kernel) for kernel in table.levels("kernel")]
-    for name in names:
-        rows = table.where(kernel=int(name))
+    kernels = table.levels("kernel")
+    for kernel in kernels:
+        rows = table.where(kernel=kernel)
         figures.band(
             panel,
             rows.column("side"),
             rows.values(),
-            style=figures.series_style(name, names),
-            label=f"{name} × {name} kernel",
+            style=figures.ordered_style(kernel, kernels),
+            label=f"{kernel} × {kernel} kernel",
         )
     figures.rule(panel, 1.0)
     panel.set_xlabel("side of the image")

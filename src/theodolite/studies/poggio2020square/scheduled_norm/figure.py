@@ -14,6 +14,7 @@ LABELS = {
     "held": "batch norm, norm held",
     "bare": "no batch norm, norm grows",
 }
+KINDS = {"decay": "decay", "grown": "grown", "held": "held", "bare": "no_norm"}
 PANELS = {
     "held_error": "held-out error",
     "disagreement": "starts decide differently",
@@ -24,7 +25,7 @@ APART = 0.16
 
 def draw(table: Rows) -> "Figure":
     """Draw a panel a quantity, a place a task."""
-    figure, panels = figures.new_figure(7.0, 3.6, panels=(1, len(PANELS)))
+    figure, panels = figures.new_figure(7.0, 4.2, panels=(1, len(PANELS)))
     tasks, names = table.levels("task"), list(LABELS)
     for panel, (quantity, title) in zip(panels, PANELS.items(), strict=True):
         for shift, method in enumerate(names):
@@ -35,8 +36,8 @@ def draw(table: Rows) -> "Figure":
                 [place + APART * (shift - 1.5) for place in places],
                 rows.values(),
                 rows.values("error"),
-                style=figures.series_style(method, names),
-                label=LABELS[method] if panel is panels[0] else None,
+                style=figures.kind_style(KINDS[method]),
+                label=LABELS[method],
                 kind="bars",
                 line=False,
             )
@@ -44,9 +45,9 @@ def draw(table: Rows) -> "Figure":
         panel.set_xticks(
             range(len(tasks)), [task.replace(", ", "\n") for task in tasks]
         )
-        panel.tick_params(axis="x", labelrotation=60, labelsize=7)
+        panel.tick_params(axis="x", labelrotation=60)
     figures.log_axis(panels[2], "y")
     panels[0].set_ylim(bottom=0)
     panels[1].set_ylim(bottom=0)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    figures.shared_legend(figure)
     return figure

@@ -13,21 +13,21 @@ LABELS = {
     "relu": "ReLU",
     "single_samples": "ReLU, by single samples",
 }
+KINDS = {"linear": "linear", "relu": "relu", "single_samples": "relu_single_samples"}
 
 
 def draw(table: Rows) -> "Figure":
     """Draw both gaps against the layer."""
-    figure, panels = figures.new_figure(8.6, 3.6, panels=(1, 2))
-    names = list(LABELS)
+    figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
     for panel, quantity in zip(panels, ("sum_gap", "sample_gap"), strict=True):
-        for name in names:
+        for name in LABELS:
             rows = table.where(quantity=quantity, kind=name)
             figures.band(
                 panel,
                 rows.column("layer"),
                 rows.values(),
                 rows.values("spread"),
-                style=figures.series_style(name, names),
+                style=figures.kind_style(KINDS[name]),
                 label=LABELS[name],
                 kind="bars",
             )
@@ -38,6 +38,5 @@ def draw(table: Rows) -> "Figure":
     figures.rule(panels[1], floor, label="least in layer 1")
     panels[0].set_ylabel("gap of the sum over samples (Eq 38)")
     panels[1].set_ylabel("gap sample by sample (Eq 40)")
-    for panel in panels:
-        figures.legend(panel)
+    figures.shared_legend(figure)
     return figure

@@ -88,7 +88,7 @@ STUDY = Study(
         "256 units, or three 3 x 3 convolutions of 32 channels and stride 2 with a "
         "last one over the 4 x 4 pixels that are left. Of that width nothing can be "
         "trained with normalisation at rate 0.1, so that figures 1 to 5 have narrow "
-        "networks of 32 units or 2 channels as well, for 100 epochs. Below the paper "
+        "networks of 32 units or 2 channels as well. Below the paper "
         "scale two digits of 8 x 8 pixels, 64 units or 8 channels.",
         "Both readings are trained: dense and convolutional, and figure 1's setting "
         "with weight decay 0.01 and without. Normalised are all layers but the last, "

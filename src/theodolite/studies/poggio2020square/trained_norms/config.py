@@ -156,6 +156,7 @@ PRESETS = {
         convolutional_epochs=500,
         narrow_width=32,
         narrow_channels=2,
+        narrow_epochs=1000,
         readings=14,
     ),
 }

@@ -14,7 +14,9 @@ TITLES = {
     "bn": "BN, no decay (figs 6–9)",
     "plain": "neither (figs 10–12)",
 }
-STARTS = ("0.1", "1", "5", "15", "30")
+STARTS = (0.1, 1.0, 5.0, 15.0, 30.0)
+NAMES = [f"from {start:g}" for start in STARTS]
+LEAVES = "leaves the panel"
 FEW = 10  # epochs of the zooms
 SHORT = {
     "dense": "dense",
@@ -32,49 +34,52 @@ def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
         for condition in TITLES
         if len(table.where(family=family, condition=condition))
     ]
-    columns = min(4, len(keys))
-    lines = -(-len(keys) // columns)
+    columns = max(1, min(2, len(keys)))
+    lines = max(1, -(-len(keys) // columns))
     figure, panels = figures.new_figure(
-        2.9 * max(2, columns), height * lines + 0.4, panels=(lines, columns)
+        7.0, height * lines + 0.6, panels=(lines, columns), share_y=True
     )
     for spare in panels[len(keys) :]:
         spare.remove()
     found = dict(zip(keys, panels[: len(keys)], strict=True))
     for (family, condition), panel in found.items():
-        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}", fontsize=8)
+        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}")
         panel.set_xlabel("epoch")
     return figure, found
 
 
-def _lines(
-    panel: Any, table: Rows, *, named: bool = True, dashed: bool = False
-) -> None:
+def _style(start: float) -> "figures.SeriesStyle":
+    return figures.ordered_style(start, sorted({*STARTS, start}))
+
+
+def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
+    """Draw a line a start; those that stand beside others are dashed, and say why."""
     for start in table.levels("start"):
         rows = table.where(start=start)
-        style = figures.series_style(f"{start:g}", list(STARTS))
-        label = f"from {start:g}" if named else None
+        epochs, values, style = rows.column("epoch"), rows.values(), _style(start)
         if dashed:
-            figures.curve(panel, rows.column("epoch"), rows.values(), style=style)
-            continue
-        panel.plot(
-            rows.column("epoch"),
-            rows.values(),
-            color=style.colour,
-            linestyle=style.line,
-            linewidth=1.4,
-            label=label,
-        )
+            figures.curve(panel, epochs, values, style=style, means=dashed)
+        else:
+            label = f"from {start:g}"
+            figures.band(panel, epochs, values, style=style, label=label)
 
 
-def _epochs(panel: Any) -> None:
-    panel.set_xscale("symlog", linthresh=1)
-    panel.set_xlim(left=0)
+def _finish(figure: "Figure", panels: dict[Any, Any], label: str, top: float) -> None:
+    """Use logarithmic axes that what blew up leaves at a mark, and add the legend."""
+    for panel in panels.values():
+        figures.count_axis(panel)
+        figures.log_axis(panel, "y")
+    for panel in panels.values():
+        figures.cut(panel, top=top, means=LEAVES)
+    _outer(panels, label)
+    figures.shared_legend(figure, order=NAMES)
 
 
-def _upto(panel: Any, top: float) -> None:
-    """Use a logarithmic axis that what blew up may leave."""
-    figures.log_axis(panel, "y")
-    panel.set_ylim(top=min(top, panel.get_ylim()[1]))
+def _outer(panels: dict[Any, Any], label: str) -> None:
+    """Name the vertical axis that the panels of a row share."""
+    for panel in panels.values():
+        if panel.get_subplotspec().is_first_col():
+            panel.set_ylabel(label)
 
 
 def draw_losses(table: Rows) -> "Figure":
@@ -83,12 +88,8 @@ def draw_losses(table: Rows) -> "Figure":
     for (family, condition), panel in panels.items():
         rows = table.where(family=family, condition=condition)
         _lines(panel, rows.where(quantity="train_loss_at"))
-        _lines(panel, rows.where(quantity="test_loss_at"), named=False, dashed=True)
-        _epochs(panel)
-        _upto(panel, 1e4)
-        figures.legend(panel)
-    for panel in list(panels.values())[:1]:
-        panel.set_ylabel("square loss")
+        _lines(panel, rows.where(quantity="test_loss_at"), dashed="held out")
+    _finish(figure, panels, "square loss", 1e4)
     return figure
 
 
@@ -97,11 +98,7 @@ def draw_norms(table: Rows) -> "Figure":
     figure, panels = _grid(table)
     for (family, condition), panel in panels.items():
         _lines(panel, table.where(family=family, condition=condition))
-        _epochs(panel)
-        _upto(panel, 1e10)
-        figures.legend(panel)
-    for panel in list(panels.values())[:1]:
-        panel.set_ylabel(r"$\rho$")
+    _finish(figure, panels, r"norm $\rho$", 1e10)
     return figure
 
 
@@ -114,19 +111,20 @@ def draw_zooms(table: Rows) -> "Figure":
         ("mean_abs_f_at", "mean $|f_n|$", FEW),
     )
     figure, panels = figures.new_figure(
-        8.8, 2.6 * len(families), panels=(len(families), len(kinds))
+        7.0, 2.8 * len(families) + 0.4, panels=(len(families), len(kinds))
     )
     keys = [(family, kind) for family in families for kind in kinds]
     for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
         rows = table.where(family=family, quantity=quantity)
         _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
-        panel.set_title(f"{SHORT[family]}, {name}", fontsize=8)
+        panel.set_title(f"{SHORT[family]}, {name}")
         panel.set_xlabel("epoch")
         panel.set_xlim(0, cut)
+        panel.locator_params(axis="x", integer=True, nbins=5)
         figures.log_axis(panel, "y")
         if cut > FEW:
-            _epochs(panel)
-    figures.legend(panels[0])
+            figures.count_axis(panel)
+    figures.shared_legend(figure)
     return figure
 
 
@@ -134,19 +132,20 @@ def draw_ratios(table: Rows) -> "Figure":
     r"""Draw figure 4; dashed: $1 + \lambda/\sum f_n^2$ at the same weights."""
     families = table.levels("family")
     figure, panels = figures.new_figure(
-        4.3 * len(families), 3.4, panels=(1, len(families))
+        7.0 if len(families) > 1 else 5.4, 3.8, panels=(1, max(1, len(families)))
     )
     for family, panel in zip(families, panels, strict=True):
         rows = table.where(family=family)
         _lines(panel, rows.where(quantity="ratio_at"))
-        _lines(panel, rows.where(quantity="ratio_limit_at"), named=False, dashed=True)
+        limit = r"$1 + \lambda/\sum f_n^2$"
+        _lines(panel, rows.where(quantity="ratio_limit_at"), dashed=limit)
         figures.rule(panel, 1.0)
-        _epochs(panel)
-        panel.set_ylim(0.0, 2.5)
+        figures.count_axis(panel)
+        figures.cut(panel, bottom=0.0, top=2.5, means=LEAVES)
         panel.set_title(SHORT[family])
         panel.set_xlabel("epoch")
         panel.set_ylabel(r"$(\sum y_n f_n / \sum f_n^2)\,/\,\rho$")
-        figures.legend(panel)
+    figures.shared_legend(figure)
     return figure
 
 
@@ -162,26 +161,29 @@ def draw_margins(table: Rows) -> "Figure":
                 rows.column("share"),
                 rows.values(),
                 rows.values("spread"),
-                style=figures.series_style(f"{start:g}", list(STARTS)),
+                style=_style(start),
                 label=f"from {start:g}",
             )
         figures.rule(panel, 1.0)
         panel.set_xlabel("share of samples")
-        figures.legend(panel)
-    for panel in list(panels.values())[:1]:
-        panel.set_ylabel("margin over its mean")
+    _outer(panels, "margin over its mean")
+    figures.shared_legend(figure, order=NAMES)
     return figure
 
 
 def draw_histograms(table: Rows) -> "Figure":
     r"""Draw figure 9: levels of $|f_n|$ over time."""
     kinds = [(f, s) for f in table.levels("family") for s in table.levels("start")]
+    columns = max(1, min(2, len(kinds)))
+    lines = max(1, -(-len(kinds) // columns))
     figure, panels = figures.new_figure(
-        2.7 * max(2, len(kinds)), 3.0, panels=(1, len(kinds))
+        7.0, 2.7 * lines, panels=(lines, columns), share_y=True
     )
-    for (family, start), panel in zip(kinds, panels, strict=True):
+    for spare in panels[len(kinds) :]:
+        spare.remove()
+    for (family, start), panel in zip(kinds, panels, strict=False):
         rows = table.where(family=family, start=start)
-        style = figures.series_style(f"{start:g}", list(STARTS))
+        style = _style(start)
         levels = {s: rows.where(share=s) for s in rows.levels("share")}
         epochs = levels[0.5].column("epoch")
         for low, high in ((0.05, 0.95), (0.25, 0.75)):
@@ -193,10 +195,10 @@ def draw_histograms(table: Rows) -> "Figure":
                 alpha=0.22,
                 linewidth=0,
             )
-        panel.plot(epochs, levels[0.5].values(), color=style.colour, linewidth=1.6)
-        _epochs(panel)
+        figures.line(panel, epochs, levels[0.5].values(), style=style)
+        figures.count_axis(panel)
         figures.log_axis(panel, "y")
         panel.set_title(f"{SHORT[family]}, from {start:g}")
         panel.set_xlabel("epoch")
-    panels[0].set_ylabel("$|f_n|$")
+    _outer(dict(zip(kinds, panels, strict=False)), "$|f_n|$")
     return figure

@@ -9,7 +9,7 @@ from theodolite.core import ConfigError, Row, Rows
 from theodolite.runs import Tracker
 from theodolite.training.probes.callbacks.scalars import scalars
 from theodolite.training.probes.probes import Probe
-from theodolite.training.probes.watching import MAX_SHARE, Watcher
+from theodolite.training.probes.watching import Watcher
 
 # Its two names: a callback of one is refused by, or strange to, the other.
 _LIBRARIES = ("lightning.pytorch", "pytorch_lightning")
@@ -21,7 +21,7 @@ def lightning_callback(
     batch: Any = None,
     criterion: Any = None,
     namespace: str = "theodolite",
-    max_share: float = MAX_SHARE,
+    max_share: float | None = None,
     trackers: Iterable[Tracker] = (),
     labels: Mapping[str, Any] | None = None,
 ) -> Any:

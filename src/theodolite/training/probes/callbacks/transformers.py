@@ -9,7 +9,7 @@ from theodolite.core import ConfigError, Row, Rows
 from theodolite.runs import Tracker
 from theodolite.training.probes.callbacks.scalars import scalars
 from theodolite.training.probes.probes import Probe
-from theodolite.training.probes.watching import MAX_SHARE, Watcher
+from theodolite.training.probes.watching import Watcher
 
 
 def transformers_callback(
@@ -19,7 +19,7 @@ def transformers_callback(
     criterion: Any = None,
     log: Callable[[dict[str, float]], None] | None = None,
     namespace: str = "theodolite",
-    max_share: float = MAX_SHARE,
+    max_share: float | None = None,
     trackers: Iterable[Tracker] = (),
     labels: Mapping[str, Any] | None = None,
 ) -> Any:

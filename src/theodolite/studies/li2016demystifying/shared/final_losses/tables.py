@@ -36,10 +36,12 @@ def by_rate(roads: Roads) -> Rows:
     names = [name for name in NAMES if name in means.levels("network")]
     depths = common(means.where(network=name) for name in names)
     shown = {depths[0], depths[len(depths) // 2], depths[-1]}
+    ends = _ends(roads)
     rows = [
         {
             **row,
             "quantity": "mean",
+            "last": row["rate"] == ends.get((row["network"], row["depth"])),
             "rate": 10 ** row["rate"],
             "value": math.log10(row["value"]),
             "error": row["error"] / row["value"] / math.log(10),
@@ -48,6 +50,22 @@ def by_rate(roads: Roads) -> Rows:
         if row["depth"] in shown
     ]
     return _drawn(roads, rows)
+
+
+def _ends(roads: Roads) -> dict[tuple[str, int], float]:
+    """Return the highest rate with no diverged run, where higher ones were tried."""
+    tried = roads.measured.where(lambda row: row["quantity"].startswith("mean_"))
+    highest: dict[tuple[str, int], list[float]] = {}
+    for row in tried:
+        alive, all_of = highest.setdefault(
+            (row["network"], row["depth"]), [-math.inf, -math.inf]
+        )
+        here = row["rate"]
+        highest[row["network"], row["depth"]] = [
+            max(alive, here) if row["diverged"] == 0 else alive,
+            max(all_of, here),
+        ]
+    return {key: alive for key, (alive, most) in highest.items() if alive < most}
 
 
 def _drawn(roads: Roads, rows: Iterable[Row]) -> Rows:

@@ -1,0 +1,78 @@
+"""The reference: a page a room, from the docstrings of its public names."""
+
+import ast
+from pathlib import Path
+
+from handbook.settings import HERE, Nav
+
+PACKAGE = HERE.parent / "src" / "theodolite"
+ROOMS = (
+    "survey",
+    "instruments",
+    "anatomy",
+    "surgery",
+    "paths",
+    "certificates",
+    "training",
+    "networks",
+    "theory",
+    "data",
+    "runs",
+    "studies",
+    "figures",
+    "report",
+    "core",
+)
+
+
+def write(pages: Path, nav: Nav) -> None:
+    """Write the pages, which mkdocstrings fills."""
+    place = pages / "reference"
+    place.mkdir()
+    for room in ROOMS:
+        parts = [f"# theodolite.{room}\n", f"{_told(room)}\n"]
+        parts += [f"::: {path}\n" for path in public_names(room)]
+        (place / f"{room}.md").write_text("\n".join(parts))
+        nav.add("Reference", room, f"reference/{room}.md")
+
+
+def public_names(room: str) -> list[str]:
+    """Return where each public name of a room is defined, in alphabetical order."""
+    folder = PACKAGE / room
+    stub = folder / "__init__.pyi"
+    source = stub if stub.exists() else folder / "__init__.py"
+    found = {}
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            module = (
+                node.module if not node.level else f"theodolite.{room}.{node.module}"
+            )
+            for name in node.names:
+                if module.startswith(f"theodolite.{room}."):
+                    found[name.asname or name.name] = f"{module}.{name.name}"
+    here = [found[name] for name in sorted(found, key=str.lower)]
+    return [path for path in here if _is_defined(path)]
+
+
+def _is_defined(path: str) -> bool:
+    """Say whether a module defines a class, function or value; others pass it on."""
+    module, _, name = path.rpartition(".")
+    place = PACKAGE.parent.joinpath(*module.split("."))
+    file = place.with_suffix(".py")
+    body = ast.parse(
+        (file if file.exists() else place / "__init__.py").read_text()
+    ).body
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    targets = {node.name for node in body if isinstance(node, kinds)}
+    for node in body:
+        if isinstance(node, ast.Assign):
+            targets |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            targets.add(node.target.id)
+    return name in targets
+
+
+def _told(room: str) -> str:
+    return (
+        ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    )

@@ -1,0 +1,246 @@
+"""Commands that survey and compare networks; what is heavy loads when it is used."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from theodolite.cli_output import print_json
+from theodolite.cli_streams import say
+from theodolite.cli_trust import require_trust
+
+if TYPE_CHECKING:
+    from theodolite.survey import Subject, Survey
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|DIR|FILE.npz", help="Samples; made up by default, and said so."
+    ),
+]
+LossName = Annotated[
+    str | None,
+    typer.Option(
+        help="cross-entropy, mse, … or package.module:function or file.py:function."
+    ),
+]
+Budget = Annotated[str, typer.Option(help="Time to spend, such as 30s, 1min, 1h.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write JSON to this file, - to print it.")
+]
+Shape = Annotated[
+    str | None, typer.Option(help="Shape of one made-up sample, such as 3,32,32.")
+]
+BatchSize = Annotated[int | None, typer.Option(help="Samples a batch.")]
+NBatches = Annotated[int, typer.Option("--batches", help="Number of batches.")]
+NormMode = Annotated[
+    str, typer.Option(help="Statistics that norms use: batch, eval, full or frozen.")
+]
+Seed = Annotated[int, typer.Option(help="Of weights and made-up samples.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")]
+Measures = Annotated[
+    str | None, typer.Option(help="Only these measures, by commas; all by default.")
+]
+Optimiser = Annotated[
+    str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the Python files named without asking.")
+]
+
+
+def survey(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SPEC",
+            help="A name (--list), package.module:callable(args), file.py:callable, "
+            "hf:CONFIG.json.",
+        ),
+    ] = None,
+    data: Data = None,
+    loss: LossName = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="safetensors, or a checkpoint of tensors.")
+    ] = None,
+    budget: Budget = "1min",
+    html: Html = None,
+    to_json: JsonFile = None,
+    tries: Annotated[
+        bool, typer.Option("--try", help="Try each piece of advice on a copy.")
+    ] = False,
+    optimiser: Optimiser = None,
+    norm_mode: NormMode = "batch",
+    measures: Measures = None,
+    shape: Shape = None,
+    batch_size: BatchSize = None,
+    batches: NBatches = 4,
+    seed: Seed = 0,
+    device: Device = None,
+    trust: Trust = False,
+    names: Annotated[
+        bool, typer.Option("--list", help="List the networks that go by a name.")
+    ] = False,
+) -> None:
+    """Survey a network: what its skips and norms do, and what to change."""
+    if names:
+        _list_zoo()
+        return
+    if spec is None:
+        from theodolite.core import ConfigError
+
+        raise ConfigError(
+            "no network was named: pass a SPEC, or --list for those that go by a name"
+        )
+    _check_files(html, to_json)
+    _ask(spec, loss, trust=trust)
+    subject = _subject(
+        spec, data=data, loss=loss, weights=weights, shape=_shape(shape),
+        batch_size=batch_size, n_batches=batches, seed=seed, device=device,
+    )  # fmt: skip
+    found = _surveyed(
+        subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+        measures=_names(measures), **({"tries": True} if tries else {}),
+    )  # fmt: skip
+    _tell(found, html, to_json)
+    if any(one.status == "interrupted" for one in found.measured):
+        say("stopped; what was measured until then is shown")
+        raise typer.Exit(130)
+
+
+def compare(
+    before: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A network, or SURVEY.json.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="SPEC", help="Another, or SURVEY.json.")
+    ],
+    data: Data = None,
+    loss: LossName = None,
+    budget: Budget = "1min",
+    html: Html = None,
+    to_json: JsonFile = None,
+    optimiser: Optimiser = None,
+    norm_mode: NormMode = "batch",
+    measures: Measures = None,
+    shape: Shape = None,
+    batch_size: BatchSize = None,
+    batches: NBatches = 4,
+    seed: Seed = 0,
+    device: Device = None,
+    trust: Trust = False,
+) -> None:
+    """Compare two networks, surveyed alike; the budget is for each."""
+    _check_files(html, to_json)
+    _ask(before, after, loss, trust=trust)
+    from theodolite.survey import Survey
+    from theodolite.survey import compare as side_by_side
+
+    # Both are read before the first takes its time.
+    made = [
+        Survey.from_json(spec)
+        if _is_saved(spec)
+        else _subject(
+            spec, data=data, loss=loss, shape=_shape(shape), seed=seed,
+            batch_size=batch_size, n_batches=batches, device=device,
+        )
+        for spec in (before, after)
+    ]  # fmt: skip
+    found = [
+        one
+        if isinstance(one, Survey)
+        else _surveyed(
+            one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+            measures=_names(measures),
+        )
+        for one in made
+    ]  # fmt: skip
+    _tell(side_by_side(*found), html, to_json)
+
+
+def _list_zoo() -> None:
+    from theodolite.survey import ZOO
+
+    width = max(map(len, ZOO))
+    for name, one in ZOO.items():
+        typer.echo(f"{name:<{width}}  {one.says}")
+
+
+def _is_saved(spec: str) -> bool:
+    return spec.endswith(".json") and not spec.startswith("hf:")
+
+
+def _ask(*texts: str | None, trust: bool) -> None:
+    """Have a person trust the Python files that are named, before anything loads."""
+    for text in texts:
+        place, colon, _ = (text or "").partition("(")[0].rpartition(":")
+        if colon and place.endswith(".py") and Path(place).is_file():
+            require_trust(place, trust=trust)
+
+
+def _subject(spec: str, **settings: Any) -> "Subject":
+    from theodolite.survey import subject_of
+
+    return subject_of(spec, trust=True, **settings)
+
+
+def _surveyed(subject: "Subject", optimiser: str | None, **settings: Any) -> "Survey":
+    import theodolite.survey
+    from theodolite.survey import optimiser_of
+
+    chosen = optimiser_of(optimiser, subject.model) if optimiser else None
+    return theodolite.survey.survey(
+        subject, optimiser=chosen, progress=sys.stderr.isatty(), **settings
+    )
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    """Read a shape such as ``3,32,32`` or ``3x32x32``."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        sizes = tuple(int(part) for part in text.lower().replace("x", ",").split(","))
+        if min(sizes) > 0:
+            return sizes
+    from theodolite.core import ConfigError
+
+    raise ConfigError(
+        f"--shape {text!r} is no shape: pass whole numbers above 0, such as 3,32,32"
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _check_files(*paths: Path | None) -> None:
+    """Refuse places that cannot be written before time is spent."""
+    for path in paths:
+        if path is None or str(path) == "-":
+            continue
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            from theodolite.core import ConfigError
+
+            raise ConfigError(
+                f"{path} cannot be written, since "
+                f"{'it is a folder' if path.is_dir() else 'its folder is not there'}: "
+                "pass the path of a file in a folder that is"
+            )
+
+
+def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:
+    if str(to_json) == "-":
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+    if to_json is not None and str(to_json) != "-":
+        found.to_json(to_json)
+        say(f"wrote {to_json}")
+    if html is not None:
+        found.to_html(html)
+        say(f"wrote {html}")

@@ -1,0 +1,161 @@
+r"""The kernel by which a rule of nodes becomes a density, and where it is looked at.
+
+A normal curve of width $h$ about every node, folded back at the lowest and the highest
+node, so that nothing lies outside of the spectrum: below zero, say, of a matrix whose
+eigenvalues are not negative. Its width is what the steps resolve of the part of the
+spectrum that has not converged: eigenvalues that stand apart and have converged take a
+step each, and leave the others to a polynomial on a shorter interval.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from theodolite.core import ConfigError
+from theodolite.instruments.solvers.checks import check_count
+from theodolite.instruments.solvers.quadrature import Quadrature
+
+# A polynomial of degree 2m follows a normal curve of width 1.5 reach / m to 1e-4 of its
+# peak (coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature shows.
+FOLLOWED = 1e-4
+_RESOLVED = 1.5
+# A node stands still for a kernel that is a hundred times as wide as its residual.
+_STILL = 0.01
+# Beyond so many distances between quartiles an eigenvalue of a dense matrix is apart.
+_APART = 3.0
+# No kernel is narrower than this part of the spectrum.
+_NARROWEST = 1e-3
+# Beyond the ends by rounding.
+_ROUNDING = 1e-9
+# Widths to each side of a node that are looked at.
+_SIDES = 4.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Normal curves, folded back at the ends of the spectrum.
+
+    Attributes:
+        width: Their standard deviation.
+        low: Lower end, where they are folded; equal ends fold nothing.
+        high: Upper end.
+    """
+
+    width: float
+    low: float
+    high: float
+
+    @property
+    def slack(self) -> float:
+        """By how much quadrature misses the curve at most, where it is folded."""
+        return 2 * FOLLOWED / (self.width * np.sqrt(2 * np.pi))
+
+    def __call__(self, points: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Return the curve of every node at every point, points on the first axis."""
+        x = points.reshape(-1, *[1] * nodes.ndim)
+        if not self.high > self.low:
+            return self._normal(x - nodes)
+        period, total = (
+            2 * (self.high - self.low),
+            np.zeros(np.broadcast(x, nodes).shape),
+        )
+        folds = int(np.ceil(6 * self.width / period))
+        for shift in period * np.arange(-folds, folds + 1):
+            total += self._normal(x - nodes - shift)
+            total += self._normal(x - (2 * self.low - nodes) - shift)
+        return np.where((x >= self.low) & (x <= self.high), total, 0.0)
+
+    def _normal(self, distance: np.ndarray) -> np.ndarray:
+        z = distance / self.width
+        return np.exp(-(z**2) / 2) / (self.width * np.sqrt(2 * np.pi))
+
+
+def kernel_of(
+    rule: Quadrature, width: float | None, steps: int, *, exact: bool
+) -> Kernel:
+    """Return the kernel of a rule: of the width given, or of what is resolved."""
+    if width is not None and not width > 0:
+        raise ConfigError(f"width is {width!r}: pass a number above 0, or None")
+    if not rule.nodes.size:
+        return Kernel(float(width or 1.0), 0.0, 0.0)
+    low, high = float(rule.nodes.min()), float(rule.nodes.max())
+    if width is None:
+        found = _of_spread(rule, steps) if exact else _of_residuals(rule, steps)
+        width = max(found, _NARROWEST * (high - low))
+        width = width or max(1e-3 * rule.scale, 1e-12)
+    if high > low:  # a node at the end itself lies inside, be it rounded
+        off = _ROUNDING * (high - low) + 4 * rule.noise
+        low, high = low - off, high + off
+    return Kernel(float(width), low, high)
+
+
+def _of_residuals(rule: Quadrature, steps: int) -> float:
+    """Return the width that steps resolve of what has not converged."""
+    nodes = rule.nodes
+    with np.errstate(divide="ignore", invalid="ignore"):
+        residuals = np.abs(rule.couplings) / np.sqrt(rule.weights)
+    residuals = np.where(rule.weights > 0, residuals, 0.0)
+    width = _RESOLVED * float(np.ptp(nodes)) / steps
+    for _ in range(4):  # a narrower kernel asks more of what stands still
+        moving = nodes[residuals > _STILL * width]
+        if not moving.size:
+            return width
+        outside = (nodes < moving.min()) | (nodes > moving.max())
+        left = steps - int((outside & (rule.weights > 0)).sum(axis=1).max())
+        width = min(width, _RESOLVED * float(np.ptp(moving)) / max(left, 1))
+    return width
+
+
+def _of_spread(rule: Quadrature, steps: int) -> float:
+    """Return the width that as many steps would resolve, outliers set apart."""
+    nodes = rule.nodes[0]
+    first, third = np.quantile(nodes, [0.25, 0.75])
+    fence = _APART * (third - first)
+    bulk = nodes[(nodes >= first - fence) & (nodes <= third + fence)]
+    apart = min(len(nodes) - len(bulk), steps // 2)
+    return _RESOLVED * float(np.ptp(bulk)) / (steps - apart)
+
+
+def points_of(grid: np.ndarray | int, rule: Quadrature, kernel: Kernel) -> np.ndarray:
+    """Return the points given, or so many where the density is not zero."""
+    if isinstance(grid, np.ndarray):
+        if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
+            raise ConfigError(
+                f"grid has shape {grid.shape}: pass a list of finite points, or how "
+                "many to lay out"
+            )
+        return grid.astype(np.float64)
+    check_count("grid", grid, 2)
+    if not rule.nodes.size:
+        return np.zeros(grid)
+    reach = _SIDES * kernel.width
+    low, high = kernel.low, kernel.high
+    if not high > low:
+        return np.linspace(low - reach, high + reach, grid)
+    pieces = _pieces(np.sort(rule.pooled[0]), reach, low, high)
+    even = high - low <= kernel.width * (grid - 1) or len(pieces) > grid // 8
+    return np.linspace(low, high, grid) if even else _laid(pieces, grid)
+
+
+def _pieces(
+    nodes: np.ndarray, reach: float, low: float, high: float
+) -> list[tuple[float, float]]:
+    """Return the intervals in which a node is near, in order."""
+    breaks = np.flatnonzero(np.diff(nodes) > 2 * reach)
+    starts = nodes[np.r_[0, breaks + 1]] - reach
+    ends = nodes[np.r_[breaks, len(nodes) - 1]] + reach
+    return [
+        (max(low, float(start)), min(high, float(end)))
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _laid(pieces: list[tuple[float, float]], count: int) -> np.ndarray:
+    """Lay points evenly into intervals, to each by its length and some at least."""
+    lengths = np.array([end - start for start, end in pieces])
+    spare = count - 8 * len(pieces)
+    numbers = 8 + np.floor(spare * lengths / lengths.sum()).astype(int)
+    numbers[int(np.argmax(lengths))] += count - int(numbers.sum())
+    return np.concatenate(
+        [np.linspace(*piece, n) for piece, n in zip(pieces, numbers, strict=True)]
+    )

@@ -1,0 +1,78 @@
+"""What a paper is: names for people, and where its studies are."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from theodolite.core import strict
+from theodolite.studies.story import Chapter
+
+ROOT = __package__ or "theodolite.studies"
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """An interactive part of the report.
+
+    Attributes:
+        name: Name by which the report knows it; its script comes with the report,
+            never with a run.
+        studies: Studies of the paper whose exhibits it shows.
+    """
+
+    name: str
+    studies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and the modules of its package that are studies, in its order.
+
+    Attributes:
+        name: Name of its package, and of its folder of results.
+        title: Its title.
+        authors: Their surnames.
+        year: Of its first version.
+        studies: Names of the studies.
+        explorer: The interactive part of the report on it, where there is one.
+        package: What its studies are imported from; by default the package of that
+            name here, and for others the module that their entry point names.
+        url: Where to read it.
+    """
+
+    name: str
+    title: str
+    authors: str
+    year: int
+    studies: tuple[str, ...]
+    explorer: Explorer | None = None
+    package: str = ""
+    url: str = ""
+
+    @property
+    def module(self) -> str:
+        """Dotted name of the package or module that holds the studies."""
+        return self.package or f"{ROOT}.{self.name}"
+
+    @property
+    def story(self) -> tuple[Chapter, ...]:
+        """The chapters of the package's module ``story``; none without one."""
+        home = import_module(self.module)
+        if not hasattr(home, "__path__"):
+            return getattr(home, "STORY", ())
+        name = f"{self.module}.story"
+        return import_module(name).STORY if find_spec(name) else ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a report prints of the paper."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "authors": self.authors,
+            "year": self.year,
+            "studies": list(self.studies),
+            "story": [chapter.to_dict() for chapter in self.story],
+            "explorer": strict(self.explorer),
+            "url": self.url,
+        }

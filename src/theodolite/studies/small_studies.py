@@ -1,0 +1,93 @@
+"""A study in ten lines: a function of a seed, and what is claimed of its numbers."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from theodolite.core import Claim, ConfigError, Reading, Rows
+from theodolite.studies.study import SCALES, Study, StudyConfig
+
+# Trials of the three scales; of 16 a mean is known to a quarter of the spread.
+_TRIALS = (16, 64, 256)
+
+Measured = Mapping[str, Any] | Reading | Rows
+
+
+def small_study(
+    measure: Callable[[int], Measured],
+    *claims: Claim,
+    title: str | None = None,
+    summary: str = "",
+    trials: tuple[int, int, int] = _TRIALS,
+    revision: int = 1,
+) -> Study:
+    """Return a study whose cells are trials of one function, and that predicts nothing.
+
+    What it claims is a region of its own, such as ``inside(mean(measured("top")),
+    near(2, 0.1, …))``. It is run, drawn upon, judged and reported as any other.
+
+    Args:
+        measure: Takes a seed; returns numbers by name, a reading, or rows. It imports
+            torch, if it needs it, inside.
+        claims: What is judged.
+        title: What it shows, in a line; the first of the function's docstring, or its
+            name, by default.
+        summary: The claim in a sentence; the statements of the claims by default.
+        trials: Seeds at the scales smoke, quick and paper.
+        revision: Raised when a change of code changes values.
+
+    Example:
+        >>> from theodolite.core import above, inside, mean, measured
+        >>> def square(seed):
+        ...     return {"square": float(seed**2)}
+        >>> test = inside(mean(measured("square")), above(0))
+        >>> words = {"name": "up", "place": "School", "statement": "It is positive."}
+        >>> study = small_study(square, Claim(**words, test=test, rival="it is not"))
+        >>> study.title, study.measure(None, {"trial": 3}).values()
+        ('Square', array([9.]))
+    """
+    if not callable(measure) or not all(isinstance(one, Claim) for one in claims):
+        raise ConfigError(
+            "a small study is a function of a seed and claims: write small_study("
+            "measure, Claim(…))"
+        )
+    name = getattr(measure, "__name__", "measure").replace("_", " ").capitalize()
+    told = (measure.__doc__ or name).strip().splitlines()[0].rstrip(".")
+    configs = [StudyConfig(n_seeds=count) for count in trials]
+    return Study(
+        title=title or told,
+        summary=summary or " ".join(claim.statement for claim in claims) or told,
+        presets=dict(zip(SCALES, configs, strict=True)),
+        cells=_trials,
+        predict=_nothing,
+        measure=partial(_measured, measure),
+        claims=claims,
+        revision=revision,
+    )
+
+
+def _trials(config: Any) -> list[dict[str, Any]]:
+    return [{"trial": seed} for seed in config.seeds]
+
+
+def _nothing(config: Any) -> Rows:
+    return Rows()
+
+
+def _measured(
+    measure: Callable[[int], Measured], config: Any, cell: Mapping[str, Any]
+) -> Rows:
+    found = measure(cell["trial"])
+    if isinstance(found, Reading):
+        return found.rows()
+    if isinstance(found, Rows):
+        return found
+    if not isinstance(found, Mapping):
+        raise ConfigError(
+            f"the study's function returned a {type(found).__name__}: return numbers "
+            "by name, such as {'top': 2.0}, a reading or rows"
+        )
+    return Rows(
+        {"quantity": name, "value": float(value), "error": 0.0}
+        for name, value in found.items()
+    )

@@ -1,0 +1,92 @@
+"""A study in a single Python file, and how it travels to processes far away."""
+
+import hashlib
+import re
+import sys
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+
+from theodolite.core import StudyError
+from theodolite.studies.guests import checked_paper, checked_study, reason
+from theodolite.studies.paper import Paper
+
+_PREFIX = "theodolite_study_in_"
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A file with a study: its text travels, so that a worker needs no copy of it.
+
+    Attributes:
+        path: Where it was read.
+        text: Its content.
+    """
+
+    path: str
+    text: bytes
+
+    @classmethod
+    def read(cls, path: Path | str) -> "StudyFile":
+        """Read a file; nothing of it is run."""
+        try:
+            return cls(str(path), Path(path).read_bytes())
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise StudyError(
+                f"the study {path} cannot be read ({why}): pass the path of a Python "
+                "file, or a name that `theodolite list` prints"
+            ) from error
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its content."""
+        return hashlib.sha256(self.text).hexdigest()
+
+    @property
+    def paper(self) -> Paper:
+        """Its ``PAPER``, or one made of the name of the file. Runs the file."""
+        module = self._module()
+        place = f"PAPER in {self.path}"
+        if hasattr(module, "PAPER"):
+            found = checked_paper(module.PAPER, f"{place} is", place)
+            return replace(found, package=module.__name__)
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self.path).stem) or "study"
+        study = checked_study(
+            getattr(module, "STUDY", None), f"{name}/{name}", self.path
+        )
+        return Paper(
+            name=name,
+            title=study.title,
+            authors=Path(self.path).name,
+            year=datetime.now(UTC).year,
+            studies=(name,),
+            package=module.__name__,
+        )
+
+    def _module(self) -> ModuleType:
+        """Run the file once a process, as a module that pickles by its name."""
+        name = f"{_PREFIX}{self.digest[:16]}"
+        if name in sys.modules:
+            return sys.modules[name]
+        module = ModuleType(name)
+        module.__file__ = self.path
+        sys.modules[name] = module
+        try:
+            exec(compile(self.text, self.path, "exec"), module.__dict__)
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            alone = (
+                "; a study in one file imports installed packages alone"
+                if isinstance(error, ImportError)
+                else ""
+            )
+            raise StudyError(
+                f"the study {self.path} cannot be run ({reason(error)}){alone}: see "
+                f"what `python {self.path}` says"
+            ) from error
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module

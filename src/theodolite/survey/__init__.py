@@ -1,0 +1,29 @@
+"""Point it at any network: what its skips and norms do, what it means, what to change.
+
+The room may be called: ``theodolite.survey(model, batches)``. Start reading at
+``whole/surveying.py``; ``records`` is what comes out.
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+class _Room(ModuleType):
+    """The room as a function: ``theodolite.survey(…)`` is its ``survey``."""
+
+    def __call__(self, *args: Any, **settings: Any) -> Any:
+        """Survey a model; see :func:`theodolite.survey.survey`."""
+        return self.survey(*args, **settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to other processes by name, as plain modules do."""
+        return import_module, (self.__name__,)
+
+
+sys.modules[__name__].__class__ = _Room

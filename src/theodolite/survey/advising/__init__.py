@@ -1,0 +1,6 @@
+"""What to do about a finding, as code that runs, and trials of it.
+
+Start at ``prescribing.py``; the remedies are in ``surgeries.py``, ``weights.py`` and
+``settings.py``. ``applying.py`` runs the code of a piece of advice on a copy,
+``trials.py`` trains both copies and compares them.
+"""

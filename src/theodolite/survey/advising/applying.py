@@ -1,0 +1,94 @@
+"""The code of a piece of advice, run on a copy.
+
+Only code that this process wrote is ever run: a survey that was read from a file may
+hold anybody's.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from theodolite.core import ConfigError
+from theodolite.survey.advising.prescribing import written_here
+from theodolite.survey.advising.refitting import refit
+from theodolite.survey.records.finding import Advice
+
+
+@dataclass(kw_only=True)
+class Treated:
+    """A copy of a network that is about to be trained.
+
+    Attributes:
+        model: The copy, altered or not.
+        optimiser: Moves its parameters.
+        scheduler: Moves its rate, where the advice made one.
+        batch_size: Samples a step, None for those of the batches given.
+    """
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    scheduler: Any = None
+    batch_size: int | None = None
+
+
+def copied(model: nn.Module, optimiser: torch.optim.Optimizer | None) -> Treated:
+    """Return a copy in train mode, with a copy of its optimiser.
+
+    Without one it is Adam at its usual rate. A model in train mode keeps the modes of
+    its parts, since frozen ones may be in eval mode.
+
+    Raises:
+        ConfigError: The model cannot be copied.
+    """
+    try:
+        model, before = copy.deepcopy(model), model
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the model cannot be copied ({str(error).splitlines()[0]}), wanted is one "
+            "that copy.deepcopy takes: leave tries=True out"
+        ) from error
+    if not model.training:
+        model.train()
+    moved = refit(optimiser, before, model)
+    if moved is None:
+        learned = [p for p in model.parameters() if p.requires_grad]
+        moved = torch.optim.Adam(learned, lr=1e-3)
+    return Treated(model=model, optimiser=moved)
+
+
+def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
+    """Run the code of a piece of advice on a copy; the copy may be altered.
+
+    Args:
+        advice: What :func:`theodolite.survey.advise` wrote in this process.
+        patient: What it is run on.
+        inputs: A batch of inputs, as the model takes them.
+
+    Raises:
+        ConfigError: The code was not written here.
+    """
+    check_written(advice)
+    names: dict[str, Any] = {
+        "model": patient.model,
+        "optimiser": patient.optimiser,
+        "inputs": inputs,
+    }
+    exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
+    return Treated(
+        model=names["model"],
+        optimiser=names["optimiser"],
+        scheduler=names.get("scheduler"),
+        batch_size=names.get("batch_size"),
+    )
+
+
+def check_written(advice: Advice) -> None:
+    """Refuse code that this process did not write."""
+    if not written_here(advice.code):
+        raise ConfigError(
+            f"the advice {advice.title!r} was not written in this process, and code of "
+            "others is not run: call theodolite.survey.advise on the survey first"
+        )

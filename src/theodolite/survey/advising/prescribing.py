@@ -1,0 +1,43 @@
+"""Advice for what was found."""
+
+from collections.abc import Iterable
+
+from theodolite.survey.advising import settings, surgeries, weights
+from theodolite.survey.advising.remedy import Remedy
+from theodolite.survey.records.finding import Advice, Finding
+from theodolite.survey.records.whole_survey import Survey
+
+REMEDIES: tuple[Remedy, ...] = (
+    *settings.REMEDIES,
+    *surgeries.REMEDIES,
+    *weights.REMEDIES,
+)
+# Code written by this process, which alone may be run.
+_WRITTEN: set[str] = set()
+
+
+def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
+    """Return what to do about findings, in their order, each piece of code once.
+
+    Args:
+        survey: What was measured.
+        findings: What it means, as :func:`theodolite.survey.find` says.
+    """
+    found: dict[str, Advice] = {}
+    for finding in findings:
+        for remedy in REMEDIES:
+            if finding.rule not in remedy.rules:
+                continue
+            code = remedy.write(survey, finding)
+            if code is not None:
+                advice = Advice(
+                    rule=finding.rule, title=remedy.title, code=code, kind=remedy.kind
+                )
+                found.setdefault(code, advice)
+    _WRITTEN.update(found)
+    return tuple(found.values())
+
+
+def written_here(code: str) -> bool:
+    """Say whether :func:`advise` wrote a piece of code in this process."""
+    return code in _WRITTEN

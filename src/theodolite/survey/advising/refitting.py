@@ -1,0 +1,49 @@
+"""The same optimiser for another copy of a network."""
+
+import copy
+from collections import OrderedDict, defaultdict
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+T = TypeVar("T", bound=torch.optim.Optimizer | None)
+
+
+def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
+    """Return a copy of an optimiser that moves an altered network's parameters.
+
+    Groups keep their settings; a parameter goes where the one of its name was, a new
+    one into the first group, and one that was in no group stays out. Parameters whose
+    name and shape are those of the original keep their momentum and moments. Hooks are
+    not taken over.
+
+    Args:
+        optimiser: What moves ``before``, or None, which is returned.
+        before: The network that it moves.
+        after: The altered one, as surgery returns it.
+    """
+    if optimiser is None:
+        return optimiser
+    old = {id(p): name for name, p in before.named_parameters()}
+    new = dict(after.named_parameters())
+    found: Any = object.__new__(type(optimiser))
+    found.__dict__.update(optimiser.__dict__)
+    for name in [name for name in found.__dict__ if name.endswith("_hooks")]:
+        setattr(found, name, OrderedDict())
+    found.param_groups = [_moved(g, old, new) for g in optimiser.param_groups]
+    added = [p for name, p in new.items() if name not in set(old.values())]
+    found.param_groups[0]["params"] += added
+    found.state = defaultdict(dict)
+    for parameter, state in optimiser.state.items():
+        match = new.get(old.get(id(parameter), ""))
+        if match is not None and match.shape == parameter.shape:
+            found.state[match] = copy.deepcopy(state)
+    return found
+
+
+def _moved(
+    group: dict[str, Any], old: dict[int, str], new: dict[str, nn.Parameter]
+) -> dict[str, Any]:
+    names = [old.get(id(parameter), "") for parameter in group["params"]]
+    return {**group, "params": [new[name] for name in names if name in new]}

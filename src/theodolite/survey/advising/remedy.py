@@ -1,0 +1,40 @@
+"""What a remedy is: a rule that it answers and the code that it writes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from theodolite.survey.records.finding import AdviceKind, Finding
+from theodolite.survey.records.whole_survey import Survey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """A way to answer findings of some rules.
+
+    Attributes:
+        rules: Rules whose findings it answers.
+        kind: What is changed.
+        title: One line.
+        write: The code for a finding in a survey, None where it does not apply. Names
+            are quoted by ``repr``, so that no name of a module can become code.
+    """
+
+    rules: tuple[str, ...]
+    kind: AdviceKind
+    title: str
+    write: Callable[[Survey, Finding], str | None]
+
+
+def operated(call: str) -> str:
+    """Return the lines of a surgery, after which the optimiser moves the new model.
+
+    Args:
+        call: What follows ``surgery.``, of ``before`` and ``inputs``.
+    """
+    return (
+        "from theodolite import surgery\n"
+        "from theodolite.survey import refit\n"
+        "before = model\n"
+        f"model = surgery.{call}.model\n"
+        "optimiser = refit(optimiser, before, model)\n"
+    )

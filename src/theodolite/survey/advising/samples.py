@@ -1,0 +1,90 @@
+"""The samples of all batches, drawn again in batches of any size."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import stream
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    evaluate,
+    join_batches,
+    preserve,
+    read_batches,
+    samples_in,
+    tensors_in,
+)
+
+# Batches that are read of a long stream: ours.
+MOST_BATCHES = 16
+
+
+class Pool:
+    """All samples that a network is given.
+
+    Batches that cannot be joined, such as those of different lengths, are drawn whole.
+
+    Args:
+        batches: As the instruments take them.
+    """
+
+    def __init__(self, batches: Any) -> None:
+        self.batches: list[Batch] = list(
+            read_batches(batches, max_batches=MOST_BATCHES)
+        )
+        self.joined: Batch | None = join_batches(self.batches)
+        self.size = samples_in(self.batches[0]) or 1
+
+    def some_inputs(self) -> Any:
+        """Return inputs of the first batch, in memory of their own."""
+        batch = picked(self.batches[0], slice(None))
+        paired = isinstance(batch, tuple | list) and len(batch) == 2
+        return batch[0] if paired else batch
+
+    def draws(self, seed: int, size: int | None) -> Iterator[Batch]:
+        """Yield batches without end; the same seed and size, the same batches."""
+        rng = stream(seed, "trial")
+        total = samples_in(self.joined) if self.joined is not None else None
+        while True:
+            if total is None:
+                yield picked(self.batches[rng.integers(len(self.batches))], slice(None))
+            else:
+                order = torch.from_numpy(rng.permutation(total)[: size or self.size])
+                yield picked(self.joined, order)
+
+    def mean_loss(self, model: nn.Module, loss: Loss) -> float:
+        """Return the loss over all samples in eval mode, infinite where it is NaN."""
+        with preserve(model), torch.no_grad():
+            model.eval()
+            values = [float(evaluate(model, batch, loss)) for batch in self.batches]
+        mean = sum(values) / len(values)
+        return mean if math.isfinite(mean) else math.inf
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """Seed torch, on the devices of the samples, and leave it as found."""
+        tensors = tensors_in(self.batches[0])
+        devices = {t.device.index for t in tensors if t.device.type == "cuda"}
+        with torch.random.fork_rng(devices=sorted(d for d in devices if d is not None)):
+            torch.manual_seed(seed)
+            yield
+
+
+def picked(batch: Batch, index: Tensor | slice) -> Batch:
+    """Return some samples of a batch, copied."""
+    if isinstance(batch, Tensor):
+        if not batch.ndim:
+            return batch.clone()
+        return batch[
+            index if isinstance(index, slice) else index.to(batch.device)
+        ].clone()
+    if isinstance(batch, Mapping):
+        return {key: picked(value, index) for key, value in batch.items()}
+    if isinstance(batch, tuple | list):
+        return type(batch)([picked(value, index) for value in batch])
+    return batch

@@ -1,0 +1,155 @@
+"""Remedies that leave the network alone: rates, batches, modes, the optimiser."""
+
+from theodolite.survey.advising.remedy import Remedy
+from theodolite.survey.findings.evidence import divided, single
+from theodolite.survey.records.finding import Finding
+from theodolite.survey.records.whole_survey import Survey
+
+# Half of the stable rate leaves room for curvature that grows: ours.
+ROOM = 0.5
+WARM_UP_STEPS = 100
+ENOUGH_SAMPLES = 32
+
+
+def _stable(survey: Survey) -> float | None:
+    """Return half of the largest stable rate of the optimiser in use."""
+    rate, ratio = single(survey, "rate_in_use"), single(survey, "rate_over_stable")
+    if rate is None or ratio is None or not ratio.value > 0:
+        return None
+    return ROOM * divided(rate, ratio).value
+
+
+def _at_stable_rate(survey: Survey, finding: Finding) -> str | None:
+    rate = _stable(survey)
+    if rate is None:
+        return None
+    return (
+        "for group in optimiser.param_groups:\n"
+        f'    group["lr"] = {float(f"{rate:.2g}")!r}\n'
+    )
+
+
+def _warmed_up(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "from torch.optim.lr_scheduler import LinearLR\n"
+        "# Call scheduler.step() after each step of the optimiser.\n"
+        "scheduler = LinearLR(\n"
+        f"    optimiser, start_factor=0.01, total_iters={WARM_UP_STEPS}\n"
+        ")\n"
+    )
+
+
+def _larger_batches(survey: Survey, finding: Finding) -> str | None:
+    return f"batch_size = {ENOUGH_SAMPLES}  # of the loader\n"
+
+
+def _four_times(survey: Survey, finding: Finding) -> str | None:
+    size = survey.settings.get("batch_size")
+    if not isinstance(size, int):
+        return None
+    return f"batch_size = {4 * size}  # of the loader\n"
+
+
+def _collected_anew(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "import torch\n"
+        f"for path in {list(finding.where)!r}:\n"
+        "    norm = model.get_submodule(path)\n"
+        "    norm.reset_running_stats()\n"
+        "    norm.momentum = None  # a plain mean of all that follows\n"
+        "model.train()\n"
+        "with torch.no_grad():\n"
+        "    model(**inputs) if isinstance(inputs, dict) else model(inputs)\n"
+    )
+
+
+def _still(survey: Survey, finding: Finding) -> str | None:
+    return (
+        "# After every call of model.train():\n"
+        f"for path in {list(finding.where)!r}:\n"
+        "    model.get_submodule(path).eval()\n"
+    )
+
+
+def _without_decay(survey: Survey, finding: Finding) -> str | None:
+    """Exempt the weights concerned, group by group."""
+    if not finding.where:
+        return None
+    return (
+        f"paths = {list(finding.where)!r}\n"
+        "exempt = {id(model.get_submodule(path).weight) for path in paths}\n"
+        "for group in list(optimiser.param_groups):\n"
+        '    free = [p for p in group["params"] if id(p) in exempt]\n'
+        '    if free and group["weight_decay"]:\n'
+        '        settings = {k: v for k, v in group.items() if k != "params"}\n'
+        '        group["params"] = [\n'
+        '            p for p in group["params"] if id(p) not in exempt\n'
+        "        ]\n"
+        "        optimiser.add_param_group(\n"
+        '            {**settings, "params": free, "weight_decay": 0.0}\n'
+        "        )\n"
+    )
+
+
+def _taken_in(survey: Survey, finding: Finding) -> str | None:
+    return (
+        'known = {id(p) for g in optimiser.param_groups for p in g["params"]}\n'
+        "optimiser.add_param_group({\n"
+        '    "params": [\n'
+        "        p for p in model.parameters()\n"
+        "        if p.requires_grad and id(p) not in known\n"
+        "    ]\n"
+        "})\n"
+    )
+
+
+REMEDIES = (
+    Remedy(
+        rules=("rate-too-large", "rate-too-small"),
+        kind="rate",
+        title="Take half of the largest stable rate",
+        write=_at_stable_rate,
+    ),
+    Remedy(
+        rules=("warm-up-missing",),
+        kind="rate",
+        title="Let the rate grow over the first steps",
+        write=_warmed_up,
+    ),
+    Remedy(
+        rules=("batch-norm-of-few",),
+        kind="batch_size",
+        title=f"Take batches of {ENOUGH_SAMPLES}",
+        write=_larger_batches,
+    ),
+    Remedy(
+        rules=("gradient-is-noise",),
+        kind="batch_size",
+        title="Take four times as large batches",
+        write=_four_times,
+    ),
+    Remedy(
+        rules=("running-statistics-far",),
+        kind="mode",
+        title="Collect the running statistics anew",
+        write=_collected_anew,
+    ),
+    Remedy(
+        rules=("frozen-norm-follows-batches",),
+        kind="mode",
+        title="Put the frozen norms in eval mode",
+        write=_still,
+    ),
+    Remedy(
+        rules=("decay-on-invariant-weights",),
+        kind="optimiser",
+        title="Exempt these weights from the decay",
+        write=_without_decay,
+    ),
+    Remedy(
+        rules=("not-in-optimiser",),
+        kind="optimiser",
+        title="Give the optimiser all parameters",
+        write=_taken_in,
+    ),
+)

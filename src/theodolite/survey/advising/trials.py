@@ -1,0 +1,214 @@
+"""Advice put to the test: both networks trained from equal seeds and batches."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from theodolite.core import ConfigError, sampled
+from theodolite.instruments import Loss
+from theodolite.survey.advising.applying import (
+    Treated,
+    apply_advice,
+    check_written,
+    copied,
+)
+from theodolite.survey.advising.samples import Pool
+from theodolite.survey.advising.stepping import loss_after
+from theodolite.survey.records.finding import Advice, Trial
+
+# Level of the interval, and the share of the loss below which a gain is none: ours.
+LEVEL = 0.05
+WORTH = 0.02
+# Fewer steps than these tell nothing: ours.
+LEAST_STEPS = 5
+# Losses above this multiple of the untrained network's count as that: ours.
+CEILING = 10.0
+
+
+class Treatable(Protocol):
+    """What advice can be tried on: a model with what trains it."""
+
+    @property
+    def model(self) -> nn.Module:
+        """The network, which is not touched."""
+        ...
+
+    @property
+    def batches(self) -> Any:
+        """What it learns from."""
+        ...
+
+    @property
+    def loss(self) -> Loss:
+        """What it minimises."""
+        ...
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer | None:
+        """What would train it."""
+        ...
+
+
+@dataclass
+class _Arm:
+    """Losses with a piece of advice, and those without from the same seeds."""
+
+    advice: Advice
+    treated: list[float] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    refusal: str = ""
+
+
+def try_advice(
+    advice: Sequence[Advice],
+    subject: Treatable,
+    *,
+    seeds: int = 5,
+    steps: int = 30,
+    budget_s: float = 60.0,
+) -> tuple[Advice, ...]:
+    """Try each piece of advice on a copy, and put what does not help last.
+
+    For every seed the network as it is and each altered copy are trained on the same
+    batches in the same order. What is compared is the loss in eval mode over all the
+    samples given. The network itself is not touched.
+
+    Args:
+        advice: What :func:`theodolite.survey.advise` wrote.
+        subject: Model, batches, loss and optimiser; without one, Adam.
+        seeds: Pairs of trainings, at least 2.
+        steps: Updates of each.
+        budget_s: Seconds that trials may take, about: first steps are fewer, then
+            advice is left untried.
+
+    Returns:
+        The advice with its trials: what helped, what is open, what did not help.
+
+    Raises:
+        ConfigError: The code of a piece of advice was not written here.
+    """
+    if seeds < 2 or steps < 1:
+        raise ConfigError(
+            f"{seeds} seeds of {steps} steps were asked for, wanted are at least 2 of "
+            "1: give for instance seeds=5, steps=30"
+        )
+    for each in advice:
+        check_written(each)
+    pool = Pool(subject.batches)
+    end = time.perf_counter() + budget_s
+    count, steps = _affordable(subject, pool, len(advice), steps, budget_s)
+    arms = [_Arm(each) for each in advice[:count]]
+    start = pool.mean_loss(subject.model, subject.loss)
+    ceiling = CEILING * max(start, 1.0) if math.isfinite(start) else 1e6
+    for seed in range(seeds if arms else 0):
+        if seed >= 2 and time.perf_counter() > end:
+            break
+        _run_seed(arms, subject, pool, seed, steps, ceiling)
+    tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
+    return tuple(sorted((*tried, *advice[count:]), key=_place))
+
+
+def _affordable(
+    subject: Treatable, pool: Pool, count: int, steps: int, budget_s: float
+) -> tuple[int, int]:
+    """Return how much advice can be tried, over how many steps, with two seeds.
+
+    A step is timed on a copy. Steps are given up first, then advice from the end.
+    """
+    patient = copied(subject.model, subject.optimiser)
+    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    start = time.perf_counter()
+    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    each_s = 2 * (time.perf_counter() - start)
+    few = min(LEAST_STEPS, steps)
+    trainings = int(budget_s / max(few * each_s, 1e-9)) - 1
+    count = min(count, max(trainings, 0))
+    most = int(budget_s / max((count + 1) * each_s, 1e-9))
+    return count, max(min(steps, most), few)
+
+
+def _run_seed(
+    arms: Sequence[_Arm],
+    subject: Treatable,
+    pool: Pool,
+    seed: int,
+    steps: int,
+    ceiling: float,
+) -> None:
+    """Train the network as it is once, and each altered copy once."""
+
+    def ended(patient: Treated) -> float:
+        value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
+        return value if value < ceiling else ceiling
+
+    plain = ended(copied(subject.model, subject.optimiser))
+    for arm in arms:
+        if arm.refusal:
+            continue
+        patient = copied(subject.model, subject.optimiser)
+        try:
+            with pool.seeded(seed):
+                patient = apply_advice(arm.advice, patient, pool.some_inputs())
+            arm.treated.append(ended(patient))
+            arm.plain.append(plain)
+        except Exception as error:  # whatever somebody's forward may raise
+            arm.refusal = str(error).splitlines()[0]
+
+
+def _judged(arm: _Arm, steps: int) -> Trial:
+    if arm.refusal or len(arm.plain) < 2:
+        said = f"it cannot be applied here: {arm.refusal}"
+        return Trial(
+            difference=math.nan,
+            low=math.nan,
+            high=math.nan,
+            n_seeds=len(arm.plain),
+            steps=steps,
+            helped="no",
+            said=said,
+        )
+    gaps = [a - b for a, b in zip(arm.treated, arm.plain, strict=True)]
+    found = sampled("difference", gaps)
+    low, high = found.lower(LEVEL / 2), found.upper(LEVEL / 2)
+    # Equal to the last digit, as where all samples are one batch: not by chance.
+    alike = len(set(gaps)) == 1
+    if alike:
+        low = high = gaps[0]
+    worth = WORTH * sum(arm.plain) / len(arm.plain)
+    helped = "no" if low > -worth else "yes" if high < 0 else "open"
+    word = "it did harm" if low > 0 else _WORDS[helped]
+    said = (
+        f"after {steps} steps the loss differs by {found.value:+.3g} "
+        f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
+        f"{', which draw nothing here' if alike else ''}: {word}"
+    )
+    return Trial(
+        difference=found.value,
+        low=low,
+        high=high,
+        n_seeds=len(gaps),
+        steps=steps,
+        helped=helped,
+        said=said,
+    )
+
+
+_WORDS = {
+    "yes": "it helped",
+    "no": "it did not help by 2 % of the loss",
+    "open": "whether it helps is open",
+}
+
+
+def _place(advice: Advice) -> tuple[int, float]:
+    """Put what helped first, the most helpful before the others, untried in between."""
+    trial = advice.trial
+    if trial is None:
+        return 1, 0.0
+    rank = {"yes": 0, "open": 1, "no": 2}[trial.helped]
+    return rank, trial.difference if rank == 0 else 0.0

@@ -1,0 +1,148 @@
+"""What comes of setting two surveys side by side."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from theodolite.core import Rows, strict
+from theodolite.survey.comparing.differences import Difference
+from theodolite.survey.comparing.matching import BlockPair
+from theodolite.survey.records.finding import Finding
+from theodolite.survey.records.whole_survey import Survey
+
+_COLUMNS, _FINDINGS, _DIFFERENCES = 100, 4, 12
+_ARROWS = {"up": "↑", "down": "↓", "no": "="}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """Two surveys, what differs, and what that means; prints as a compact table.
+
+    Attributes:
+        before: The first survey.
+        after: The second.
+        pairs: Their blocks, paired, in order of depth.
+        differences: Of every number that both hold, with intervals.
+        gone: Findings of the first that the second has not.
+        new: Findings of the second that the first has not.
+        kept: Findings of both, as the second has them.
+        caveats: Why the two may not compare, a sentence each.
+    """
+
+    before: Survey
+    after: Survey
+    pairs: tuple[BlockPair, ...]
+    differences: tuple[Difference, ...]
+    gone: tuple[Finding, ...] = ()
+    new: tuple[Finding, ...] = ()
+    kept: tuple[Finding, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+    def rows(self) -> Rows:
+        """Return the differences as flat rows."""
+        return Rows(one.row() for one in self.differences)
+
+    def whole(self) -> tuple[Difference, ...]:
+        """Return the differences of the network as a whole, those that changed first.
+
+        Among the changed, those come first that changed most for their interval.
+        """
+        mine = [
+            one
+            for one in self.differences
+            if not set(one.labels) - {"rank", "optimiser"}
+            # Ends of an interval that the number itself comes with.
+            and not one.quantity.endswith(("_low", "_high"))
+        ]
+        return tuple(sorted(mine, key=lambda one: (one.changed == "no", -_clear(one))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both surveys and all differences as strict JSON values."""
+        return {
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "differences": strict(list(self.rows())),
+            **self.outline(),
+        }
+
+    def outline(self) -> dict[str, Any]:
+        """Return pairs of blocks, names of findings and caveats as JSON values."""
+        return {
+            "pairs": [
+                {
+                    "before": pair.before and pair.before.name,
+                    "after": pair.after and pair.after.name,
+                    "by": pair.by,
+                }
+                for pair in self.pairs
+            ],
+            "gone": [one.rule for one in self.gone],
+            "new": [one.rule for one in self.new],
+            "kept": [one.rule for one in self.kept],
+            "caveats": list(self.caveats),
+        }
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the comparison to a file."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the comparison as one self-contained page."""
+        from theodolite.survey.page.writing import write_page
+
+        write_page(self, path)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
+            for line in _lines(self)
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def _clear(one: Difference) -> float:
+    """Return by how many half-widths of its interval a difference is off zero."""
+    half = (one.high - one.low) / 2
+    size = max(abs(one.before), abs(one.after)) or 1.0
+    # Between exact numbers the relative change orders.
+    return abs(one.difference) / max(half, 1e-3 * size)
+
+
+def _lines(comparison: Comparison) -> Iterator[str]:
+    before, after = comparison.before, comparison.after
+    paired = sum(pair.by != "alone" for pair in comparison.pairs)
+    yield (
+        f"{before.title} → {after.title}: {paired} of {len(comparison.pairs)} blocks "
+        "in both"
+    )
+    for said in comparison.caveats:
+        yield f"  CAUTION {said}"
+    yield from _told(comparison.gone, "gone", ill="✓")
+    yield from _told(comparison.new, "new", ill="✗", well="✓")
+    yield from _told(comparison.kept, "kept")
+    shown = comparison.whole()[:_DIFFERENCES]
+    for one in shown:
+        labels = "".join(f" {key}={value}" for key, value in one.labels.items())
+        yield (
+            f"  {_ARROWS[one.changed]} {one.quantity}{labels}  {one.before:.4g} → "
+            f"{one.after:.4g}, difference {one.low:.3g} to {one.high:.3g}"
+        )
+    if (more := len(comparison.differences) - len(shown)) > 0:
+        yield f"  {more} more differences by block and module: see .rows()"
+
+
+def _told(
+    findings: tuple[Finding, ...], word: str, *, ill: str = "·", well: str = "·"
+) -> Iterator[str]:
+    """Yield a line a finding, marked by what it means that an ill or good one is so."""
+    marks = {"sick": ill, "warning": ill, "good": well}
+    for each in findings[:_FINDINGS]:
+        yield f"{marks.get(each.severity, '·')} {word}: {each.title}"
+    if (more := len(findings) - _FINDINGS) > 0:
+        yield f"  … and {more} more {word}, see .{word}"

@@ -1,0 +1,139 @@
+"""Rows of two surveys paired, and their differences with intervals."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from theodolite.core import Row, Rows
+from theodolite.survey.comparing.matching import BlockPair
+
+# Two-sided 95 % of a normal law. Errors that are bounds, not standard errors, are
+# covered too: a + b is never above 1.42 times the root of their squares' sum.
+_WIDTH = 1.96
+# What single precision leaves of a number that has no other error.
+_ROUNDING = 1e-6
+# Labels that say which number a row is; others, such as how many samples it took, say
+# how it was measured.
+_WHICH = ("module", "optimiser", "rank", "share", "length", "node", "sample")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One quantity of both networks.
+
+    Attributes:
+        measure: Where it comes from.
+        quantity: What it is.
+        labels: Which of its numbers, such as block, module or rank.
+        before: The first network's number.
+        after: The second's.
+        before_error: Its error, None where it is exact.
+        after_error: Likewise.
+        difference: After less before.
+        low: Lower end of the difference's interval, at 95 %.
+        high: Upper end.
+        changed: ``"up"`` or ``"down"`` where the interval excludes zero, else ``"no"``.
+    """
+
+    measure: str
+    quantity: str
+    before: float
+    after: float
+    before_error: float | None = None
+    after_error: float | None = None
+    difference: float
+    low: float
+    high: float
+    changed: Literal["up", "down", "no"]
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    def row(self) -> dict[str, Any]:
+        """Return the difference as a flat row; its error is half of the interval."""
+        return {
+            "measure": self.measure,
+            "quantity": self.quantity,
+            **self.labels,
+            "value": self.difference,
+            "error": (self.high - self.low) / 2,
+            "low": self.low,
+            "high": self.high,
+            "changed": self.changed,
+            "before": self.before,
+            "before_error": self.before_error,
+            "after": self.after,
+            "after_error": self.after_error,
+        }
+
+
+def differences_of(
+    before: Rows, after: Rows, pairs: Sequence[BlockPair]
+) -> tuple[Difference, ...]:
+    """Return the difference of every number that both surveys hold once.
+
+    Args:
+        before: Rows of the first survey.
+        after: Rows of the second.
+        pairs: Which block of the one is which of the other.
+    """
+    names = {
+        pair.after.name: pair.before.name
+        for pair in pairs
+        if pair.before is not None and pair.after is not None
+    }
+    told = {p.before.name: p.name for p in pairs if p.before and p.after}
+    ours = _single(before, {})
+    theirs = _single(after, names)
+    return tuple(
+        _difference(ours[key], theirs[key], told) for key in ours if key in theirs
+    )
+
+
+def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:
+    """Return rows by what they are of, without those that share that with another."""
+    found: dict[Any, Row] = {}
+    several = set()
+    for row in rows:
+        if not isinstance(row.get("value"), int | float):
+            continue
+        key = _key(row, names)
+        if key in found:
+            several.add(key)
+        found[key] = row
+    return {key: row for key, row in found.items() if key not in several}
+
+
+def _key(row: Row, names: Mapping[str, str]) -> tuple[Any, ...]:
+    block = row.get("block")
+    # A block of the second network that has no pair must meet none of the first.
+    if names and block is not None and block != "whole":
+        block = names.get(block, ("alone", block))
+    labels = tuple(str(row.get(label)) for label in _WHICH)
+    return (row.get("measure"), row["quantity"], str(block), *labels)
+
+
+def _difference(one: Row, other: Row, told: Mapping[str, str]) -> Difference:
+    before, after = float(one["value"]), float(other["value"])
+    errors = [e if isinstance(e := row.get("error"), int | float) else 0.0
+              for row in (one, other)]  # fmt: skip
+    counts = before.is_integer() and after.is_integer()
+    rounding = 0.0 if counts else _ROUNDING * max(abs(before), abs(after))
+    half = math.hypot(_WIDTH * math.hypot(*errors), rounding)
+    gap = after - before
+    low, high = gap - half, gap + half
+    labels = {k: one[k] for k in _WHICH if one.get(k) is not None}
+    if (block := one.get("block")) is not None:
+        labels = {"block": told.get(block, block), **labels}
+    return Difference(
+        measure=str(one.get("measure", "")),
+        quantity=str(one["quantity"]),
+        labels=labels,
+        before=before,
+        after=after,
+        before_error=one.get("error"),
+        after_error=other.get("error"),
+        difference=gap,
+        low=low,
+        high=high,
+        changed="up" if low > 0 else "down" if high < 0 else "no",
+    )

@@ -1,0 +1,122 @@
+"""Compare two networks, or two surveys that were made before."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core import ConfigError
+from theodolite.survey.comparing.comparison import Comparison
+from theodolite.survey.comparing.differences import differences_of
+from theodolite.survey.comparing.matching import match_blocks
+from theodolite.survey.records.whole_survey import Survey
+
+if TYPE_CHECKING:
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from theodolite.survey.subjects.clothed import Subject as Dressed
+
+    Subject = Survey | nn.Module | Dressed
+else:
+    Subject = Any
+
+
+def compare(
+    before: Subject,
+    after: Subject,
+    batches: Any = None,
+    *,
+    optimisers: "tuple[Optimizer, Optimizer] | None" = None,
+    seed: int = 0,
+    **settings: Any,
+) -> Comparison:
+    """Set two surveys side by side.
+
+    Models are surveyed first, both with the same batches, seed and budget.
+
+    Args:
+        before: A survey, or a model (or what ``subject_of`` made).
+        after: Another of the same kind.
+        batches: What models are surveyed on; a survey has had its own.
+        optimisers: The optimiser of each model.
+        seed: Seed of whatever is random in the surveys.
+        settings: What :func:`theodolite.survey.survey` takes besides, such as
+            ``loss`` and ``budget``.
+
+    Returns:
+        Differences of all that both hold, with intervals, and the findings that are
+        gone, new and kept.
+
+    Raises:
+        ConfigError: One is a survey and the other is not, or one optimiser was given.
+    """
+    if isinstance(before, Survey) and isinstance(after, Survey):
+        if batches is not None or settings:
+            given = ["batches"] * (batches is not None) + sorted(settings)
+            raise ConfigError(
+                f"{', '.join(given)} was given with two surveys, which are made "
+                "already: leave it out, or pass two models"
+            )
+        return compare_surveys(before, after)
+    if isinstance(before, Survey) or isinstance(after, Survey):
+        kinds = f"{type(before).__name__} and {type(after).__name__}"
+        raise ConfigError(
+            f"{kinds} cannot be compared: pass two surveys, or two models and batches"
+        )
+    if "optimiser" in settings:
+        raise ConfigError(
+            "one optimiser was given, which moves the weights of one network: pass "
+            "optimisers=(of the first, of the second)"
+        )
+    from theodolite.instruments import read_batches
+    from theodolite.survey.whole.surveying import survey
+
+    # A loader that shuffles would otherwise show each network other samples.
+    same = None if batches is None else read_batches(batches)
+    same = list(same) if isinstance(same, tuple) else same
+    one, other = optimisers or (None, None)
+    first = survey(before, same, optimiser=one, seed=seed, **settings)
+    second = survey(after, same, optimiser=other, seed=seed, **settings)
+    return compare_surveys(first, second)
+
+
+def compare_surveys(before: Survey, after: Survey) -> Comparison:
+    """Set two surveys side by side."""
+    pairs = match_blocks(before.blocks, after.blocks)
+    old = {one.rule for one in before.findings}
+    now = {one.rule for one in after.findings}
+    return Comparison(
+        before=before,
+        after=after,
+        pairs=pairs,
+        differences=differences_of(before.rows(), after.rows(), pairs),
+        gone=tuple(one for one in before.findings if one.rule not in now),
+        new=tuple(one for one in after.findings if one.rule not in old),
+        kept=tuple(one for one in after.findings if one.rule in old),
+        caveats=tuple(_caveats(before, after)),
+    )
+
+
+def _caveats(before: Survey, after: Survey) -> Iterator[str]:
+    for name, one, other in (
+        ("norm mode", before.norm_mode, after.norm_mode),
+        ("seed", before.seed, after.seed),
+        ("inputs", before.inputs, after.inputs),
+        ("loss", before.settings.get("loss"), after.settings.get("loss")),
+    ):
+        if one != other:
+            yield (
+                f"The {name} of the two differ ({one or 'none'}; {other or 'none'}): "
+                "part of a difference may come from that."
+            )
+    short = [
+        each.measure
+        for each in before.measured
+        for other in after.measured
+        if each.measure == other.measure
+        and (each.status == "done") != (other.status == "done")
+    ]
+    if short:
+        yield (
+            f"Only one of the two was measured in full by {', '.join(short)}: survey "
+            "both with the budget that it takes."
+        )

@@ -1,0 +1,144 @@
+"""Numbers of a survey with their errors, and when one is beyond a threshold."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import TypeVar
+
+from theodolite.core import Row
+from theodolite.survey.records.block import Block
+from theodolite.survey.records.finding import Severity
+from theodolite.survey.records.whole_survey import Survey
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number and its error; 0 where it is exact.
+
+    Example:
+        >>> print(Figure(3.0, 0.1))
+        3 ± 0.1
+    """
+
+    value: float
+    error: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A number held against a threshold, whether the rule fires or not.
+
+    Attributes:
+        figure: The number.
+        threshold: What it is held against.
+        above: Whether being above it is what the rule is about.
+        where: Blocks or modules concerned.
+        severity: Where it is not the rule's own.
+        told: What this network's numbers add to what the rule says.
+    """
+
+    figure: Figure
+    threshold: float
+    above: bool
+    where: tuple[str, ...] = ()
+    severity: Severity | None = None
+    told: str = ""
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the number is past the threshold by more than its error.
+
+        Example:
+            >>> Evidence(figure=Figure(3.0, 1.5), threshold=2.0, above=True).beyond
+            False
+        """
+        value, error = self.figure.value, self.figure.error
+        if math.isnan(value) or math.isnan(error):
+            return False
+        if self.above:
+            return value - error > self.threshold
+        return value + error < self.threshold
+
+
+def figure_of(row: Row) -> Figure:
+    """Return a row's number; one that was not finite is NaN or infinite.
+
+    A finite number without an error is not known, so that no rule fires on it.
+    """
+    value, error = row.get("value"), row.get("error")
+    if value is None:
+        return Figure(float(row.get("nonfinite", "nan")))
+    return Figure(float(value), math.nan if error is None else float(error))
+
+
+def single(survey: Survey, quantity: str, **labels: object) -> Figure | None:
+    """Return the one number of a quantity, None where there is none."""
+    found = survey.find(quantity, **labels)
+    return figure_of(found[0]) if len(found) == 1 else None
+
+
+def by_block(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:
+    """Return the numbers of blocks, in order of depth."""
+    found = {row.get("block"): figure_of(row) for row in survey.find(quantity)}
+    return [(b, found[b.name]) for b in survey.blocks if b.name in found]
+
+
+def body(survey: Survey, quantity: str) -> list[tuple[Block, Figure]]:
+    """Return the numbers of all blocks but the head, whose outputs are scores."""
+    return [(b, f) for b, f in by_block(survey, quantity) if b.kind != "head"]
+
+
+def by_module(survey: Survey, quantity: str) -> list[tuple[str, Figure]]:
+    """Return the numbers of modules, in the order of the rows."""
+    rows = survey.find(quantity)
+    return [(row["module"], figure_of(row)) for row in rows if "module" in row]
+
+
+def decades(first: Figure, second: Figure) -> Figure:
+    """Return the decimal logarithm of first over second, errors joined.
+
+    Example:
+        >>> print(decades(Figure(100.0, 1.0), Figure(1.0)))
+        2 ± 0.004
+    """
+    if second.value <= 0 or math.isnan(first.value) or math.isinf(second.value):
+        return Figure(math.nan)
+    if first.value <= 0 or math.isinf(first.value):
+        return Figure(-math.inf if first.value <= 0 else math.inf)
+    relative = math.hypot(first.error / first.value, second.error / second.value)
+    return Figure(math.log10(first.value / second.value), relative / math.log(10))
+
+
+def divided(first: Figure, second: Figure) -> Figure:
+    """Return a ratio, errors joined."""
+    if second.value == 0 or math.isnan(first.value + second.value):
+        return Figure(math.nan)
+    ratio = first.value / second.value
+    over = abs(second.error * ratio / second.value)
+    return Figure(ratio, math.hypot(first.error / second.value, over))
+
+
+def largest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
+    """Return the pair of the largest number; a NaN is larger than any."""
+    return max(pairs, key=lambda p: _rank(p[1].value, math.inf), default=None)
+
+
+def smallest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:
+    """Return the pair of the smallest number; a NaN is smaller than any."""
+    return min(pairs, key=lambda p: _rank(p[1].value, -math.inf), default=None)
+
+
+def middle(figures: Sequence[Figure]) -> Figure:
+    """Return the lower median."""
+    value = median_low([f.value for f in figures])
+    return next(f for f in figures if f.value == value)
+
+
+def _rank(value: float, missing: float) -> float:
+    return missing if math.isnan(value) else value

@@ -1,0 +1,153 @@
+"""Normalisation used where it cannot work."""
+
+from theodolite.survey.findings.evidence import (
+    Evidence,
+    Figure,
+    by_module,
+    figure_of,
+    largest,
+    single,
+    smallest,
+)
+from theodolite.survey.findings.rule import Rule
+from theodolite.survey.records.whole_survey import Survey
+
+# Samples at which the variance of n normal numbers is known to half of itself,
+# sqrt(2 / (n - 1)) = 1/2.
+FEW = 9.0
+# Deviations of the batch, and natural logarithms of a ratio of variances: ours.
+FAR = 1.0
+
+
+def _few(survey: Survey) -> Evidence | None:
+    """Read the least number of values that a statistic is taken over."""
+    live = {name for name, f in by_module(survey, "in_train_mode") if f.value}
+    found = [
+        (row["module"], figure_of(row))
+        for row in survey.find("batch_per_channel")
+        if "BatchNorm" in str(row.get("kind")) and row["module"] in live
+    ]
+    least = smallest(found)
+    if least is None:
+        return None
+    return Evidence(
+        figure=least[1],
+        threshold=FEW,
+        above=False,
+        where=tuple(name for name, f in found if f.value < FEW),
+        told=f"Here {least[0]} takes them over {least[1]}.",
+    )
+
+
+def _far(survey: Survey) -> Evidence | None:
+    """Read the largest distance of running statistics that have seen a batch.
+
+    Statistics of too few values are no measure of others.
+    """
+    fresh = {n for n, f in by_module(survey, "batches_tracked") if f.value == 0}
+    fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}
+    means = by_module(survey, "running_mean_distance")
+    ratios = [
+        (name, Figure(abs(f.value), f.error))
+        for name, f in by_module(survey, "running_var_ratio")
+    ]
+    found = [pair for pair in (*means, *ratios) if pair[0] not in fresh]
+    worst = largest(found)
+    if worst is None:
+        return None
+    names = tuple(dict.fromkeys(name for name, f in found if f.value > FAR))
+    return Evidence(figure=worst[1], threshold=FAR, above=True, where=names)
+
+
+def _frozen(survey: Survey) -> Evidence | None:
+    found = by_module(survey, "frozen_in_train_mode")
+    if not found:
+        return None
+    names = tuple(name for name, f in found if f.value)
+    return Evidence(
+        figure=Figure(float(len(names))), threshold=0.5, above=True, where=names
+    )
+
+
+def _decayed(survey: Survey) -> Evidence | None:
+    share = single(survey, "decay_on_invariant_share")
+    decays = [figure_of(row).value for row in survey.find("weight_decay")]
+    if share is None or not max(decays, default=0.0):
+        return None
+    names = tuple(name for name, _ in by_module(survey, "decays_invariant"))
+    return Evidence(figure=share, threshold=0.0, above=True, where=names)
+
+
+RULES = (
+    Rule(
+        name="batch-norm-of-few",
+        severity="sick",
+        title="Batch norms take statistics over too few values",
+        says=(
+            "A variance over so few values is known to no better than half of itself, "
+            "and of two values the norm leaves nothing but which is larger. Training "
+            "and testing then see different networks. Use larger batches, or a norm "
+            "that looks at one sample at a time."
+        ),
+        quantity="batch_per_channel",
+        measures=("norms",),
+        source=(
+            "relative error of the variance of n normal numbers, sqrt(2/(n − 1)), "
+            "above one half; Wu & He (2018), figure 1, for what it costs"
+        ),
+        confidence="proved",
+        read=_few,
+    ),
+    Rule(
+        name="running-statistics-far",
+        severity="warning",
+        title="Running statistics are not those of these data",
+        says=(
+            "In eval mode a batch norm uses means and variances that it collected "
+            "earlier, and those are far from what these data have. The network that is "
+            "tested is not the one that was trained: let the statistics be collected "
+            "anew."
+        ),
+        quantity="distance of running statistics, in deviations",
+        measures=("norms",),
+        source="a shift by one deviation moves a third of normal units across 0; ours",
+        confidence="rule of thumb",
+        about="inputs",
+        read=_far,
+    ),
+    Rule(
+        name="frozen-norm-follows-batches",
+        severity="warning",
+        title="A frozen block still changes",
+        says=(
+            "Its parameters take no gradient, but its batch norm is in train mode: it "
+            "uses the statistics of every batch and keeps moving its running ones. "
+            "Put frozen blocks in eval mode, after every call of model.train()."
+        ),
+        quantity="norms that are frozen and in train mode",
+        measures=("norms",),
+        source="what batch norm computes in train mode",
+        confidence="proved",
+        read=_frozen,
+    ),
+    Rule(
+        name="decay-on-invariant-weights",
+        severity="note",
+        title="Weight decay acts on weights whose size does not matter",
+        says=(
+            "A norm follows these weights, so that the network computes the same "
+            "whatever their size. Decay on them is no penalty: it sets how fast their "
+            "direction turns, and makes their size forget its start. That is common "
+            "and often wanted; know that it is a second learning rate."
+        ),
+        quantity="decay_on_invariant_share",
+        measures=("optimiser",),
+        source=(
+            "van Laarhoven (2017); Poggio & Liao (2020), observation 2: with decay "
+            "norms end alike from all starts, without it they do not"
+        ),
+        study="poggio2020square/decay_and_margins",
+        confidence="measured",
+        read=_decayed,
+    ),
+)

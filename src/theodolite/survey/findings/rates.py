@@ -1,0 +1,251 @@
+"""Learning rates, noise and what the optimiser was given."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from theodolite.survey.findings.evidence import (
+    Evidence,
+    Figure,
+    by_module,
+    divided,
+    figure_of,
+    single,
+)
+from theodolite.survey.findings.rule import Rule
+from theodolite.survey.records.block import Block
+from theodolite.survey.records.whole_survey import Survey
+
+# Rates over the largest stable one: above 1 a quadratic diverges, above 2 also the
+# network that escapes to a flatter place (Lewkowycz et al., 2020).
+STABLE = 1.0
+CATAPULT = 2.0
+# Gradient of the last blocks over what norms at the heads would leave: ours.
+UNEVEN = 2.0
+LEAST_USE = 0.05
+# Below this the sharpest direction itself takes a thousand steps: ours.
+SLOW = 1e-3
+# Noise scale over batch size at which a step gains 1/(1 + 2) of what it could: ours.
+NOISY = 2.0
+
+
+def _ratio(survey: Survey) -> Figure | None:
+    """Return the rate over the stable one, where what is stable is known.
+
+    An adaptive optimiser that has made no step yet has no scales; those of its first
+    gradient change within a few steps, and say nothing of the steps after.
+    """
+    rows = survey.find("rate_over_stable")
+    if len(rows) != 1 or "squared gradient" in str(rows[0].get("preconditioner")):
+        return None
+    return figure_of(rows[0])
+
+
+def _too_large(survey: Survey) -> Evidence | None:
+    ratio = _ratio(survey)
+    if ratio is None:
+        return None
+    gone = ratio.value - ratio.error > CATAPULT
+    return Evidence(
+        figure=ratio,
+        threshold=STABLE,
+        above=True,
+        severity="sick" if gone else "warning",
+        told=_told(survey),
+    )
+
+
+def _too_small(survey: Survey) -> Evidence | None:
+    ratio = _ratio(survey)
+    if ratio is None:
+        return None
+    return Evidence(figure=ratio, threshold=SLOW, above=False, told=_told(survey))
+
+
+def _fits(survey: Survey) -> Evidence | None:
+    ratio = _ratio(survey)
+    if ratio is None or ratio.value - ratio.error < LEAST_USE:
+        return None
+    return Evidence(figure=ratio, threshold=STABLE, above=False)
+
+
+def _told(survey: Survey) -> str:
+    rate, ratio = single(survey, "rate_in_use"), single(survey, "rate_over_stable")
+    if rate is None or ratio is None:
+        return ""
+    return f"The rate is {rate}; stable is up to {divided(rate, ratio)}."
+
+
+def _cold(survey: Survey) -> Evidence | None:
+    r"""Compare gradients of the last blocks with the first, norms behind additions.
+
+    With norms at the heads of $L$ branches the last would be $1/\sqrt L$ of the first,
+    since the stream grows like $\sqrt L$ (Xiong et al., theorem 1). An optimiser
+    whose rate is still below that of its schedule is warming up, and one that has made
+    steps is past it.
+    """
+    post = [b for b in survey.blocks if _post_norm(b.norms)]
+    facts = survey.settings.get("optimiser_settings")
+    adaptive = str(survey.settings.get("optimiser", "")).startswith("Adam")
+    if len(post) < 4 or not adaptive or not isinstance(facts, Mapping):
+        return None
+    made = single(survey, "steps_made")
+    warming = float(facts.get("initial_lr", 0.0)) > float(facts.get("lr", 0.0))
+    if warming or made is None or made.value > 0:
+        return None
+    few = max(len(post) // 4, 1)
+    first, last = _size(survey, post[:few]), _size(survey, post[-few:])
+    if first is None or last is None:
+        return None
+    ratio, root = divided(last, first), math.sqrt(len(post))
+    return Evidence(
+        figure=Figure(root * ratio.value, root * ratio.error),
+        threshold=UNEVEN,
+        above=True,
+        where=tuple(b.name for b in post),
+    )
+
+
+def _size(survey: Survey, blocks: Sequence[Block]) -> Figure | None:
+    """Return the root mean square over modules of blocks of their gradients."""
+    names = tuple(f"{b.name.split('#')[0]}." for b in blocks)
+    found = [
+        f for n, f in by_module(survey, "gradient_rms") if f"{n}.".startswith(names)
+    ]
+    if not found:
+        return None
+    size = math.sqrt(sum(f.value**2 for f in found) / len(found))
+    spread = math.hypot(*(f.value * f.error for f in found)) / len(found)
+    return Figure(size, spread / size if size else 0.0)
+
+
+def _post_norm(norms: tuple[str, ...]) -> bool:
+    return any(norm.endswith(":post") for norm in norms)
+
+
+def _forgotten(survey: Survey) -> Evidence | None:
+    count = single(survey, "not_in_optimiser")
+    if count is None:
+        return None
+    names = dict.fromkeys(name for name, _ in by_module(survey, "left_out"))
+    return Evidence(figure=count, threshold=0.0, above=True, where=tuple(names))
+
+
+def _noisy(survey: Survey) -> Evidence | None:
+    """Read the noise scale; where no signal is seen, the least that it can be."""
+    rows = survey.find("noise_scale_per_batch")
+    size = survey.settings.get("batch_size")
+    if len(rows) != 1 or not isinstance(size, int):
+        return None
+    figure = figure_of(rows[0])
+    if not math.isfinite(figure.error + figure.value):  # |G|² < about 2 tr Σ / N
+        seen = rows[0].get("n_samples", 0) * rows[0].get("n_parts", 0)
+        figure = Figure(seen / 2 / size)
+    return Evidence(
+        figure=figure,
+        threshold=NOISY,
+        above=True,
+        told=f"It is {figure} batches of {size}.",
+    )
+
+
+RULES = (
+    Rule(
+        name="rate-too-large",
+        severity="warning",
+        title="The learning rate is above what this landscape bears",
+        says=(
+            "In the steepest direction every step overshoots by more than it corrects. "
+            "The loss rises at first; past twice the stable rate it seldom comes back, "
+            "below that the network may escape to a flatter place."
+        ),
+        quantity="rate_over_stable",
+        measures=("rates",),
+        source=(
+            "descent on a quadratic diverges above 2/λmax; of networks with batch norm "
+            "at rates above it 108 of 108 diverged (trained_norms); 2: Lewkowycz et "
+            "al. (2020)"
+        ),
+        study="poggio2020square/trained_norms",
+        confidence="measured",
+        read=_too_large,
+    ),
+    Rule(
+        name="rate-too-small",
+        severity="warning",
+        title="The learning rate is far below what this landscape bears",
+        says=(
+            "At this rate even the steepest direction takes a thousand steps, and all "
+            "others longer. Unless this is the end of a schedule, time is wasted."
+        ),
+        quantity="rate_over_stable",
+        measures=("rates",),
+        source="descent on a quadratic; the level of 0.001 is ours",
+        confidence="rule of thumb",
+        read=_too_small,
+    ),
+    Rule(
+        name="warm-up-missing",
+        severity="warning",
+        title="Norms behind additions at full rate from the first step",
+        says=(
+            "With norms behind the additions the gradients of the last blocks do not "
+            "shrink with depth, and an adaptive optimiser at full rate moves all "
+            "blocks at once. Such networks are started with a small rate that grows "
+            "over the first steps, or built with norms at the heads of their branches."
+        ),
+        quantity="gradient_rms of the last blocks over the first, times root of depth",
+        measures=("map", "signal", "optimiser"),
+        source=(
+            "Xiong et al. (2020), On layer normalization in the transformer "
+            "architecture, theorem 1: with norms at the heads it would be about 1; "
+            "the factor 2 is ours"
+        ),
+        confidence="rule of thumb",
+        read=_cold,
+    ),
+    Rule(
+        name="not-in-optimiser",
+        severity="sick",
+        title="The optimiser was not given all parameters",
+        says=(
+            "Some parameters take a gradient and are in none of the optimiser's "
+            "groups, so that they never change. If they are meant to rest, say "
+            "requires_grad_(False), which also saves their gradient."
+        ),
+        quantity="not_in_optimiser",
+        measures=("optimiser",),
+        source="counted",
+        confidence="proved",
+        read=_forgotten,
+    ),
+    Rule(
+        name="gradient-is-noise",
+        severity="note",
+        title="The gradient of a batch is mostly noise",
+        says=(
+            "Between batches of this size the gradient differs more than its mean is "
+            "long, so that a step gains less than a third of what it could. A larger "
+            "batch would buy almost proportionally larger steps."
+        ),
+        quantity="noise_scale_per_batch",
+        measures=("rates",),
+        source=(
+            "McCandlish et al. (2018), An empirical model of large-batch training, "
+            "Eq 2.7: a step gains 1/(1 + B/b) of what it could; the factor 2 is ours"
+        ),
+        confidence="rule of thumb",
+        about="labels",
+        read=_noisy,
+    ),
+    Rule(
+        name="rate-fits",
+        severity="good",
+        title="The learning rate suits this landscape",
+        says="It is below what is stable here, and not far below.",
+        quantity="rate_over_stable",
+        measures=("rates",),
+        source="descent on a quadratic is stable below 2/λmax; a twentieth is ours",
+        confidence="proved",
+        read=_fits,
+    ),
+)

@@ -1,0 +1,68 @@
+"""What a rule is: words, a source, and a reading of the survey."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from theodolite.survey.findings.evidence import Evidence
+from theodolite.survey.records.finding import Confidence, Finding, Severity
+from theodolite.survey.records.whole_survey import Survey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule that may fire on a survey.
+
+    Attributes:
+        name: In kebab case, unique.
+        severity: How bad it is where it fires.
+        title: One line in plain words.
+        says: What it means, for somebody who does not know the papers.
+        quantity: What its number is.
+        measures: Measures whose rows it reads.
+        source: Who says so.
+        study: ``paper/study`` of ours that backs it, or ``""``.
+        confidence: How well it is founded.
+        read: The number behind it, None where the survey has not what it takes.
+        about: What its number is about besides the network: where ``"inputs"`` or
+            ``"labels"`` were made up, such a rule is silent.
+    """
+
+    name: str
+    severity: Severity
+    title: str
+    says: str
+    quantity: str
+    measures: tuple[str, ...]
+    source: str
+    confidence: Confidence
+    read: Callable[[Survey], Evidence | None]
+    study: str = ""
+    about: Literal["network", "inputs", "labels"] = "network"
+
+    def judge(self, survey: Survey) -> Finding | None:
+        """Return the finding, None where the number is not beyond its threshold."""
+        evidence = None if self._made_up(survey) else self.read(survey)
+        if evidence is None or not evidence.beyond:
+            return None
+        return Finding(
+            rule=self.name,
+            severity=evidence.severity or self.severity,
+            title=self.title,
+            says=f"{self.says} {evidence.told}".strip(),
+            quantity=self.quantity,
+            value=evidence.figure.value,
+            error=evidence.figure.error,
+            threshold=evidence.threshold,
+            above=evidence.above,
+            where=evidence.where,
+            source=self.source,
+            study=self.study,
+            confidence=self.confidence,
+        )
+
+    def _made_up(self, survey: Survey) -> bool:
+        """Tell whether what the rule is about is nobody's."""
+        if self.about == "labels":
+            return "made up" in survey.inputs
+        return self.about == "inputs" and survey.inputs.startswith("made up")

@@ -1,0 +1,228 @@
+"""Units that cannot learn, heads and inputs of the wrong size."""
+
+from dataclasses import replace
+from math import isfinite
+
+from theodolite.survey.findings.evidence import (
+    Evidence,
+    Figure,
+    by_block,
+    by_module,
+    divided,
+    figure_of,
+    largest,
+    single,
+)
+from theodolite.survey.findings.rule import Rule
+from theodolite.survey.records.whole_survey import Survey
+
+# Shares of a layer's units: ours. Half of a layer dead is sick, a quarter worth a note.
+DEAD = 0.25
+MOSTLY_DEAD = 0.5
+SATURATED = 0.5
+TWINS = 0.5
+# Multiples of the loss of a guess, and of inputs of variance 1: ours.
+SURE = 2.0
+LARGE_INPUTS = 10.0
+
+
+def _worst(survey: Survey, quantity: str, threshold: float) -> Evidence | None:
+    """Read the largest share over the layers."""
+    shares = [
+        (str(row.get("layer") or row["module"]), figure_of(row))
+        for row in survey.find(quantity)
+    ]
+    worst = largest(shares)
+    if worst is None:
+        return None
+    names = dict.fromkeys(name for name, f in shares if f.value > threshold)
+    return Evidence(
+        figure=worst[1],
+        threshold=threshold,
+        above=True,
+        where=tuple(names),
+        told=f"The worst share is {worst[1]}, behind {worst[0]}.",
+    )
+
+
+def _dead(survey: Survey) -> Evidence | None:
+    found = _worst(survey, "dead_share", DEAD)
+    if found is None:
+        return None
+    mostly = found.figure.value - found.figure.error > MOSTLY_DEAD
+    return replace(found, severity="sick" if mostly else "note")
+
+
+def _sure(survey: Survey) -> Evidence | None:
+    """Hold scores of classes against equal ones; numbers have no such start."""
+    if survey.find("loss_at_chance", guess="the mean"):
+        return None
+    loss, chance = single(survey, "loss"), single(survey, "loss_at_chance")
+    if loss is None or chance is None:
+        return None
+    return Evidence(
+        figure=divided(loss, chance),
+        threshold=SURE,
+        above=True,
+        where=tuple(b.name for b in survey.blocks if b.kind == "head"),
+        told=f"The loss is {loss}; a guess would have {chance}.",
+    )
+
+
+def _probabilities(survey: Survey) -> Evidence | None:
+    """Read how far outputs are from being probabilities, where scores are wanted."""
+    away = single(survey, "simplex_distance")
+    chance = single(survey, "loss_at_chance")
+    if away is None or chance is None:
+        return None
+    return Evidence(
+        figure=away,
+        threshold=1e-4,
+        above=False,
+        where=tuple(b.name for b in survey.blocks if b.kind == "head"),
+    )
+
+
+def _unscaled(survey: Survey) -> Evidence | None:
+    size = single(survey, "input_rms")
+    if size is None:
+        return None
+    return Evidence(figure=size, threshold=LARGE_INPUTS, above=True)
+
+
+def _not_finite(survey: Survey) -> Evidence | None:
+    """Count what is NaN or infinite; where weights are, they are what is named."""
+    loss = single(survey, "loss")
+    if loss is None:
+        return None
+    weights = [n for n, f in by_module(survey, "weight_rms") if not isfinite(f.value)]
+    blocks = [
+        b.name for b, f in by_block(survey, "forward_rms") if not isfinite(f.value)
+    ]
+    count = len(weights) + len(blocks) + (not isfinite(loss.value))
+    return Evidence(
+        figure=Figure(float(count)),
+        threshold=0.5,
+        above=True,
+        where=tuple(weights or blocks[:1]),
+        told=f"The loss is {loss.value:.3g}.",
+    )
+
+
+RULES = (
+    Rule(
+        name="not-finite",
+        severity="sick",
+        title="Numbers are NaN or infinite",
+        says=(
+            "What is NaN stays NaN through every layer and every step, so that nothing "
+            "can be learned or measured from here. If weights are, go back to a "
+            "checkpoint or draw them anew; if only signals are, look for divisions by "
+            "zero, logarithms and overflow in the data and in the block named."
+        ),
+        quantity="losses, signals of blocks and weights of modules that are not finite",
+        measures=("map", "signal"),
+        source="arithmetic of floating point, IEEE 754: NaN passes on",
+        confidence="proved",
+        read=_not_finite,
+    ),
+    Rule(
+        name="dead-units",
+        severity="sick",
+        title="Many rectifiers never open",
+        says=(
+            "These units give zero for every sample, so that no gradient reaches the "
+            "weights before them. They cannot come back to life by themselves."
+        ),
+        quantity="dead_share",
+        measures=("units",),
+        source=(
+            "a rectifier that is shut has derivative 0; the levels of 0.25 for a note "
+            "and 0.5 are ours"
+        ),
+        confidence="proved",
+        read=_dead,
+    ),
+    Rule(
+        name="saturated-units",
+        severity="sick",
+        title="Many units are stuck at their ends",
+        says=(
+            "These tanh or sigmoid units sit at one of their ends for most samples, "
+            "where their slope is nearly zero: hardly any gradient passes them."
+        ),
+        quantity="saturated_share",
+        measures=("units",),
+        source="Glorot & Bengio (2010), figures 2 and 3; the level of 0.5 is ours",
+        confidence="rule of thumb",
+        read=lambda survey: _worst(survey, "saturated_share", SATURATED),
+    ),
+    Rule(
+        name="twin-units",
+        severity="sick",
+        title="Units of a layer are copies of each other",
+        says=(
+            "Several units of one layer give equal answers to every sample. If they "
+            "are read alike, they get equal gradients and stay copies for ever, so "
+            "that the layer is as narrow as the number of different ones."
+        ),
+        quantity="twin_share",
+        measures=("units",),
+        source=(
+            "gradient descent is equivariant under exchanging equal units, which "
+            "therefore stay equal; the level of 0.5 is ours"
+        ),
+        confidence="proved",
+        read=lambda survey: _worst(survey, "twin_share", TWINS),
+    ),
+    Rule(
+        name="sure-and-wrong",
+        severity="warning",
+        title="The network does worse than guessing",
+        says=(
+            "Its loss is twice that of a guess or more: the scores are large and say "
+            "the wrong thing, and the softmax is saturated. The first steps go into "
+            "shrinking them. A small or zero head starts at the loss of a guess."
+        ),
+        quantity="loss over loss_at_chance",
+        measures=("map", "signal"),
+        source="equal scores of C classes have loss log C; the factor 2 is ours",
+        confidence="proved",
+        about="labels",
+        read=_sure,
+    ),
+    Rule(
+        name="probabilities-as-logits",
+        severity="sick",
+        title="The loss takes a softmax of probabilities",
+        says=(
+            "The outputs are probabilities already (none is negative, and they sum to "
+            "one), and the cross-entropy applies a softmax to them once more. The "
+            "loss then cannot fall below log(1 + (C − 1)/e), and gradients are small."
+        ),
+        quantity="simplex_distance",
+        measures=("map", "signal"),
+        source="the least cross-entropy of scores within [0, 1]: log(1 + (C − 1)/e)",
+        confidence="proved",
+        read=_probabilities,
+    ),
+    Rule(
+        name="inputs-unscaled",
+        severity="warning",
+        title="The inputs are not scaled",
+        says=(
+            "Inputs are much larger than 1, for which initialisations are made. The "
+            "first layer's gradient grows in proportion and its curvature with the "
+            "square, so that it needs a rate of its own."
+        ),
+        quantity="input_rms",
+        measures=("signal",),
+        source=(
+            "LeCun et al. (1998), Efficient backprop, section 4.3; the level of 10 "
+            "is ours"
+        ),
+        confidence="rule of thumb",
+        about="inputs",
+        read=_unscaled,
+    ),
+)

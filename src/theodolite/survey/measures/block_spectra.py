@@ -1,0 +1,172 @@
+"""Singular values of each block's Jacobian, and from end to end."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from theodolite.core import TheodoliteError
+from theodolite.instruments import SingularValues, singular_values
+from theodolite.survey.measures.charting import Stretch
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.marked import Marked
+from theodolite.survey.measures.site import Site
+from theodolite.survey.measures.spread import spread_out
+
+_SHARES = tuple(place / 10 for place in range(11))
+_STEPS = (48, 24, 12)
+_SAMPLES = 8
+# Rows up to which a whole Jacobian is quick to have, and entries that it may hold.
+_ROWS, _ENTRIES = 128, 2**25
+
+
+class JacobianMeasure(Measure):
+    r"""Quantiles of the singular values of every block, at the activations of a batch.
+
+    ``singular_value`` is the quantile at ``share``, zeros included;
+    ``log_mean_square`` is $\ln(\|J\|_F^2/n)$ over the $n$ singular values. The block
+    ``whole`` runs from the first block's input to the last one's output.
+    """
+
+    name: ClassVar = "jacobian"
+    weight: ClassVar = 5.0
+
+    def refusal(self, site: Site) -> str:
+        """Want blocks."""
+        if not any(_is_real(site, s.entry) for s in site.chart.stretches):
+            return "no blocks were found on the map: there is nothing to differentiate"
+        return ""
+
+    def forecast(self, site: Site) -> float:
+        """Return what products with all blocks take, on few samples."""
+        return _seconds(site, min(2, site.samples), _STEPS[-1])
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield the whole network, and blocks spread over the depth."""
+        stretches = [s for s in site.chart.stretches if _is_real(site, s.entry)]
+        ends = stretches[0].entry, stretches[-1].output
+        spans = [_span(s) for s in spread_out(stretches)]
+        # The whole first where it has few outputs, and is exact and quick.
+        place = 0 if _method(site, ends, 2) == "dense" else len(spans)
+        spans.insert(place, ("whole", None, *ends))
+        samples, steps = _fitting(site, allowance)
+        for name, depth, entry, output in spans:
+            allowance.check()
+            labels = {"block": name, "depth": depth, "n_samples": samples}
+            try:
+                yield from _block(site, (entry, output), samples, steps, labels)
+            except TheodoliteError as refused:
+                site.unsupported.append(f"{name}: no Jacobian, for {refused}")
+
+
+def _is_real(site: Site, value: int) -> bool:
+    """Tell whether a value can be differentiated by, as token numbers cannot."""
+    return "float" in site.chart.anatomy.recording.values[value].dtype
+
+
+def _span(stretch: Stretch) -> tuple[str, int | None, int, int]:
+    return stretch.block.name, stretch.block.index, stretch.entry, stretch.output
+
+
+def _method(
+    site: Site, span: tuple[int, int], samples: int
+) -> Literal["auto", "dense"]:
+    """Take every row of a Jacobian with few, which is exact; else what is best."""
+    values = site.chart.anatomy.recording.values
+    columns, rows = (samples * math.prod(values[end].shape[1:]) for end in span)
+    few = rows <= _ROWS and rows * columns <= _ENTRIES
+    return "dense" if few else "auto"
+
+
+def _seconds(site: Site, samples: int, steps: int) -> float:
+    """Return what two gradients a step take, of all blocks and of the whole."""
+    return 4 * (steps + 2) * site.gradient_s(samples)
+
+
+def _fitting(site: Site, allowance: Allowance) -> tuple[int, int]:
+    """Return samples and steps: rather many samples, then many steps."""
+    samples = min(_SAMPLES, site.samples)
+    while samples > 2 and _seconds(site, samples, _STEPS[-1]) > allowance.left():
+        samples //= 2
+    for steps in _STEPS:
+        if _seconds(site, samples, steps) <= allowance.left():
+            return samples, steps
+    return samples, _STEPS[-1]
+
+
+def _block(
+    site: Site,
+    span: tuple[int, int],
+    samples: int,
+    steps: int,
+    labels: dict[str, Any],
+) -> Iterator[Found]:
+    marked = Marked(site.model, site.chart, *span)
+    batch = site.first(samples)
+    given: dict[str, Any] = {
+        "block": Marked.BLOCK,
+        "norm_mode": site.norm_mode,
+        "outputs": site.outputs,
+    }
+    found = singular_values(
+        marked,
+        batch,
+        **given,
+        method=_method(site, span, samples),
+        tol=0.1,
+        max_steps=steps,
+        seed=site.seed,
+    )
+    site.passes += found.cost.passes
+    yield from _quantiles(found, labels)
+    value, error = _log_mean_square(found)
+    yield number("log_mean_square", value, error, **labels)
+
+
+def _quantiles(found: SingularValues, labels: dict[str, Any]) -> Iterator[Found]:
+    at = quantile_of(found)
+    told = {**labels, "status": str(found.status)}
+    for share in _SHARES:
+        value = at(share)
+        low, high = at(share - found.bound), at(share + found.bound)
+        error = max(value - low, high - value, found.tolerance)
+        yield number("singular_value", value, error, share=share, **told)
+    largest = float(found.values[0]) if len(found.values) else 0.0
+    error = float(found.value_error[0]) if len(found.values) else found.tolerance
+    yield number("largest_singular", largest, error, **told)
+    smallest = at(0.0)
+    error = max(at(found.bound) - smallest, found.tolerance)
+    yield number("smallest_singular", smallest, error, **told)
+
+
+def quantile_of(found: SingularValues) -> Callable[[float], float]:
+    """Return the quantiles of singular values as a function, zeros included."""
+    values, weights = found.values[::-1], found.weights[::-1]
+    zeros = max(0.0, 1 - float(weights.sum()))
+    reached = zeros + np.cumsum(weights)
+
+    def at(share: float) -> float:
+        if not len(values) or (zeros > 1e-9 and share < zeros):
+            return 0.0
+        place = int(np.searchsorted(reached, min(max(share, 0.0), 1.0) - 1e-9))
+        return float(values[min(place, len(values) - 1)])
+
+    return at
+
+
+def _log_mean_square(found: SingularValues) -> tuple[float, float]:
+    r"""Return $\ln(\|J\|_F^2/n)$ and its error.
+
+    By quadrature the sum is $n\,\|Jg\|^2/\|g\|^2$ of random $g$, whose relative
+    variance is at most $2\sum\sigma^4/(\sum\sigma^2)^2$; one start is supposed.
+    """
+    squares = found.values**2
+    total = float((found.weights * squares).sum())
+    if total <= 0:
+        return -math.inf, math.nan
+    off = float((2 * found.weights * found.values * found.value_error).sum()) / total
+    if found.level < 1.0:
+        fourth = float((found.weights * squares**2).sum())
+        off = math.sqrt(2 * fourth / found.size) / total
+    return math.log(total), off

@@ -1,0 +1,64 @@
+"""Curvature of each block's own parameters."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from theodolite.instruments import extremes_of, trace_of
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.curvature import FEW, TOLERANCE, error_of, samples_for
+from theodolite.survey.measures.metered import Metered
+from theodolite.survey.measures.site import Site
+from theodolite.survey.measures.spread import spread_out
+
+_PRODUCTS = 6
+
+
+class BlockCurvatureMeasure(Measure):
+    """Largest eigenvalue and trace of the Hessian's diagonal block of each block."""
+
+    name: ClassVar = "block_curvature"
+    weight: ClassVar = 4.0
+
+    def refusal(self, site: Site) -> str:
+        """Want blocks with parameters."""
+        if not any(stretch.parameters for stretch in site.chart.stretches):
+            return "no block owns parameters: there is no curvature to attribute"
+        return ""
+
+    def forecast(self, site: Site) -> float:
+        """Return what a few products for a third of the blocks take."""
+        blocks = max(len(site.chart.stretches) / 3, 1)
+        return 2 * _PRODUCTS * blocks * site.product_s(min(FEW, site.samples))
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield both numbers, block by block, spread over the depth."""
+        held = {n for n, p in site.model.named_parameters() if p.requires_grad}
+        stretches = [
+            (s, [n for n in s.parameters if n in held]) for s in site.chart.stretches
+        ]
+        stretches = [(s, names) for s, names in stretches if names]
+        products = 2 * _PRODUCTS * max(len(stretches), 1)
+        samples = samples_for(site, 0.9 * allowance.left(), products)
+        with site.hessian(samples) as hessian:
+            for stretch, names in spread_out(stretches):
+                allowance.check()
+                operator = Metered(hessian.block(names), allowance, site)
+                labels = {
+                    "block": stretch.block.name,
+                    "depth": stretch.block.index,
+                    "n_samples": samples,
+                }
+                top = extremes_of(
+                    operator,
+                    ends="largest",
+                    tol=TOLERANCE,
+                    stop="value",
+                    max_matvecs=_PRODUCTS,
+                    seed=site.seed,
+                    graph_error=site.graph_error,
+                )
+                value = top.eigenvalues[0]
+                yield number("block_largest_eigenvalue", value, error_of(top), **labels)
+                found = trace_of(operator, max_matvecs=_PRODUCTS, seed=site.seed)
+                error = found.trace_error + site.graph_error * abs(found.trace)
+                yield number("block_trace", found.trace, error, **labels)

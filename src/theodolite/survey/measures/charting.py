@@ -1,0 +1,375 @@
+"""The map: which stretches a network is made of, where they start and end."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from theodolite.anatomy import (
+    Addition,
+    Anatomy,
+    Call,
+    Recorder,
+    Recording,
+    Span,
+    anatomy_of,
+    record,
+)
+from theodolite.instruments import Batch
+from theodolite.survey.measures.taps import Place, Places
+from theodolite.survey.records.block import Block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """A block with its place in the recorded pass.
+
+    Attributes:
+        block: What is told of it.
+        entry: Number of the value that enters it.
+        output: Number of the value that leaves it.
+        start: Index of its first call.
+        parameters: Names of its parameters.
+    """
+
+    block: Block
+    entry: int
+    output: int
+    start: int
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """A recorded pass, cut into stretches.
+
+    Attributes:
+        anatomy: What the pass was made of.
+        stretches: In order of depth.
+        places: Where in a pass each value can be tapped, by its number.
+        shapes: What to expect at each place.
+    """
+
+    anatomy: Anatomy
+    stretches: tuple[Stretch, ...]
+    places: dict[int, Place]
+    shapes: dict[Place, tuple[int, ...]]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """What is told of the stretches."""
+        return tuple(stretch.block for stretch in self.stretches)
+
+
+def blank_chart() -> Chart:
+    """Return the map of a network of which nothing is known."""
+    recording = Recording(calls=(), values=(), visits=(), outputs=())
+    nothing = Anatomy(
+        additions=(),
+        norms=(),
+        activations=(),
+        others=(),
+        unplaced=(),
+        recording=recording,
+    )
+    return Chart(anatomy=nothing, stretches=(), places={}, shapes={})
+
+
+def chart_of(model: nn.Module, batch: Batch) -> Chart:
+    """Run a model once and cut the pass into stretches."""
+    notes: list[Places] = []
+
+    @contextmanager
+    def beside(recorder: Recorder) -> Iterator[None]:
+        notes.append(Places(recorder))
+        with notes[-1]:
+            yield
+
+    anatomy = anatomy_of(record(model, batch, beside=beside))
+    places = notes[-1].found
+    return Chart(
+        anatomy=anatomy,
+        stretches=tuple(
+            replace(each, output=_handed_on(anatomy.recording, each.output, places))
+            for each in _stretches(model, anatomy)
+        ),
+        places=places,
+        shapes=notes[-1].shapes,
+    )
+
+
+# Operators that hand on what they are given, up to its shape.
+RESHAPING = frozenset(
+    "view _unsafe_view reshape permute transpose t contiguous clone unsqueeze squeeze "
+    "_reshape_alias alias".split()
+)
+
+
+def _handed_on(recording: Recording, number: int, places: dict[int, Place]) -> int:
+    """Return the first value that can be tapped behind a layer, with its bias."""
+    if number in places:
+        return number
+    fed, at = fed_by_inputs(recording), number
+    while at not in places:
+        readers = (call for call in recording.calls if at in call.inputs)
+        onward = [c for c in readers if c.name in RESHAPING or _shifts(c, fed)]
+        if not onward:
+            return number
+        at = onward[0].outputs[0]
+    return at
+
+
+def _shifts(call: Call, fed: set[int]) -> bool:
+    """Tell whether a call adds what does not depend on the inputs, such as a bias."""
+    return call.name == "add" and len([n for n in call.inputs if n in fed]) == 1
+
+
+def convolved(recording: Recording, call: Call) -> bool:
+    """Tell whether what a call is given comes from a convolution, past norms."""
+    while call.inputs:
+        value = recording.values[call.inputs[0]]
+        if value.call is None:
+            return False
+        call = recording.calls[value.call]
+        if call.name in ("convolution", "mm", "addmm", "bmm"):
+            return call.name == "convolution"
+    return False
+
+
+def _stretches(model: nn.Module, anatomy: Anatomy) -> tuple[Stretch, ...]:
+    outer = [(i, a) for i, a in enumerate(anatomy.additions) if a.inside is None]
+    weighted = _weighted(anatomy.recording, _covered(outer))
+    found = _plain(anatomy.recording, weighted) if not outer else []
+    if outer:
+        found = _residual(anatomy, outer, weighted)
+    found = [
+        replace(each, block=replace(each.block, index=index))
+        for index, each in enumerate(_named_apart(found))
+    ]
+    return _furnished(model, anatomy, found)
+
+
+def _covered(outer: Sequence[tuple[int, Addition]]) -> set[int]:
+    """Return the calls that run on spans of additions, or add them."""
+    found: set[int] = set()
+    for _, addition in outer:
+        found.update(addition.calls)
+        for span in (addition.skip, *addition.branches):
+            found.update(span.calls)
+    return found
+
+
+def _weighted(recording: Recording, covered: set[int]) -> list[tuple[Call, int]]:
+    """List calls in which weights meet data, outside of additions, and that data."""
+    fed = fed_by_inputs(recording)
+    found = []
+    for call in recording.calls:
+        data = [n for n in call.inputs if n in fed]
+        rest = [recording.values[n] for n in call.inputs if n not in fed]
+        heavy = any(len(v.shape) >= 2 and _is_weight(recording, v) for v in rest)
+        if data and heavy and call.index not in covered and call.module:
+            found.append((call, data[0]))
+    return found
+
+
+def fed_by_inputs(recording: Recording) -> set[int]:
+    """Return the numbers of the values that depend on the network's inputs."""
+    found: set[int] = set()
+    for value in recording.values:
+        if value.source == "input" or found & set(value.of):
+            found.add(value.number)
+        elif value.call is not None:
+            if found & set(recording.calls[value.call].inputs):
+                found.add(value.number)
+    return found
+
+
+def weights_behind(recording: Recording, number: int) -> set[str]:
+    """Return the parameters from which alone a value is made, over any calls."""
+    found: set[str] = set()
+    work, seen = [number], set()
+    while work:
+        value = recording.values[work.pop()]
+        if value.number in seen:
+            continue
+        seen.add(value.number)
+        if value.source == "parameter":
+            found.add(value.name)
+        work += list(value.of)
+        if value.call is not None:
+            work += list(recording.calls[value.call].inputs)
+    return found
+
+
+def _is_weight(recording: Recording, value: Any) -> bool:
+    return bool(weights_behind(recording, value.number))
+
+
+def _plain(recording: Recording, weighted: list[tuple[Call, int]]) -> list[Stretch]:
+    """Cut a network without additions at its layers of weights."""
+    first: dict[str, tuple[Call, int]] = {}
+    last: dict[str, Call] = {}
+    for call, data in weighted:
+        first.setdefault(call.module, (call, data))
+        last[call.module] = call
+    names = list(first)
+    found = []
+    for place, name in enumerate(names):
+        call, entry = first[name]
+        is_last = place + 1 == len(names)
+        output = last[name].outputs[0] if is_last else first[names[place + 1]][1]
+        kind = "head" if is_last and len(names) > 1 else "plain"
+        found.append(_stretch(name, kind, entry, output, call.index))
+    return found
+
+
+def _residual(
+    anatomy: Anatomy,
+    outer: list[tuple[int, Addition]],
+    weighted: list[tuple[Call, int]],
+) -> list[Stretch]:
+    """Cut a network at its additions; what lies between is one stretch."""
+    found: list[Stretch] = []
+    names = _names([addition for _, addition in outer])
+    before = -1
+    for (index, addition), name in zip(outer, names, strict=True):
+        between = [(c, d) for c, d in weighted if before < c.index < addition.call]
+        if between:
+            kind = "plain" if found else "stem"
+            call, entry = between[0]
+            found.append(_stretch(call.module, kind, entry, addition.fork, call.index))
+        calls = [c for s in (addition.skip, *addition.branches) for c in s.calls]
+        start = min([*calls, addition.call])
+        block = Block(
+            index=0,
+            name=name,
+            kind="residual",
+            skip=addition.skip.kind,
+            addition=index,
+        )
+        found.append(
+            Stretch(
+                block=block, entry=addition.fork, output=addition.output, start=start
+            )
+        )
+        before = addition.call
+    behind = [(c, d) for c, d in weighted if c.index > before]
+    if behind:
+        (call, _), (last, _) = behind[0], behind[-1]
+        output, entry = last.outputs[0], outer[-1][1].output
+        found.append(_stretch(last.module, "head", entry, output, call.index))
+    return found
+
+
+def _stretch(name: str, kind: str, entry: int, output: int, start: int) -> Stretch:
+    block = Block(index=0, name=name, kind=kind)
+    return Stretch(block=block, entry=entry, output=output, start=start)
+
+
+def _names(additions: list[Addition]) -> list[str]:
+    """Name blocks by the module that adds, or by that of the branch if it adds more."""
+    owners = [addition.module for addition in additions]
+    found = []
+    for addition in additions:
+        alone = addition.module and owners.count(addition.module) == 1
+        found.append(addition.module if alone else _branch_name(addition))
+    return found
+
+
+def _branch_name(addition: Addition) -> str:
+    span: Span = addition.branches[0]
+    owned = [
+        module
+        for module in span.modules
+        if any(name.startswith(f"{module}.") for name in span.parameters)
+    ]
+    heavy = sorted(
+        owned,
+        key=lambda m: sum(name.startswith(f"{m}.") for name in span.parameters),
+    )
+    named = heavy[-1:] or span.modules[-1:] or (addition.module or "addition",)
+    return named[0]
+
+
+def _named_apart(stretches: list[Stretch]) -> list[Stretch]:
+    """Number the blocks that would share a name."""
+    names = [each.block.name for each in stretches]
+    counts: dict[str, int] = {}
+    found = []
+    for each in stretches:
+        name = each.block.name
+        if names.count(name) > 1:
+            counts[name] = counts.get(name, 0) + 1
+            name = f"{name}#{counts[name]}"
+        found.append(replace(each, block=replace(each.block, name=name)))
+    return found
+
+
+def _furnished(
+    model: nn.Module, anatomy: Anatomy, stretches: list[Stretch]
+) -> tuple[Stretch, ...]:
+    """Say of each stretch which parameters, norms and activations it has."""
+    if not stretches:
+        return ()
+    home = _homes(anatomy, stretches)
+    sizes = {name: p.numel() for name, p in model.named_parameters()}
+    parameters: list[list[str]] = [[] for _ in stretches]
+    norms: list[list[str]] = [[] for _ in stretches]
+    activations: list[list[str]] = [[] for _ in stretches]
+    for name, call in _first_uses(anatomy.recording).items():
+        if name in sizes:
+            parameters[home(call)].append(name)
+    for norm in anatomy.norms:
+        norms[home(norm.call)].append(f"{norm.kind}:{norm.placement}")
+    for activation in anatomy.activations:
+        activations[home(activation.call)].append(activation.kind)
+    return tuple(
+        replace(
+            each,
+            parameters=tuple(names),
+            block=replace(
+                each.block,
+                norms=tuple(placed),
+                activations=tuple(kinds),
+                n_parameters=sum(sizes[name] for name in names),
+            ),
+        )
+        for each, names, placed, kinds in zip(
+            stretches, parameters, norms, activations, strict=True
+        )
+    )
+
+
+def _homes(anatomy: Anatomy, stretches: list[Stretch]) -> Any:
+    """Return a function from a call to the stretch that it belongs to."""
+    inside: dict[int, int] = {}
+    for place, each in enumerate(stretches):
+        if each.block.addition is None:
+            continue
+        addition = anatomy.additions[each.block.addition]
+        for span in (addition.skip, *addition.branches):
+            inside |= dict.fromkeys(span.calls, place)
+    starts = [each.start for each in stretches]
+
+    def home(call: int) -> int:
+        if call in inside:
+            return inside[call]
+        return max((i for i, s in enumerate(starts) if s <= call), default=0)
+
+    return home
+
+
+def _first_uses(recording: Recording) -> dict[str, int]:
+    """Return the first call in which each parameter meets data, by its name."""
+    fed = fed_by_inputs(recording)
+    found: dict[str, int] = {}
+    for call in recording.calls:
+        if not any(number in fed for number in call.inputs):
+            continue
+        for number in call.inputs:
+            if number not in fed:
+                for name in weights_behind(recording, number):
+                    found.setdefault(name, call.index)
+    return found

@@ -1,0 +1,109 @@
+"""Ends and trace of the Hessian's spectrum."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from theodolite.instruments import (
+    ExtremeEigenvalues,
+    Operator,
+    extremes_of,
+    trace_of,
+)
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.metered import Metered
+from theodolite.survey.measures.site import Site
+
+# Fewer products say little of the largest eigenvalue, more hardly add to a first look.
+FEWEST, MOST = 5, 60
+# Fewer samples make statistics of batches, and so the Hessian, another one.
+FEW = 8
+TOLERANCE = 0.01
+# Residuals that an eigenvalue which did not converge may be off.
+_UNSURE = 2.0
+# Parameters up to which a whole matrix is cheap.
+_DENSE = 128
+# Products that the trace takes at least.
+_TRACED = 6
+
+
+class CurvatureMeasure(Measure):
+    """Largest and smallest eigenvalue of the loss Hessian, and its trace.
+
+    Of a batch that is too large for its allowance the first samples are taken, which
+    rows say by ``n_samples``. Errors of eigenvalues that converged suppose that Lanczos
+    missed none; of others they are twice the residual.
+    """
+
+    name: ClassVar = "curvature"
+    weight: ClassVar = 20.0
+
+    def forecast(self, site: Site) -> float:
+        """Return what few products with few samples take."""
+        return (FEWEST + 3) * site.product_s(min(FEW, site.samples))
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield both ends, then the trace if time is left."""
+        samples = samples_for(site, 0.8 * allowance.left(), FEWEST + 3)
+        labels = {"n_samples": samples}
+        with site.hessian(samples) as hessian:
+            operator = Metered(hessian, allowance, site)
+            each = operator.warmed()
+            found = ends_of(operator, site, 0.7 * allowance.left() / each)
+            site.leading = found, samples
+            yield from _ends(found, labels)
+            yield from _trace(operator, site, allowance.left() / each, labels)
+
+
+def samples_for(site: Site, seconds: float, products: int) -> int:
+    """Return how many samples let some products fit in a time, a few at least."""
+    samples = site.samples
+    while samples > FEW and products * site.product_s(samples) > seconds:
+        samples = max(samples // 2, FEW)
+    return samples
+
+
+def ends_of(operator: Operator, site: Site, fitting: float) -> ExtremeEigenvalues:
+    """Return both ends of a spectrum, by as many products as fit."""
+    dense = operator.shape[1] if operator.shape[1] <= _DENSE else 0
+    return extremes_of(
+        operator,
+        ends="both",
+        tol=TOLERANCE,
+        stop="value",
+        max_matvecs=max(FEWEST, min(MOST, int(fitting)), dense),
+        seed=site.seed,
+        graph_error=site.graph_error,
+    )
+
+
+def _ends(found: ExtremeEigenvalues, labels: dict[str, int]) -> Iterator[Found]:
+    told = {**labels, "rank": 0, "status": str(found.status)}
+    yield number("largest_eigenvalue", found.eigenvalues[0], error_of(found), **told)
+    error = found.smallest_errors[0]
+    error *= 1.0 if found.smallest_statuses[0].trusted else _UNSURE
+    yield number("smallest_eigenvalue", found.smallest[0], error, **told)
+
+
+def error_of(found: ExtremeEigenvalues) -> float:
+    """Return the error of a largest eigenvalue.
+
+    Where Lanczos was stopped before it converged the value is too small; the residual
+    counts twice then, by choice.
+    """
+    if found.statuses[0].trusted:
+        return float(found.sharp_errors[0])
+    return _UNSURE * float(found.errors[0])
+
+
+def _trace(
+    operator: Operator, site: Site, fitting: float, labels: dict[str, int]
+) -> Iterator[Found]:
+    size = operator.shape[1]
+    dense = size if size <= _DENSE else 0
+    if fitting < _TRACED and not dense:
+        return
+    products = max(min(MOST, int(fitting)), dense, _TRACED)
+    found = trace_of(operator, max_matvecs=products, seed=site.seed)
+    error = found.trace_error + site.graph_error * abs(found.trace)
+    yield number("trace", found.trace, error, **labels)
+    yield number("trace_per_parameter", found.mean, error / size, **labels)

@@ -1,0 +1,85 @@
+"""Density of all eigenvalues of the Hessian, and what is read off it."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from theodolite.instruments import SpectralDensity, density_of
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.curvature import FEW, samples_for
+from theodolite.survey.measures.metered import Metered
+from theodolite.survey.measures.site import Site
+
+_STEPS, _MOST_STEPS, _MOST_PROBES = 12, 48, 4
+_POINTS = 96
+_DENSE = 128
+
+
+class DensityMeasure(Measure):
+    """Smoothed density and distribution function, each with its band.
+
+    ``negative_share`` is what the distribution function has at zero, and
+    ``condition_percentile`` the largest eigenvalue over the median of all that are
+    above zero by more than their error, in magnitude.
+    """
+
+    name: ClassVar = "density"
+    weight: ClassVar = 4.0
+
+    def forecast(self, site: Site) -> float:
+        """Return what one random start takes on few samples."""
+        return 1.5 * _STEPS * site.product_s(min(FEW, site.samples))
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield the density on a grid, then the shares."""
+        samples = samples_for(site, 0.6 * allowance.left(), _STEPS + 3)
+        with site.hessian(samples) as hessian:
+            operator = Metered(hessian, allowance, site)
+            fitting = int(0.7 * allowance.left() / operator.warmed())
+            steps = max(_STEPS, min(_MOST_STEPS, fitting))
+            probes = max(1, min(_MOST_PROBES, fitting // steps))
+            size = hessian.shape[1]
+            dense = size <= _DENSE
+            found = density_of(
+                operator,
+                n_probes=max(probes, -(-size // steps)) if dense else probes,
+                steps=min(steps, size),
+                grid=_POINTS,
+                seed=site.seed,
+            )
+        labels = {"n_samples": samples, "status": str(found.status)}
+        for place, node in enumerate(found.grid):
+            point = {"node": float(node), **labels}
+            value, error = found.density[place], found.density_error[place]
+            yield number("density", value, error, **point)
+            yield number(
+                "cumulative", found.cdf[place], found.cdf_error[place], **point
+            )
+        yield from _shares(found, labels)
+
+
+def _shares(found: SpectralDensity, labels: dict[str, object]) -> Iterator[Found]:
+    share, error = _below_zero(found)
+    yield number("negative_share", share, error, **labels)
+    nodes, weights = found.nodes.reshape(-1), found.weights.reshape(-1)
+    largest = float(np.abs(nodes).max(initial=0.0))
+    above = np.abs(nodes) > 1e-6 * largest
+    if not above.any():
+        return
+    order = np.argsort(np.abs(nodes[above]))
+    sizes, mass = np.abs(nodes[above])[order], np.cumsum(weights[above][order])
+    middle = float(sizes[np.searchsorted(mass, mass[-1] / 2)])
+    ends = (np.searchsorted(mass, mass[-1] * q) for q in (0.4, 0.6))
+    low, high = (float(sizes[min(end, len(sizes) - 1)]) for end in ends)
+    ratio = largest / middle
+    error = max(abs(largest / low - ratio), abs(largest / high - ratio))
+    yield number("condition_percentile", ratio, error, share=0.5, **labels)
+
+
+def _below_zero(found: SpectralDensity) -> tuple[float, float]:
+    """Return the distribution function just below 0, and its error there."""
+    scale = float(np.abs(found.nodes).max(initial=0.0))
+    mass = found.weights[found.nodes < -1e-6 * scale].sum() / len(found.nodes)
+    place = min(int(np.searchsorted(found.grid, 0.0)), len(found.grid) - 1)
+    return float(mass), float(found.cdf_error[place])

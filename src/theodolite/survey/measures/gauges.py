@@ -1,0 +1,202 @@
+"""Statistics of tensors on their way: signals, units, what norms take."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """Size and likeness of a signal over the samples of a batch.
+
+    Attributes:
+        rms: Root mean square of its entries.
+        rms_error: Standard error over samples.
+        correlation: Mean cosine between two samples, NaN for fewer than two.
+        correlation_error: Its standard error.
+    """
+
+    rms: float
+    rms_error: float
+    correlation: float
+    correlation_error: float
+
+
+def signal_of(tensor: Tensor, samples: int) -> Signal:
+    """Measure a signal whose first axis is samples."""
+    rms, error = squares_of(tensor, samples)
+    cosine, spread = _likeness(tensor, samples)
+    return Signal(
+        rms=rms, rms_error=error, correlation=cosine, correlation_error=spread
+    )
+
+
+def squares_of(tensor: Tensor, samples: int) -> tuple[float, float]:
+    """Return the root mean square, and its standard error over samples."""
+    if tensor.ndim == 0 or len(tensor) != samples:
+        return float(tensor.double().square().mean().sqrt()), math.nan
+    means = tensor.reshape(samples, -1).double().square().mean(1)
+    rms = float(means.mean().sqrt())
+    if samples < 2 or not rms:
+        return rms, math.nan if rms else 0.0
+    return rms, float(means.std()) / (2 * rms * math.sqrt(samples))
+
+
+def _likeness(tensor: Tensor, samples: int) -> tuple[float, float]:
+    """Return the mean cosine between samples; as a U-statistic its error is known."""
+    if samples < 2 or tensor.ndim == 0 or len(tensor) != samples:
+        return math.nan, math.nan
+    rows = tensor.reshape(samples, -1).double()
+    norms = rows.norm(dim=1, keepdim=True)
+    if not bool((norms > 0).all()):
+        return math.nan, math.nan
+    rows = rows / norms
+    with_others = (rows @ rows.sum(0) - 1) / (samples - 1)
+    error = 2 * float(with_others.std()) / math.sqrt(samples)
+    return float(with_others.mean()), error
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitCounts:
+    """What the units of one activation did over a batch.
+
+    A unit is a channel: an entry along the second axis of images, along the last of
+    everything else.
+
+    Attributes:
+        units: How many.
+        dead: Units that give zero for all samples at all places.
+        silent: Share of zeros among all entries.
+        saturated: Share of entries so near an end of the range that the derivative is
+            below 1 % of its largest; NaN of kinds that have no ends.
+        entries: Entries in all.
+        twins: Live units that give what another gives, to 0.001 % of the largest.
+    """
+
+    units: int
+    dead: int
+    silent: float
+    saturated: float
+    entries: int
+    twins: int = 0
+
+
+# Ends of the range, and how near the derivative is 1 % of its largest: of tanh it is
+# 1 − y², of the logistic function y(1 − y), largest 1/4.
+_RANGES = {
+    "tanh": (-1.0, 1.0, 1 - math.sqrt(0.99)),
+    "sigmoid": (0.0, 1.0, (1 - math.sqrt(0.99)) / 2),
+}
+
+
+def unit_counts(tensor: Tensor, kind: str, axis: int | None = None) -> UnitCounts:
+    """Count what units of an activation's output do.
+
+    Args:
+        tensor: The output.
+        kind: Of the activation.
+        axis: Along which units lie; as for images and rows by default.
+    """
+    if axis is None:
+        axis = 1 if tensor.ndim in (4, 5) else max(tensor.ndim - 1, 0)
+    others = [a for a in range(tensor.ndim) if a != axis]
+    zero = tensor == 0
+    dead = zero.all(dim=others[0]) if len(others) == 1 else _all(zero, others)
+    saturated = math.nan
+    if kind in _RANGES:
+        low, high, near = _RANGES[kind]
+        ends = (tensor - low < near) | (high - tensor < near)
+        saturated = float(ends.double().mean())
+    return UnitCounts(
+        units=tensor.shape[axis] if tensor.ndim else 1,
+        dead=int(dead.sum()),
+        silent=float(zero.double().mean()),
+        saturated=saturated,
+        entries=tensor.numel(),
+        twins=_twins(tensor.movedim(axis, -1)) if tensor.ndim > 1 else 0,
+    )
+
+
+# Places of a layer that are looked at for twins, how few tell nothing since units agree
+# by chance, and how near is equal: by choice.
+_PLACES, _FEWEST, _EQUAL = 1024, 8, 1e-5
+
+
+def _twins(tensor: Tensor) -> int:
+    """Count columns that follow an equal one, in the order of a random product."""
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    rows = rows[:: max(len(rows) // _PLACES, 1)].double()
+    rows = rows[:, rows.abs().amax(0) > 0]
+    if rows.shape[1] < 2 or len(rows) < _FEWEST or not bool(rows.isfinite().all()):
+        return 0
+    weights = torch.linspace(1, 2, len(rows), dtype=rows.dtype, device=rows.device)
+    rows = rows[:, (weights.cos() @ rows).argsort()]
+    apart = (rows[:, 1:] - rows[:, :-1]).abs().amax(0)
+    return int((apart <= _EQUAL * rows.abs().max()).sum())
+
+
+def _all(zero: Tensor, axes: list[int]) -> Tensor:
+    for axis in sorted(axes, reverse=True):
+        zero = zero.all(dim=axis)
+    return zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormIntake:
+    """What a norm layer took, and the statistics that it makes of it.
+
+    Attributes:
+        per_sample: Numbers that one sample adds to each statistic.
+        across: Whether statistics run over samples.
+        mean: Of each channel of a batch norm, else empty.
+        variance: Likewise.
+        least: Smallest variance of any statistic.
+    """
+
+    per_sample: int
+    across: bool
+    mean: Tensor
+    variance: Tensor
+    least: float
+
+
+def norm_intake(module: nn.Module, tensor: Tensor, samples: int) -> NormIntake:
+    """Measure the statistics that a norm layer takes of a tensor."""
+    given = tensor.double()
+    nothing = torch.empty(0, dtype=torch.float64)
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        axes = [a for a in range(given.ndim) if a != 1]
+        count = given.numel() // max(given.shape[1], 1)
+        variance = given.var(dim=axes, unbiased=False)
+        return NormIntake(
+            per_sample=max(count // max(samples, 1), 1),
+            across=True,
+            mean=given.mean(dim=axes),
+            variance=variance,
+            least=float(variance.min()),
+        )
+    rows = _rows(module, given)
+    least = rows.square().mean(-1) if _is_rms(module) else rows.var(-1, unbiased=False)
+    return NormIntake(
+        per_sample=rows.shape[-1],
+        across=False,
+        mean=nothing,
+        variance=nothing,
+        least=float(least.min()),
+    )
+
+
+def _is_rms(module: nn.Module) -> bool:
+    return isinstance(module, nn.RMSNorm)
+
+
+def _rows(module: nn.Module, given: Tensor) -> Tensor:
+    """Return the numbers behind each statistic of a norm, one row a statistic."""
+    if isinstance(module, nn.GroupNorm):
+        return given.reshape(len(given), module.num_groups, -1)
+    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
+        size = math.prod(module.normalized_shape)
+        return given.reshape(-1, size)
+    return given.reshape(*given.shape[:2], -1)  # of each sample and channel

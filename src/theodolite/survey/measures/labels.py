@@ -1,0 +1,92 @@
+"""Norms, margins and collapse of a classifier whose labels are known."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from theodolite.core import TheodoliteError
+from theodolite.instruments import classifier_norms, collapse
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.site import Site, targets_in
+
+# Gradients that norms take, since each layer's scale is tried, and collapse.
+_PASSES = 16
+_SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+class ClassifierMeasure(Measure):
+    """Error rate, product and list of layer norms, margins, NC1 to NC4."""
+
+    name: ClassVar = "classifier"
+    weight: ClassVar = 2.0
+
+    def refusal(self, site: Site) -> str:
+        """Want labels that are somebody's, one a sample."""
+        if not site.labels_known:
+            return "the labels are made up: give data to have margins and collapse"
+        if not isinstance(targets := targets_in(site.batch), Tensor):
+            return "the batches hold no labels: give pairs of inputs and labels"
+        if targets.is_floating_point() or targets.ndim != 1:
+            kind = f"{str(targets.dtype).removeprefix('torch.')} of {targets.ndim} axes"
+            return f"the targets are {kind}: give one whole number a sample for classes"
+        return ""
+
+    def forecast(self, site: Site) -> float:
+        """Return what passes of some samples take."""
+        return _PASSES * site.gradient_s(min(8, site.samples))
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield norms and margins, then collapse."""
+        batches = _fitting(site, allowance)
+        given: dict[str, Any] = {"norm_mode": site.norm_mode, "outputs": site.outputs}
+        try:
+            yield from _norm_rows(classifier_norms(site.model, batches, **given))
+        except TheodoliteError as refused:
+            site.unsupported.append(f"the classifier's norms: {refused}")
+        allowance.check()
+        try:
+            yield from _collapse_rows(collapse(site.model, batches, **given))
+        except TheodoliteError as refused:
+            site.unsupported.append(f"neural collapse: {refused}")
+
+
+def _fitting(site: Site, allowance: Allowance) -> Any:
+    each = _PASSES * site.gradient_s(site.samples)
+    if each > allowance.left():
+        few = site.samples
+        while few > 8 and _PASSES * site.gradient_s(few) > allowance.left():
+            few //= 2
+        return site.first(few)
+    count = max(1, int(allowance.left() / max(each, 1e-9)))
+    return [site.batches[place] for place in range(min(count, len(site.batches)))]
+
+
+def _norm_rows(found: Any) -> Iterator[Found]:
+    yield number("error_rate", found.error_rate, found.error_rate_error)
+    yield number("rho", found.rho, found.rho_error)
+    error = found.layer_norm_error
+    for name, value in zip(found.names, found.layer_norms, strict=True):
+        yield number("layer_norm_value", value, error, module=name)
+    if len(found.margins):
+        for share in _SHARES:
+            value = float(np.quantile(found.margins, share))
+            yield number("margin", value, found.f_error, share=share)
+
+
+def _collapse_rows(found: Any) -> Iterator[Found]:
+    for quantity, name in _COLLAPSE.items():
+        value = getattr(found, name)
+        if math.isfinite(value):
+            error = float(getattr(found, found.error_of[name]))
+            yield number(quantity, value, error, kind=name)
+
+
+_COLLAPSE = {
+    "nc1": "nc1_variability",
+    "nc2": "nc2_mean_simplex",
+    "nc3": "nc3_duality",
+    "nc4": "nc4_disagreement",
+}

@@ -1,0 +1,99 @@
+"""The map: blocks, additions and norms, and how branches compare with skips."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from theodolite.anatomy import Span
+from theodolite.survey.measures.charting import Stretch
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.site import Site
+
+
+class MapMeasure(Measure):
+    r"""Counts of what the network is made of, and the gain of each branch.
+
+    The gain is the root mean square of what a branch adds over that of its skip; of
+    several branches that of their squares' sum. A ``scale`` is a factor behind the last
+    layer of a branch.
+    """
+
+    name: ClassVar = "map"
+    essential: ClassVar = True
+
+    def forecast(self, site: Site) -> float:
+        """Return what one gradient takes, as far as a small pass tells."""
+        return 4 * site.forward_s * site.samples
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield counts, then gains by depth."""
+        chart = site.chart
+        yield number("n_additions", len(chart.anatomy.additions), 0.0)
+        yield number("n_norms", len(chart.anatomy.norms), 0.0)
+        yield number("n_unplaced", len(chart.anatomy.unplaced), 0.0)
+        for each in chart.anatomy.unplaced:
+            if "loss" in each.reason:  # that of a model that computes its own
+                continue
+            where = each.module or "the model"
+            site.unsupported.append(f"{where}: {each.reason}, so the map leaves it out")
+        for stretch in chart.stretches:
+            yield _kept(site, stretch)
+            yield from _gain(site, stretch)
+            yield from _scales(site, stretch)
+
+
+def _kept(site: Site, stretch: Stretch) -> Found:
+    """Tell whether what leaves a stretch has the shape of what enters it."""
+    values = site.chart.anatomy.recording.values
+    kept = values[stretch.entry].shape == values[stretch.output].shape
+    labels = {"block": stretch.block.name, "depth": stretch.block.index}
+    return number("keeps_shape", float(kept), 0.0, **labels)
+
+
+def _gain(site: Site, stretch: Stretch) -> Iterator[Found]:
+    if stretch.block.addition is None:
+        return
+    addition = site.chart.anatomy.additions[stretch.block.addition]
+    signals = site.sounding.forward
+    skip = signals.get(addition.skip.exit) or signals.get(addition.fork)
+    branches = [signals.get(branch.exit) for branch in addition.branches]
+    if skip is None or any(branch is None for branch in branches):
+        site.unsupported.append(
+            f"{stretch.block.name}: its sum is made inside of one operator, so the "
+            "gain of its branch is not seen"
+        )
+        return
+    total = math.sqrt(sum(b.rms**2 for b in branches if b is not None))
+    spread = math.hypot(*(b.rms_error for b in branches if b is not None))
+    if not skip.rms:
+        return
+    gain = total / skip.rms
+    error = math.hypot(spread, gain * skip.rms_error) / skip.rms
+    labels = {"block": stretch.block.name, "depth": stretch.block.index}
+    yield number("branch_gain", gain, error, **labels)
+
+
+def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:
+    if stretch.block.addition is None:
+        return
+    addition = site.chart.anatomy.additions[stretch.block.addition]
+    for branch in addition.branches:
+        scale = _scale(site, branch)
+        if scale is not None:
+            labels = {"block": stretch.block.name, "depth": stretch.block.index}
+            yield number("scale", scale, 0.0, **labels)
+
+
+def _scale(site: Site, branch: Span) -> float | None:
+    """Return the product of a branch's factors, a vector by its root mean square."""
+    found = [s for s in branch.scales if s.by in ("number", "parameter", "buffer")]
+    if not found:
+        return None
+    named = {**dict(site.model.named_parameters()), **dict(site.model.named_buffers())}
+    total = 1.0
+    for scale in found:
+        if scale.value is not None:
+            total *= scale.value
+        elif scale.name in named:
+            total *= float(named[scale.name].detach().double().square().mean().sqrt())
+    return total

@@ -1,0 +1,77 @@
+"""A model with two marks in its forward, between which it can be differentiated."""
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from theodolite.core import MeasurementError
+from theodolite.survey.measures.charting import Chart
+from theodolite.survey.measures.taps import Action, Place, Taps
+
+
+class Marked(nn.Module):
+    """Another model, with identities put where two values of its map are made.
+
+    Instruments that want submodules find the identities; whatever the model's code
+    does in between, with modules or without, lies between them.
+
+    Args:
+        model: The model.
+        chart: Its map.
+        entry: Number of the value at the first mark.
+        output: Number of that at the second.
+
+    Raises:
+        MeasurementError: A value is made where no function of torch returns it.
+    """
+
+    BLOCK: ClassVar = ("entry", "exit")
+
+    def __init__(
+        self,
+        model: nn.Module,
+        chart: Chart,
+        entry: int,
+        output: int,
+    ) -> None:
+        super().__init__()
+        self.model, self.entry, self.exit = model, nn.Identity(), nn.Identity()
+        self._shapes = chart.shapes
+        self._at_input = _input_shape(chart, entry)
+        self._actions: dict[Place, Action] = {_place(chart, output): self.exit}
+        if self._at_input is None:
+            self._actions[_place(chart, entry)] = self.entry
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model with its marks."""
+        if self._at_input is not None:
+            args, kwargs = self._entered(args, kwargs)
+        taps = Taps(self._actions, self._shapes)
+        with taps.during(self.model):
+            return self.model(*args, **kwargs)
+
+    def _entered(self, args: Any, kwargs: Any) -> Any:
+        """Put the first mark on the first tensor of the shape that is wanted."""
+        leaves, tree = tree_flatten((args, kwargs))
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor) and leaf.is_floating_point():
+                if tuple(leaf.shape[1:]) == self._at_input:
+                    leaves[place] = self.entry(leaf)
+                    break
+        return tree_unflatten(leaves, tree)
+
+
+def _input_shape(chart: Chart, number: int) -> tuple[int, ...] | None:
+    """Return the shape of a sample of an input, None of what is made on the way."""
+    value = chart.anatomy.recording.values[number]
+    return value.shape[1:] if value.source == "input" else None
+
+
+def _place(chart: Chart, number: int) -> Place:
+    if number not in chart.places:
+        raise MeasurementError(
+            "its ends are made inside of one operator, where they cannot be marked: "
+            "write the block with functions of torch"
+        )
+    return chart.places[number]

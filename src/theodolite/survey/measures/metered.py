@@ -1,0 +1,75 @@
+"""Operators that keep to an allowance, and operators seen through a preconditioner."""
+
+import time
+
+import torch
+from torch import Tensor
+
+from theodolite.core import NormMode
+from theodolite.instruments import Operator
+from theodolite.survey.measures.contract import Allowance
+from theodolite.survey.measures.site import Site
+
+_ROUNDINGS = 10.0
+
+
+class Metered(Operator):
+    """Another operator; stops between products when an allowance is spent.
+
+    Nothing compares it with finer arithmetic: ``Site.graph_error`` knows already what
+    one product showed, and ten times that, by choice, bounds the rounding of all.
+
+    Args:
+        inner: The operator.
+        allowance: What its products may take.
+        site: Counts the passes.
+    """
+
+    def __init__(self, inner: Operator, allowance: Allowance, site: Site) -> None:
+        self._inner, self._allowance, self._site = inner, allowance, site
+        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.symmetric = inner.symmetric
+        self.norm_mode: NormMode = getattr(inner, "norm_mode", site.norm_mode)
+        self._largest = 0.0
+
+    def warmed(self) -> float:
+        """Make the graph by one product, and return the seconds that another takes."""
+        vector = torch.ones(self.shape[1], dtype=self.dtype, device=self.device)
+        self.matvec(vector)
+        start = time.perf_counter()
+        self.matvec(vector)
+        return time.perf_counter() - start
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one vector, if there is time."""
+        self._allowance.check()
+        self.passes += 1
+        self._site.passes += 1
+        found = self._inner.matvec(vector)
+        size = float(vector.norm())
+        if size:
+            self._largest = max(self._largest, float(found.norm()) / size)
+        self.noise_norm = _ROUNDINGS * self._site.graph_error * self._largest
+        return found
+
+
+class Preconditioned(Operator):
+    r"""$S H S$ for a diagonal $S$, similar to $S^2 H$.
+
+    Args:
+        inner: $H$, symmetric.
+        scales: The diagonal of $S$.
+    """
+
+    symmetric = True
+
+    def __init__(self, inner: Operator, scales: Tensor) -> None:
+        self._inner = inner
+        self._scales = scales.to(dtype=inner.dtype, device=inner.device)
+        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+        self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one vector."""
+        self.passes += 1
+        return self._scales * self._inner.matvec(self._scales * vector)

@@ -1,0 +1,95 @@
+r"""The gradient noise scale: at which batch size noise and signal are equal.
+
+With gradients $g_k$ of $K$ parts of $b$ samples each, $\operatorname{tr}\Sigma$, the
+variance of one sample's gradient, is estimated by $\frac{b}{K-1}\sum_k\|g_k -
+\bar g\|^2$, and $\|G\|^2$ by $\|\bar g\|^2 - \operatorname{tr}\Sigma/(Kb)$; both are
+without bias. Their ratio is the simple noise scale.
+
+References:
+    McCandlish, Kaplan, Amodei et al. (2018), An empirical model of large-batch
+    training, section 2.2 and appendix A.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from theodolite.instruments import Batch, samples_in, slice_batch
+from theodolite.survey.measures.contract import Allowance
+from theodolite.survey.measures.gradients import flat_gradient
+from theodolite.survey.measures.site import Site
+
+PARTS = 8
+
+
+def parts_of(site: Site, seconds: float) -> list[Batch]:
+    """Return equal parts of the data: batches if there are several, else pieces."""
+    several = len(site.batches) >= 4 and site.gradient_s(4 * site.samples) <= seconds
+    if several:
+        fitting = int(seconds / max(site.gradient_s(site.samples), 1e-9))
+        count = max(4, min(PARTS, len(site.batches), fitting))
+        batches = [site.batches[place] for place in range(count)]
+        sizes = [samples_in(batch) for batch in batches]
+        return [b for b, s in zip(batches, sizes, strict=True) if s == sizes[0]]
+    samples = site.fitting(seconds / max(site.gradient_s(1), 1e-9), least=8)
+    count = min(PARTS, samples // 2)
+    size = samples // max(count, 1)
+    if count < 2 or samples_in(site.batch) is None:
+        return []
+    return [slice_batch(site.batch, k * size, (k + 1) * size) for k in range(count)]
+
+
+def gradients_of(
+    site: Site, parts: Sequence[Batch], allowance: Allowance
+) -> Iterator[Tensor]:
+    """Yield the flat gradient of each part."""
+    for part in parts:
+        allowance.check()
+        site.passes += 1
+        yield flat_gradient(site.model, part, loss=site.loss, norm_mode=site.norm_mode)
+
+
+def products_of(gradients: Sequence[Tensor]) -> Tensor:
+    """Return the products of all pairs of gradients, in float64."""
+    count = len(gradients)
+    found = torch.empty(count, count, dtype=torch.float64)
+    for i, left in enumerate(gradients):
+        for j in range(i + 1):
+            product = float((left.double() * gradients[j].double()).sum())
+            found[i, j] = found[j, i] = product
+    return found
+
+
+def noise_scale(products: Tensor, size: int) -> tuple[float, float]:
+    """Return the noise scale and its standard error, by leaving out a part in turn.
+
+    Infinite where the signal is not told from zero.
+
+    Args:
+        products: Of all pairs of gradients.
+        size: Samples of a part.
+    """
+    count = len(products)
+    whole = _ratio(products, size)
+    if count < 3 or not math.isfinite(whole):
+        return whole, math.nan
+    left_out = []
+    for part in range(count):
+        kept = [k for k in range(count) if k != part]
+        left_out.append(_ratio(products[kept][:, kept], size))
+    if not all(map(math.isfinite, left_out)):
+        return whole, math.inf
+    mean = sum(left_out) / count
+    square = sum((each - mean) ** 2 for each in left_out)
+    return whole, math.sqrt((count - 1) / count * square)
+
+
+def _ratio(products: Tensor, size: int) -> float:
+    count = len(products)
+    mean_square = float(products.mean())
+    squares = float(products.diagonal().sum())
+    variance = size * max(squares - count * mean_square, 0.0) / (count - 1)
+    signal = mean_square - variance / (count * size)
+    return variance / signal if signal > 0 else math.inf

@@ -1,0 +1,62 @@
+"""What paths contribute, by how many branches they take."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from theodolite.paths import path_ensemble
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.site import Site
+
+_LEAST, _MOST = 2, 16
+
+
+class PathsMeasure(Measure):
+    """Energy of the output's paths by length, and their effective depth.
+
+    Gates that are not piecewise linear are frozen as secants, which rows then say by
+    ``linearised``.
+    """
+
+    name: ClassVar = "paths"
+    weight: ClassVar = 2.0
+
+    def refusal(self, site: Site) -> str:
+        """Want residual additions."""
+        if not site.chart.anatomy.additions:
+            return "the network has no residual additions: all paths are of one length"
+        return ""
+
+    def forecast(self, site: Site) -> float:
+        """Return what few samples take."""
+        return _seconds(site, min(_LEAST, site.samples))
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield the ensemble of the output."""
+        samples = min(_LEAST, site.samples)
+        while 2 * samples <= min(_MOST, site.samples):
+            if _seconds(site, 2 * samples) > allowance.left():
+                break
+            samples *= 2
+        found = path_ensemble(
+            site.model,
+            site.first(samples),
+            norm_mode=site.norm_mode,
+            linearise=not site.chart.anatomy.piecewise_linear,
+            outputs=site.outputs,
+        )
+        site.passes += found.cost.passes
+        labels = {"n_samples": samples, "linearised": bool(found.linearised)}
+        for length in range(found.energy.shape[1]):
+            value, error = found.energy[0, length], found.energy_error[0, length]
+            share = float(found.share[0, length])
+            told = {**labels, "length": length, "energy_share": share}
+            yield number("path_energy", value, error, **told)
+        depth, error = found.effective_depth[0], found.effective_depth_error[0]
+        yield number("effective_depth", depth, error, **labels)
+        yield number("n_branches", len(found.gain), 0.0, **labels)
+
+
+def _seconds(site: Site, samples: int) -> float:
+    """Return half a forward pass a branch, in double precision, and as much again."""
+    branches = len(site.chart.anatomy.additions) + 2
+    return 2 * branches * site.gradient_s(samples)

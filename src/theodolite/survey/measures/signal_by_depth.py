@@ -1,0 +1,160 @@
+"""Forward and backward signals by depth, weights and gradients by module, the loss."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from theodolite.core import TheodoliteError
+from theodolite.instruments import tensors_in
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.guessing import (
+    CONSTANT,
+    loss_of_a_guess,
+    takes_softmax,
+)
+from theodolite.survey.measures.site import Site, logits_in, targets_in
+
+
+class SignalMeasure(Measure):
+    """What passes through the network, forward and backward.
+
+    ``forward_rms`` and ``forward_correlation`` are of what leaves each block, and
+    ``backward_rms`` of the loss's derivative by it; errors are standard errors over
+    samples. ``loss_at_chance`` is the loss of a guess that knows nothing of the inputs,
+    ``simplex_distance`` how far outputs are from being probabilities, of losses that
+    take a softmax of them.
+    """
+
+    name: ClassVar = "signal"
+    essential: ClassVar = True
+
+    def forecast(self, site: Site) -> float:
+        """Return what one gradient takes; none if the map took it already."""
+        return 0.0 if site.sounded else 4 * site.forward_s * site.samples
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield the loss, blocks by depth, then modules."""
+        yield from _loss_rows(site)
+        yield from _depth_rows(site)
+        yield from _module_rows(site)
+
+
+def _depth_rows(site: Site) -> Iterator[Found]:
+    sounding = site.sounding
+    for stretch in site.chart.stretches:
+        labels = {"block": stretch.block.name, "depth": stretch.block.index}
+        signal = sounding.forward.get(stretch.output)
+        if signal is None:
+            site.unsupported.append(
+                f"{stretch.block.name}: what leaves it is made where it cannot be "
+                "tapped, so it has no signal"
+            )
+            continue
+        yield number("forward_rms", signal.rms, signal.rms_error, **labels)
+        if not math.isnan(signal.correlation):
+            yield number(
+                "forward_correlation",
+                signal.correlation,
+                signal.correlation_error,
+                **labels,
+            )
+        if stretch.output in sounding.backward:
+            value, error = sounding.backward[stretch.output]
+            yield number("backward_rms", value, error, **labels)
+
+
+def _module_rows(site: Site) -> Iterator[Found]:
+    """Yield sizes of weights and gradients, of each module that owns parameters."""
+    owners: dict[str, list[str]] = {}
+    parameters = dict(site.model.named_parameters())
+    for name in parameters:
+        owners.setdefault(name.rpartition(".")[0], []).append(name)
+    for owner, names in owners.items():
+        weights = [parameters[name].detach() for name in names]
+        value = _rms(weights)
+        yield number("weight_rms", value, site.rounding * value, module=owner)
+        grads = [site.sounding.gradients.get(name) for name in names]
+        known = [grad for grad in grads if grad is not None]
+        if known:
+            value = _rms(known)
+            yield number("gradient_rms", value, site.rounding * value, module=owner)
+
+
+def _rms(tensors: list[Tensor]) -> float:
+    total = sum(float(t.double().square().sum()) for t in tensors)
+    return math.sqrt(total / max(sum(t.numel() for t in tensors), 1))
+
+
+def _loss_rows(site: Site) -> Iterator[Found]:
+    sounding = site.sounding
+    targets = targets_in(site.first(sounding.samples))
+    try:
+        logits = logits_in(sounding.outputs).detach()
+    except TheodoliteError:
+        logits = None
+    error = site.rounding * abs(sounding.loss)
+    if logits is not None and isinstance(site.loss, nn.CrossEntropyLoss):
+        error = max(error, _spread(site.loss, logits, targets))
+    yield number("loss", sounding.loss, error, n_samples=sounding.samples)
+    yield from _input_rows(site)
+    if logits is None:
+        return
+    chance = loss_of_a_guess(site, logits, targets)
+    if chance is not None:
+        guess = "the mean" if isinstance(site.loss, CONSTANT) else "equal chances"
+        error = site.rounding * abs(chance)
+        yield number("loss_at_chance", chance, error, guess=guess)
+    flat = logits.double()
+    rms = float(flat.square().mean().sqrt())
+    yield number("logit_rms", rms, site.rounding * rms)
+    if flat.ndim > 1 and flat.shape[-1] > 1:
+        axis = 1 if _class_axis(site.loss, flat) == 1 else -1
+        spread = flat.amax(axis) - flat.amin(axis)
+        wide = spread.reshape(-1)
+        error = float(wide.std()) / math.sqrt(len(wide)) if len(wide) > 1 else math.nan
+        yield number("logit_spread", float(wide.mean()), error)
+        if not takes_softmax(site, logits, targets):
+            return
+        away = (flat.sum(axis) - 1).abs().max() + flat.clamp(max=0).abs().max()
+        yield number("simplex_distance", float(away), site.rounding)
+
+
+def _input_rows(site: Site) -> Iterator[Found]:
+    """Yield the size of real inputs where weights meet them; words have none."""
+    batch = site.first(site.sounding.samples)
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    real = [
+        tensor
+        for tensor in tensors_in(batch[0] if paired else batch)
+        if tensor.is_floating_point() and tensor.numel()
+    ]
+    if real:
+        value = max(float(t.double().square().mean().sqrt()) for t in real)
+        entries = [stretch.entry for stretch in site.chart.stretches[:1]]
+        if entries and entries[0] in site.sounding.forward:  # scaled on the way
+            value = site.sounding.forward[entries[0]].rms
+        yield number("input_rms", value, site.rounding * value)
+
+
+def _class_axis(loss: Any, logits: Tensor) -> int:
+    return 1 if isinstance(loss, nn.CrossEntropyLoss) else logits.ndim - 1
+
+
+def _spread(loss: nn.CrossEntropyLoss, logits: Tensor, targets: Any) -> float:
+    """Return the standard error of a mean of cross-entropies over samples."""
+    if not isinstance(targets, Tensor) or logits.shape[0] < 2:
+        return 0.0
+    if loss.reduction != "mean":
+        return 0.0
+    each = nn.functional.cross_entropy(
+        logits.double(),
+        targets.double() if targets.is_floating_point() else targets,
+        weight=None if loss.weight is None else loss.weight.double(),
+        ignore_index=loss.ignore_index,
+        label_smoothing=loss.label_smoothing,
+        reduction="none",
+    )
+    means = each.reshape(len(each), -1).mean(1)
+    return float(means.std()) / math.sqrt(len(means))

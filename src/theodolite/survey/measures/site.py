@@ -1,0 +1,278 @@
+"""What all measures of one survey share: the model, its data, and what is known of it.
+
+What several measures read, such as the map or one gradient pass, is made once, by the
+first that asks.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from theodolite.core import MeasurementError, NormMode, TheodoliteError
+from theodolite.instruments import (
+    Batch,
+    ExtremeEigenvalues,
+    Hessian,
+    Loss,
+    opened,
+    run_model,
+    samples_in,
+    slice_batch,
+)
+from theodolite.survey.measures.charting import Chart, blank_chart, chart_of
+from theodolite.survey.measures.gradients import settle
+from theodolite.survey.measures.pace import Pace, pace_of, rounding_of_products
+from theodolite.survey.measures.sounding import Sounding, sound
+from theodolite.survey.measures.taps import OtherWayError
+
+# Samples that tell what a network is made of.
+_CHARTED = 8
+# Share of the budget that the gradient pass of the first batch may take.
+_SOUNDED = 0.15
+# Samples on which passes are timed, and products compared with finer arithmetic.
+_TIMED = 4
+# Products that the comparison takes, and the share of the budget that it may.
+_COMPARED, _ROUNDED = 12, 0.03
+# What models of others raise where an instrument does what their authors never tried.
+FOREIGN = (TheodoliteError, RuntimeError, ValueError, TypeError, AttributeError)
+FOREIGN += (LookupError, ArithmeticError, AssertionError, MemoryError)
+
+
+@dataclass(kw_only=True, eq=False)
+class Site:
+    """A model opened for a survey.
+
+    Attributes:
+        model: The model, in eval mode but for its norms, which are in the norm mode.
+        batches: The data.
+        loss: What is differentiated.
+        norm_mode: Statistics that normalisation layers use.
+        seed: Seed of whatever is random.
+        budget_s: Seconds of the whole survey.
+        optimiser: The optimiser in use, if one was given.
+        labels_known: Whether targets are anybody's, rather than made up.
+        modes: Train or eval mode in which each module was found, by its name.
+        unsupported: Sentences on layers that an instrument cannot handle.
+        passes: Backward passes spent so far.
+        leading: Ends of the Hessian's spectrum and samples, once they are measured.
+    """
+
+    model: nn.Module
+    batches: Sequence[Batch]
+    loss: Loss
+    norm_mode: NormMode
+    seed: int = 0
+    budget_s: float = 60.0
+    optimiser: Optimizer | None = None
+    labels_known: bool = True
+    modes: Mapping[str, bool] = field(default_factory=dict)
+    unsupported: list[str] = field(default_factory=list)
+    passes: int = 0
+    leading: tuple[ExtremeEigenvalues, int] | None = None
+
+    @property
+    def batch(self) -> Batch:
+        """The first batch."""
+        return self.batches[0]
+
+    @cached_property
+    def samples(self) -> int:
+        """Samples of the first batch, 1 where they cannot be told apart."""
+        return samples_in(self.batch) or 1
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """Type of the parameters."""
+        real = [p.dtype for p in self.model.parameters() if p.is_floating_point()]
+        return real[0] if real else torch.get_default_dtype()
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        held = next(iter(self.model.parameters()), None)
+        return torch.device("cpu") if held is None else held.device
+
+    @property
+    def rounding(self) -> float:
+        """What rounding does to a number that is read off, relative to it, by choice.
+
+        Sixteen roundings of the model's type.
+        """
+        return 16 * torch.finfo(self.dtype).eps
+
+    def first(self, samples: int) -> Batch:
+        """Return no more than some samples of the first batch."""
+        if samples >= self.samples or samples_in(self.batch) is None:
+            return self.batch
+        return slice_batch(self.batch, 0, samples)
+
+    @cached_property
+    def chart(self) -> Chart:
+        """The map, from one recorded pass of a few samples; blank if it has none."""
+        try:
+            return chart_of(self.model, self.first(_CHARTED))
+        except FOREIGN as failed:
+            self.unsupported.append(f"the model: no map, for {told(failed)}")
+            return blank_chart()
+
+    @cached_property
+    def forward_s(self) -> float:
+        """Seconds that a sample takes forward, by a pass of a few samples."""
+        batch = self.first(_CHARTED)
+        with opened(self.model, careful=False) as before, torch.no_grad():
+            before.lend_buffers()  # running statistics are still to be read
+            start = time.perf_counter()
+            run_model(self.model, batch)
+            settle(self.device)
+            spent = time.perf_counter() - start
+        return spent / min(_CHARTED, self.samples)
+
+    @property
+    def sounding(self) -> Sounding:
+        """One gradient pass of the first batch, as much of it as the budget allows."""
+        if isinstance(self._sounded, Exception):
+            raise self._sounded
+        return self._sounded
+
+    @cached_property
+    def _sounded(self) -> Sounding | Exception:
+        """The pass, or what it raised, so that it is not tried once a measure."""
+        allowed = _SOUNDED * self.budget_s / (4 * self.forward_s)
+        given: dict[str, Any] = {"loss": self.loss, "norm_mode": self.norm_mode}
+        batch, self.passes = self.first(self.fitting(allowed)), self.passes + 1
+        try:
+            return sound(self.model, batch, chart=self.chart, **given)
+        except OtherWayError as failed:
+            self.unsupported.append(f"the model: no signals by depth, for {failed}")
+            return sound(self.model, batch, chart=blank_chart(), **given)
+        except FOREIGN as failed:
+            return failed
+
+    @property
+    def sounded(self) -> bool:
+        """Whether that pass was made."""
+        return "_sounded" in vars(self)
+
+    def fitting(self, allowed: float, least: int = 2) -> int:
+        """Return samples of the first batch, all or a power of 2 that is allowed."""
+        if allowed >= self.samples:
+            return self.samples
+        found = least
+        while 2 * found <= allowed:
+            found *= 2
+        return min(found, self.samples)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """How long gradients and products take, by a few samples and by many."""
+        few = min(_TIMED, self.samples)
+        self.passes += 4
+        return pace_of(
+            self.model,
+            self.first(few),
+            loss=self.loss,
+            norm_mode=self.norm_mode,
+            samples=few,
+            many=self.sounding.samples,
+            many_s=self.sounding.seconds,
+        )
+
+    def gradient_s(self, samples: int) -> float:
+        """Return the seconds that a gradient of some samples is expected to take."""
+        return self.pace.gradient_s(samples)
+
+    def product_s(self, samples: int) -> float:
+        """Return the seconds that a product with the Hessian is expected to take."""
+        return self.pace.product * self.pace.gradient_s(samples)
+
+    @cached_property
+    def graph_error(self) -> float:
+        """What rounding does to a product with the Hessian, relative to it.
+
+        By a product in finer arithmetic on a few samples where the budget allows it,
+        else half the digits, as Lanczos grants; 0 of float64.
+        """
+        if self.dtype == torch.float64:
+            return 0.0
+        few = min(_TIMED, self.samples)
+        if _COMPARED * self.product_s(few) > _ROUNDED * self.budget_s:
+            return math.sqrt(torch.finfo(self.dtype).eps)
+        self.passes += 3
+        return rounding_of_products(
+            self.model, self.first(few), loss=self.loss, norm_mode=self.norm_mode
+        )
+
+    def hessian(self, samples: int) -> Hessian:
+        """Return the Hessian on some samples of the first batch."""
+        return Hessian(
+            self.model,
+            self.first(samples),
+            loss=self.loss,
+            norm_mode=self.norm_mode,
+            seed=self.seed,
+        )
+
+    @cached_property
+    def outputs(self) -> Callable[[nn.Module, Batch], Tensor]:
+        """Runs the model and picks the tensor that counts as its output."""
+        return lambda model, batch: logits_in(run_model(model, batch))
+
+
+def told(failed: BaseException) -> str:
+    """Return what somebody's code raised, in a line."""
+    if isinstance(failed, torch.OutOfMemoryError):
+        return "the device has no memory left: pass smaller batches, or fewer"
+    lines = str(failed).strip().splitlines()
+    line = lines[0] if lines else "no message"
+    ours = isinstance(failed, TheodoliteError)
+    return line if ours else f"{type(failed).__name__}: {line}"
+
+
+def targets_in(batch: Batch) -> Any:
+    """Return the targets of a pair, or the ``labels`` of a mapping, else None."""
+    if isinstance(batch, Mapping):
+        return batch.get("labels")
+    paired = isinstance(batch, tuple | list) and len(batch) == 2
+    return batch[1] if paired else None
+
+
+def logits_in(outputs: Any) -> Tensor:
+    """Return the tensor among a model's outputs that is nearest to logits.
+
+    That named so, else the first of real numbers that is no scalar.
+
+    Raises:
+        MeasurementError: There is none.
+    """
+    named = (
+        outputs if isinstance(outputs, Mapping) else getattr(outputs, "__dict__", {})
+    )
+    if isinstance(named, Mapping) and isinstance(found := named.get("logits"), Tensor):
+        return found
+    for tensor in _tensors(outputs):
+        if tensor.is_floating_point() and tensor.ndim:
+            return tensor
+    raise MeasurementError(
+        f"the model returned a {type(outputs).__name__} without a tensor of real "
+        "numbers: wrap it so that it returns one"
+    )
+
+
+def _tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
+    if isinstance(outputs, Tensor):
+        return [outputs]
+    if depth == 0 or isinstance(outputs, str):
+        return []
+    parts: Any = outputs if isinstance(outputs, list | tuple) else []
+    if isinstance(outputs, Mapping):
+        parts = list(outputs.values())
+    elif hasattr(outputs, "__dict__") and not parts:
+        parts = list(vars(outputs).values())
+    return [tensor for part in parts for tensor in _tensors(part, depth - 1)]

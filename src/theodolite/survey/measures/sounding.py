@@ -1,0 +1,217 @@
+"""One gradient pass of a batch, and what is seen of the signal on the way.
+
+Forward and backward signals at the ends of every stretch, what activations give, what
+norms take and the gradient of every parameter come from the same pass.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments import (
+    Batch,
+    Loss,
+    apply_norm_mode,
+    evaluate,
+    opened,
+    run_model,
+    samples_in,
+)
+from theodolite.survey.measures.charting import Chart, convolved
+from theodolite.survey.measures.gauges import (
+    NormIntake,
+    Signal,
+    UnitCounts,
+    norm_intake,
+    signal_of,
+    squares_of,
+    unit_counts,
+)
+from theodolite.survey.measures.gradients import settle
+from theodolite.survey.measures.taps import Action, Place, Taps
+
+_NORMS = (
+    nn.modules.batchnorm._BatchNorm,
+    nn.modules.instancenorm._InstanceNorm,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+
+
+@dataclass(kw_only=True)
+class Sounding:
+    """What one gradient pass showed.
+
+    Attributes:
+        samples: Samples that passed.
+        seconds: What the pass took.
+        loss: The loss.
+        gradients: Gradient of each parameter, by its name.
+        forward: Signal of each value that was tapped, by its number.
+        backward: Root mean square of the loss's derivative by it, and its error.
+        units: What each activation gave, by the number of its value.
+        norms: What each norm layer took, by its name.
+        outputs: Logits, without their graph.
+    """
+
+    samples: int
+    seconds: float = 0.0
+    loss: float = math.nan
+    gradients: dict[str, Tensor] = field(default_factory=dict)
+    forward: dict[int, Signal] = field(default_factory=dict)
+    backward: dict[int, tuple[float, float]] = field(default_factory=dict)
+    units: dict[int, UnitCounts] = field(default_factory=dict)
+    norms: dict[str, NormIntake] = field(default_factory=dict)
+    outputs: Any = None
+
+
+def sound(
+    model: nn.Module, batch: Batch, *, loss: Loss, chart: Chart, norm_mode: NormMode
+) -> Sounding:
+    """Run a model forward and backward once; it is left as found.
+
+    Args:
+        model: The model.
+        batch: The samples.
+        loss: What is differentiated.
+        chart: Which values to look at.
+        norm_mode: Statistics that normalisation layers use.
+
+    Raises:
+        MeasurementError: The loss depends on no parameter.
+    """
+    found = Sounding(samples=samples_in(batch) or 1)
+    taps = Taps(_actions(chart, found), chart.shapes)
+    start = time.perf_counter()
+    with opened(model, careful=False) as before:
+        before.lend_buffers()
+        apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
+        _watch_norms(model, found, taps)
+        model.register_forward_pre_hook(
+            lambda *given: _look_at_inputs(chart, found, taps, given), with_kwargs=True
+        )
+        model.register_forward_hook(lambda *given: _keep(found, given[-1]))
+        with taps.during(model):
+            value = evaluate(model, batch, loss)
+        names, leaves = _leaves(model)
+        if not value.requires_grad:
+            raise MeasurementError(
+                "the loss depends on no parameter that requires a gradient: unfreeze "
+                "some, and look for detach() and no_grad()"
+            )
+        grads = torch.autograd.grad(value, leaves, allow_unused=True)
+    found.loss = float(value.detach())
+    pairs = zip(names, leaves, grads, strict=True)
+    found.gradients = {
+        name: torch.zeros_like(leaf) if grad is None else grad.detach()
+        for name, leaf, grad in pairs
+    }
+    settle(value.device)
+    found.seconds = time.perf_counter() - start
+    return found
+
+
+def _leaves(model: nn.Module) -> tuple[list[str], list[Tensor]]:
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    return [name for name, _ in named], [parameter for _, parameter in named]
+
+
+def _keep(found: Sounding, outputs: Any) -> None:
+    if found.outputs is None:
+        found.outputs = outputs
+
+
+def _look_at_inputs(chart: Chart, found: Sounding, taps: Taps, given: Any) -> None:
+    """Note signals of blocks that start at the model's own inputs."""
+    recording = chart.anatomy.recording
+    leaves = [leaf for leaf in tree_leaves(given[1:]) if isinstance(leaf, Tensor)]
+    real = [leaf for leaf in leaves if leaf.is_floating_point()]
+    for number in _signals(chart):
+        value = recording.values[number]
+        if value.source == "input" and number not in found.forward:
+            for leaf in real:
+                if tuple(leaf.shape[1:]) == value.shape[1:]:
+                    with taps.paused():
+                        found.forward[number] = signal_of(leaf.detach(), found.samples)
+                    break
+
+
+def _actions(chart: Chart, found: Sounding) -> dict[Place, Action]:
+    """Say what is looked at where."""
+    wanted: dict[int, list[Callable[[Tensor], None]]] = {}
+    for number in _signals(chart):
+        wanted.setdefault(number, []).append(_signal_gauge(found, number))
+    for activation in chart.anatomy.activations:
+        call = chart.anatomy.recording.calls[activation.call]
+        axis = 1 if convolved(chart.anatomy.recording, call) else None
+        gauge = _unit_gauge(found, call.outputs[0], activation.kind, axis)
+        wanted.setdefault(call.outputs[0], []).append(gauge)
+    return {
+        chart.places[number]: _together(gauges)
+        for number, gauges in wanted.items()
+        if number in chart.places
+    }
+
+
+def _signals(chart: Chart) -> set[int]:
+    """Return the values at the ends of stretches, skips and branches."""
+    found: set[int] = set()
+    for stretch in chart.stretches:
+        found |= {stretch.entry, stretch.output}
+    for addition in chart.anatomy.additions:
+        found |= {span.exit for span in (addition.skip, *addition.branches)}
+    return found
+
+
+def _together(gauges: list[Callable[[Tensor], None]]) -> Action:
+    def act(tensor: Tensor) -> None:
+        for gauge in gauges:
+            gauge(tensor)
+
+    return act
+
+
+def _signal_gauge(found: Sounding, number: int) -> Callable[[Tensor], None]:
+    def note(gradient: Tensor) -> None:
+        found.backward[number] = squares_of(gradient.detach(), found.samples)
+
+    def look(tensor: Tensor) -> None:
+        found.forward[number] = signal_of(tensor.detach(), found.samples)
+        if tensor.requires_grad:
+            tensor.register_hook(note)
+
+    return look
+
+
+def _unit_gauge(
+    found: Sounding, number: int, kind: str, axis: int | None
+) -> Callable[[Tensor], None]:
+    def look(tensor: Tensor) -> None:
+        found.units[number] = unit_counts(tensor.detach(), kind, axis)
+
+    return look
+
+
+def _watch_norms(model: nn.Module, found: Sounding, taps: Taps) -> None:
+    """Note what enters every norm layer; the hooks go when the model is restored."""
+    for name, module in model.named_modules():
+        if isinstance(module, _NORMS):
+            module.register_forward_pre_hook(_norm_hook(found, taps, name))
+
+
+def _norm_hook(found: Sounding, taps: Taps, name: str) -> Callable[..., None]:
+    def look(module: nn.Module, args: tuple[Any, ...]) -> None:
+        if args and isinstance(args[0], Tensor) and name not in found.norms:
+            with taps.paused():
+                intake = norm_intake(module, args[0].detach(), found.samples)
+            found.norms[name] = intake
+
+    return look

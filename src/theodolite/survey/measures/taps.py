@@ -1,0 +1,141 @@
+"""Tensors inside somebody's forward, found again in another pass by their order.
+
+Recordings number what tensors hold, also between functions that no module wraps. A tap
+sits at the function of torch that returned such a value: the functions of a pass that
+return real numbers are counted, and those of another pass of the same model agree.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from theodolite.anatomy import Recorder
+from theodolite.core import MeasurementError
+
+# Which function of a pass, and which of the tensors that it returned.
+Place = tuple[int, int]
+Action = Callable[[Tensor], Tensor | None]
+
+
+class OtherWayError(MeasurementError):
+    """A pass that computed otherwise than the one that was recorded."""
+
+
+class Places(TorchFunctionMode):
+    """Notes beside a recorder which function returned each value.
+
+    Attributes:
+        found: Place by the number of a value.
+        shapes: Shape of each place's tensor, but for the samples.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder, self._count = recorder, 0
+        self.found: dict[int, Place] = {}
+        self.shapes: dict[Place, tuple[int, ...]] = {}
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for position, tensor in _returned(func, result):
+            place = (self._count, position)
+            self.found.setdefault(self._recorder.number(tensor), place)
+            self.shapes[place] = tuple(tensor.shape[1:])
+        self._count += bool(_returned(func, result))
+        return result
+
+
+class Taps(TorchFunctionMode):
+    """Acts on some of the tensors of one pass; may put others in their stead.
+
+    Args:
+        actions: What to do at each place.
+        shapes: What to expect there, to notice a pass that went another way.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[Place, Action],
+        shapes: Mapping[Place, tuple[int, ...]],
+    ) -> None:
+        super().__init__()
+        self._actions, self._shapes = actions, shapes
+        self._count, self._open = 0, False
+        self.met: set[Place] = set()
+
+    @contextmanager
+    def during(self, model: nn.Module) -> Iterator[None]:
+        """Count the functions of the model's first run inside, and no others."""
+
+        def enter(*_: Any) -> None:
+            self._open = not self.met and self._count == 0
+
+        def leave(*_: Any) -> None:
+            self._open = False
+
+        handles = [
+            model.register_forward_pre_hook(enter),
+            model.register_forward_hook(leave),
+        ]
+        try:
+            with self:
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out functions that are not the model's own, such as a gauge's."""
+        before, self._open = self._open, False
+        try:
+            yield
+        finally:
+            self._open = before
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if not self._open:
+            return result
+        returned = _returned(func, result)
+        for position, tensor in returned:
+            place = (self._count, position)
+            if place in self._actions:
+                result = self._act(place, tensor, result)
+        self._count += bool(returned)
+        return result
+
+    def _act(self, place: Place, tensor: Tensor, result: Any) -> Any:
+        if tuple(tensor.shape[1:]) != self._shapes[place]:
+            raise OtherWayError(
+                f"a tensor of shape {tuple(tensor.shape)} came where an earlier pass "
+                f"had {self._shapes[place]} a sample, so the model does not compute "
+                "alike twice: switch off what chooses its way at random"
+            )
+        self.met.add(place)
+        changed = self._actions[place](tensor)
+        if changed is None:
+            return result
+        if isinstance(result, Tensor):
+            return changed
+        parts = [changed if part is tensor else part for part in result]
+        return type(result)(parts)
+
+
+def _returned(func: Any, result: Any) -> list[tuple[int, Tensor]]:
+    """List the tensors of real numbers that a function gave; no reads of attributes."""
+    if getattr(func, "__name__", "") == "__get__":
+        return []
+    parts = result if isinstance(result, tuple | list) else [result]
+    return [
+        (position, part)
+        for position, part in enumerate(parts)
+        if isinstance(part, Tensor) and part.is_floating_point()
+    ]

@@ -1,0 +1,67 @@
+"""Dead, silent and saturated units of every activation."""
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from theodolite.survey.measures.charting import fed_by_inputs
+from theodolite.survey.measures.contract import Allowance, Found, Measure, number
+from theodolite.survey.measures.feeding import layer_before
+from theodolite.survey.measures.site import Site
+
+
+class UnitsMeasure(Measure):
+    """Units that no sample activates, zeros, and outputs at the end of their range.
+
+    A unit that gives zero for all $n$ samples gives it, by the rule of three, with a
+    chance of at most $3/n$ otherwise; that is the error of ``dead_share``.
+    ``twin_share`` counts live units that give what another gives. The label ``layer``
+    is the layer of weights before the activation.
+    """
+
+    name: ClassVar = "units"
+
+    def refusal(self, site: Site) -> str:
+        """Want activations."""
+        if not site.chart.anatomy.activations:
+            return "the network has no activations: there are no units to look at"
+        return ""
+
+    def forecast(self, site: Site) -> float:
+        """Return nothing: the gradient pass saw the units already."""
+        return 0.0
+
+    def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
+        """Yield shares, activation by activation."""
+        recording = site.chart.anatomy.recording
+        fed = fed_by_inputs(recording)
+        seen: dict[str, int] = {}
+        for activation in site.chart.anatomy.activations:
+            counts = site.sounding.units.get(
+                recording.calls[activation.call].outputs[0]
+            )
+            if counts is None:
+                continue
+            name = activation.module or "the model"
+            seen[name] = seen.get(name, 0) + 1
+            labels = {
+                "module": name if seen[name] == 1 else f"{name}#{seen[name]}",
+                "kind": activation.kind,
+                "n_units": counts.units,
+                "layer": layer_before(recording, recording.calls[activation.call], fed),
+            }
+            share = counts.dead / max(counts.units, 1)
+            doubt = 3 / site.sounding.samples if counts.dead else 0.0
+            yield number("dead_share", share, min(share * doubt, share), **labels)
+            twins = counts.twins / max(counts.units, 1)
+            yield number("twin_share", twins, 0.0, **labels)
+            error = _binomial(counts.silent, site)
+            yield number("silent_share", counts.silent, error, **labels)
+            if not math.isnan(counts.saturated):
+                error = _binomial(counts.saturated, site)
+                yield number("saturated_share", counts.saturated, error, **labels)
+
+
+def _binomial(share: float, site: Site) -> float:
+    """Return a standard error as if samples were all of one kind, which is the most."""
+    return math.sqrt(share * (1 - share) / site.sounding.samples)

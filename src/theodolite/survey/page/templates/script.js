@@ -1,0 +1,127 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const all = (what) => [...document.querySelectorAll(what)];
+  root.classList.add("scripted");
+
+  // A page opened from disk may be denied storage: the choice then lasts one visit.
+  const remember = (theme) => { try { localStorage.setItem("theodolite-theme", theme); } catch { /* denied */ } };
+  const recall = () => { try { return localStorage.getItem("theodolite-theme"); } catch { return null; } };
+  const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  if (["light", "dark"].includes(recall())) root.dataset.theme = recall();
+  for (const button of all(".theme")) button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    remember(root.dataset.theme);
+  });
+
+  // Before, after or both.
+  const views = all("[data-view]").filter((one) => one !== root);
+  for (const button of views) button.addEventListener("click", () => {
+    root.dataset.view = button.dataset.view;
+    for (const one of views) one.setAttribute("aria-pressed", String(one === button));
+  });
+
+  // One block at a time; columns are one stop of the keyboard, arrows move along them.
+  const blocks = all("details.block");
+  const columns = all("a.column");
+  const status = document.querySelector(".picker [role='status']");
+  let chosen = 0;
+  const choose = (index) => {
+    if (!blocks.length) return;
+    chosen = Math.max(0, Math.min(blocks.length - 1, index));
+    blocks.forEach((block, i) => { block.classList.toggle("chosen", i === chosen); block.open = i === chosen; });
+    for (const column of columns) {
+      const mine = Number(column.dataset.column) === chosen;
+      column.classList.toggle("chosen", mine);
+      column.setAttribute("tabindex", mine ? "0" : "-1");
+      if (mine) column.setAttribute("aria-current", "true"); else column.removeAttribute("aria-current");
+    }
+    if (status) status.textContent = `Block ${chosen + 1} of ${blocks.length}: ${blocks[chosen].querySelector("summary").textContent}`;
+  };
+  const KEYS = {ArrowRight: (i) => i + 1, ArrowLeft: (i) => i - 1, ArrowDown: (i) => i + 1, ArrowUp: (i) => i - 1, Home: () => 0, End: () => blocks.length - 1};
+  for (const column of columns) {
+    column.addEventListener("click", (event) => { event.preventDefault(); choose(Number(column.dataset.column)); });
+    column.addEventListener("keydown", (event) => {
+      const move = KEYS[event.key];
+      if (!move || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      choose(move(chosen));
+      const drawing = column.closest("svg");
+      const next = drawing.querySelector(`a.column[data-column="${chosen}"]`);
+      next.focus({preventScroll: true});
+      next.scrollIntoView({block: "nearest", inline: "nearest"});
+    });
+  }
+  for (const button of all("[data-move]")) button.addEventListener("click", () => choose(chosen + Number(button.dataset.move)));
+  const named = () => /^#block-(\d+)$/.exec(location.hash);
+  addEventListener("hashchange", () => { const found = named(); if (found && blocks.length) { choose(Number(found[1])); blocks[chosen].scrollIntoView({block: "nearest"}); } });
+  if (blocks.length) {
+    const told = document.querySelector(".finding [data-column]");
+    const found = named();
+    choose(found ? Number(found[1]) : told ? Number(told.dataset.column) : 0);
+    // A chosen block stays open: its summary is a heading here.
+    for (const block of blocks) block.querySelector("summary").addEventListener("click", (event) => event.preventDefault());
+  }
+
+  for (const box of all(".code")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", "Copy the code");
+    button.addEventListener("click", async () => {
+      const code = box.querySelector("code");
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1600);
+    });
+    box.append(button);
+  }
+
+  // Downloads: tables of the page become rows again.
+  const read = async () => {
+    const held = document.getElementById("data");
+    if (!("packed" in held.dataset)) return JSON.parse(held.textContent);
+    const bytes = Uint8Array.from(atob(held.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return JSON.parse(await new Response(stream).text());
+  };
+  const rows = (tables) => tables.flatMap(({columns, lines}) =>
+    lines.map((line) => Object.fromEntries(columns.map((name, i) => [name, line[i]]))));
+  const survey = ({kind, measured, ...rest}) => ({...rest, measured: measured.map((one) => ({...one, rows: rows(one.rows)}))});
+  const WHOLE = {
+    survey: (it) => survey(it),
+    comparison: (it) => ({before: survey(it.before), after: survey(it.after), differences: rows(it.differences), ...it.rest}),
+    course: ({kind, rows: own, ...rest}) => ({...rest, rows: rows(own)}),
+  };
+  const ROWS = {
+    survey: (it) => it.measured.flatMap((one) => rows(one.rows)),
+    comparison: (it) => rows(it.differences),
+    course: (it) => rows(it.rows),
+  };
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const csv = (table) => {
+    const names = [...new Set(table.flatMap((row) => Object.keys(row)))];
+    return [names, ...table.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\r\n") + "\r\n";
+  };
+  const MAKE = {
+    csv: (data) => [csv(ROWS[data.kind](data)), "text/csv"],
+    json: (data) => [JSON.stringify(WHOLE[data.kind](data)), "application/json"],
+  };
+  const slug = (document.querySelector("h1").textContent.match(/[A-Za-z0-9]+/g) ?? ["survey"]).join("-").slice(0, 60);
+  for (const button of all("[data-save]")) button.addEventListener("click", async () => {
+    const [text, type] = MAKE[button.dataset.save](await read());
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], {type: `${type};charset=utf-8`}));
+    link.download = `${slug}.${button.dataset.save}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  });
+})();

@@ -1,0 +1,56 @@
+"""The page as a file: whole or not at all."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core import RunError
+from theodolite.runs import replace_file
+
+if TYPE_CHECKING:
+    from theodolite.survey.comparing.comparison import Comparison
+    from theodolite.survey.records.whole_survey import Survey
+    from theodolite.survey.watching.course import Course
+
+    Shown = Survey | Comparison | Course
+else:
+    Shown = Any
+
+
+def write_page(shown: Shown, path: str | Path) -> Path:
+    """Write a survey, a comparison or a watched training as one HTML file.
+
+    Args:
+        shown: What to show.
+        path: File to write.
+
+    Returns:
+        The file written.
+
+    Raises:
+        RunError: It cannot be written there.
+    """
+    target = Path(path)
+    text = page_of(shown)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as wrong:
+        reason = getattr(wrong, "strerror", None) or wrong
+        raise RunError(
+            f"cannot write {target} ({reason}): pass another destination"
+        ) from wrong
+    return target
+
+
+def page_of(shown: Shown) -> str:
+    """Return the page of a survey, a comparison or a watched training."""
+    from theodolite.survey.comparing.comparison import Comparison
+    from theodolite.survey.page.course_sheet import course_page
+    from theodolite.survey.page.sheets import comparison_page, survey_page
+    from theodolite.survey.records.whole_survey import Survey
+
+    if isinstance(shown, Survey):
+        return survey_page(shown)
+    if isinstance(shown, Comparison):
+        return comparison_page(shown)
+    return course_page(shown)

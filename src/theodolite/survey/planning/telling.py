@@ -1,0 +1,43 @@
+"""Progress of a survey at a terminal: what runs, what is next, what remains."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from theodolite.survey.records.telling import told_seconds
+
+
+class Progress:
+    """One line that is written anew; silent unless it goes to a terminal.
+
+    Args:
+        wanted: Whether anybody asked for it.
+        stream: Where it goes.
+    """
+
+    def __init__(self, *, wanted: bool, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._shown = wanted and self._stream.isatty()
+        self._update: object = None
+
+    @contextmanager
+    def open(self) -> Iterator["Progress"]:
+        """Show a line while inside, and clear it behind."""
+        if not self._shown:
+            yield self
+            return
+        from rich.console import Console
+        from rich.status import Status
+
+        with Status("survey", console=Console(file=self._stream)) as line:
+            self._update = line.update
+            yield self
+
+    def tell(self, name: str, rest: Sequence[str], *, left_s: float) -> None:
+        """Say what runs now, what comes next and how much time remains."""
+        if callable(self._update):
+            following = f", next {rest[0]}" if rest else ""
+            more = f" and {len(rest) - 1} more" if len(rest) > 1 else ""
+            left = told_seconds(max(left_s, 0.0))
+            self._update(f"{name}{following}{more}; {left} of the budget left")

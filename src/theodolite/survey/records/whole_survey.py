@@ -1,0 +1,136 @@
+"""A survey: what was measured on a network, what it means, what to do."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from theodolite.core import ConfigError, Cost, Row, Rows, unknown_name
+from theodolite.survey.records.block import Block
+from theodolite.survey.records.finding import Advice, Finding
+from theodolite.survey.records.outcomes import Measured
+from theodolite.survey.records.schema import read_record, written
+from theodolite.survey.records.telling import shown_in_notebook, shown_in_terminal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Survey:
+    """What a survey found; prints as a compact table.
+
+    Attributes:
+        title: What was surveyed.
+        n_parameters: Its parameters.
+        blocks: Its map, in order of depth.
+        measured: Outcome of each measure, in the order in which they ran.
+        findings: What the numbers mean, worst first.
+        advice: What to do, what is most likely to help first.
+        unsupported: Layers that an instrument cannot handle, a sentence each.
+        inputs: Where the inputs came from; ``"made up: …"`` if they are nobody's.
+        budget_s: Seconds that it was given.
+        cost: What all measures cost.
+        seed: Seed of whatever was random.
+        norm_mode: Statistics that normalisation layers used.
+        settings: Loss, batch sizes, facts of the optimiser, versions.
+    """
+
+    title: str
+    n_parameters: int
+    blocks: tuple[Block, ...]
+    measured: tuple[Measured, ...]
+    findings: tuple[Finding, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    inputs: str = ""
+    budget_s: float = 0.0
+    cost: Cost = field(default_factory=Cost)
+    seed: int = 0
+    norm_mode: str = "batch"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self) -> Rows:
+        """Return all rows of all measures."""
+        return Rows.joined(each.rows for each in self.measured)
+
+    def find(self, quantity: str, **labels: Any) -> Rows:
+        """Return the rows of a quantity that carry these labels; none is no error."""
+        return self.rows().where(quantity=quantity, **labels)
+
+    def number(self, quantity: str, **labels: Any) -> Row | None:
+        """Return the one row of a quantity, None unless there is just one."""
+        found = self.find(quantity, **labels)
+        return found[0] if len(found) == 1 else None
+
+    def outcome(self, measure: str) -> Measured:
+        """Return what became of a measure.
+
+        Raises:
+            UnknownNameError: The survey has none of this name.
+        """
+        for each in self.measured:
+            if each.measure == measure:
+                return each
+        raise unknown_name("measure", measure, [m.measure for m in self.measured])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the survey as strict JSON values."""
+        return {"schema": SCHEMA, **written(self)}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> "Survey":
+        """Read what :meth:`to_dict` wrote.
+
+        Raises:
+            ConfigError: It is something else, or of another version.
+        """
+        schema = content.get("schema") if isinstance(content, Mapping) else None
+        if schema != SCHEMA:
+            raise ConfigError(
+                f"the survey has schema {schema!r}, wanted {SCHEMA}: give what to_json "
+                "of this version wrote"
+            )
+        return read_record(cls, content)
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the survey to a file."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> "Survey":
+        """Read a file that :meth:`to_json` wrote.
+
+        Raises:
+            ConfigError: The file cannot be read, or holds something else.
+        """
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as wrong:
+            raise ConfigError(
+                f"{path} cannot be read as a survey ({wrong}): give a file that "
+                "to_json wrote"
+            ) from None
+        return cls.from_dict(content)
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the survey as one self-contained page."""
+        from theodolite.survey.page.writing import write_page
+
+        write_page(self, path)
+
+    def plot(self) -> "Figure":
+        """Draw a cross-section of the network by depth."""
+        from theodolite.survey.page.drawing import cross_section
+
+        return cross_section(self)
+
+    def __str__(self) -> str:
+        return shown_in_terminal(self)
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebook(self)

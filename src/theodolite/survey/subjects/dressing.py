@@ -1,0 +1,319 @@
+"""From a live module to a subject: data, labels and a loss found where not given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import ConfigError, SubjectError, TheodoliteError
+from theodolite.instruments import (
+    Batch,
+    Batches,
+    Loss,
+    preserve,
+    read_batches,
+    run_model,
+    samples_in,
+    tensors_in,
+)
+from theodolite.survey.subjects.clothed import Subject
+from theodolite.survey.subjects.hugging_face import (
+    LabelsApart,
+    is_hugging_face,
+    loss_in,
+    made_up_batch,
+    own_loss,
+)
+from theodolite.survey.subjects.imported import told
+from theodolite.survey.subjects.made_up import (
+    Found,
+    check_model,
+    drawn,
+    find_inputs,
+    place_of,
+    run_once,
+)
+from theodolite.survey.subjects.targets import (
+    Aim,
+    aim_for,
+    fitted,
+    loss_for,
+    named_aim,
+    named_loss,
+)
+
+BATCH_SIZE, N_BATCHES = 32, 4
+# Batches that are read of a loader, of which even the count takes reading it.
+MOST_STREAMED = 16
+# Models above so many parameters get a quarter of the samples by default.
+_LARGE = 50_000_000
+
+
+def dress(
+    model: nn.Module,
+    batches: Batches | None = None,
+    loss: Loss | str | None = None,
+    *,
+    shape: Sequence[int] | None = None,
+    batch_size: int | None = None,
+    n_batches: int = N_BATCHES,
+    seed: int = 0,
+    title: str = "",
+    inputs: str = "",
+    labels_known: bool = True,
+    code: str = "",
+) -> Subject:
+    """Return a model with data and a loss; what is not given is found from the model.
+
+    Args:
+        model: Any module; left as found. Of a compiled one, the module inside is used.
+        batches: As instruments take them; made up by default, and said to be. Of a
+            loader the first 16.
+        loss: A loss, its name, or nothing, for the one that outputs and targets
+            suggest.
+        shape: Of one made-up sample, where the model does not tell.
+        batch_size: Samples of a made-up batch; 32, or 8 of a large model.
+        n_batches: Number of made-up batches.
+        seed: Of made-up inputs and labels.
+        title: What to call the model; its class by default.
+        inputs: Where given batches come from.
+        labels_known: Whether the labels of given batches are anybody's.
+        code: Lines of Python that make the model.
+
+    Raises:
+        SubjectError: Inputs, labels or a loss cannot be found; says what to pass.
+    """
+    model = getattr(model, "_orig_mod", model)
+    check_model(model)
+    if isinstance(loss, str):
+        named_loss(loss)  # or the sentence that names those there are
+    named = {"title": title or type(model).__name__, "code": code, "model": model}
+    check_sizes(batch_size, n_batches)
+    check_seed(seed)
+    if batches is None:
+        usual = BATCH_SIZE if _count(model) < _LARGE else BATCH_SIZE // 4
+        size = usual if batch_size is None else batch_size
+        return _made_up(model, loss, shape, size, n_batches, seed, named)
+    most = None if isinstance(batches, list) else MOST_STREAMED
+    read = read_batches(batches, max_batches=most)
+    # A tuple of batches would be read as one batch by the next who reads it.
+    read = list(read) if isinstance(read, tuple) else read
+    if samples_in(read[0]) == 0:
+        raise SubjectError("the first batch has no samples: pass batches with some")
+    if loss is None and isinstance(read[0], Mapping):
+        read = read_batches(LabelsApart(read))
+    given, aim, known = _given(model, read, loss, seed)
+    whence = inputs or "as given"
+    if not known:
+        whence = f"inputs {whence}; labels made up"
+    return Subject(
+        batches=given,
+        loss=aim.loss,
+        inputs=f"{whence}, {aim.says}",
+        labels_known=labels_known and known,
+        **named,
+    )
+
+
+def _given(
+    model: nn.Module, given: Sequence[Batch], loss: Loss | str | None, seed: int
+) -> tuple[Sequence[Batch], Aim, bool]:
+    """Return batches with targets, the aim, and whether targets came with them."""
+    if loss is not None and not isinstance(loss, str):
+        return given, Aim(loss, "loss as given"), True
+    if not _has_targets(given[0]):
+        return *_labelled(model, given, loss, seed), False
+    if loss is None:
+        return given, _aim_of(model, given[0]), True
+    if isinstance(given[0], Mapping):
+        raise SubjectError(
+            f"the loss {loss!r} wants pairs of inputs and targets and batches are "
+            "keyword arguments: pass a function of model and batch, or no loss"
+        )
+    outputs = _outputs(model, given[0])
+    aim = named_aim(loss, outputs)
+    return [(x, fitted(loss, outputs, y)) for x, y in given], aim, True
+
+
+def _count(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters())
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what torch and NumPy cannot draw from."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**62:
+        raise ConfigError(f"the seed is {seed!r}: pass a whole number from 0 up")
+
+
+def check_sizes(batch_size: int | None, n_batches: int) -> None:
+    """Refuse what are no numbers of samples and batches."""
+    batch_size = BATCH_SIZE if batch_size is None else batch_size
+    for name, size in (("batch size", batch_size), ("number of batches", n_batches)):
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise ConfigError(f"the {name} is {size!r}: pass a whole number from 1 up")
+
+
+def _made_up(
+    model: nn.Module,
+    loss: Loss | str | None,
+    shape: Sequence[int] | None,
+    size: int,
+    n_batches: int,
+    seed: int,
+    named: Mapping[str, Any],
+) -> Subject:
+    if is_hugging_face(model) and shape is None:
+        return _made_up_by_name(model, loss, size, n_batches, seed, named)
+    found = find_inputs(model, tuple(shape) if shape else None, seed=seed)
+    aim = _aimed(loss, found.outputs, bool(found.wanted.ids))
+    generator = torch.Generator().manual_seed(seed + 1)
+    made = []
+    for place in range(n_batches):
+        x = drawn(found.wanted, size, model, seed + 2 + place)
+        made.append(_with_targets(x, aim, found, model, generator))
+    because = found.wanted.because and f" ({found.wanted.because})"
+    if isinstance(made[0], Tensor):  # of which a list is one batch
+        made = made[:1]
+    return Subject(
+        batches=made,
+        loss=aim.loss,
+        inputs=f"made up: {found.wanted}{because}, random labels, {aim.says}",
+        labels_known=False,
+        **named,
+    )
+
+
+def _aimed(loss: Loss | str | None, outputs: Any, of_tokens: bool) -> Aim:
+    """Return what was asked for, or what outputs of unknown meaning suggest."""
+    if isinstance(loss, str):
+        return named_aim(loss, outputs, of_tokens=of_tokens)
+    aim = aim_for(outputs, of_tokens=of_tokens)
+    return aim if loss is None else Aim(loss, "loss as given", aim.draw)
+
+
+def _with_targets(
+    x: Tensor, aim: Aim, found: Found, model: nn.Module, generator: torch.Generator
+) -> Batch:
+    """Pair inputs with drawn targets; of a model that is its own loss, inputs alone."""
+    if aim.draw is None:
+        return {found.name: x} if found.name else x
+    # Two samples tell the shape that outputs have.
+    outputs = run_once(model, x[:2])
+    parts = [aim.draw(outputs, generator) for _ in range((len(x) + 1) // 2)]
+    device = place_of(model)[0]
+    return x, torch.cat(parts)[: len(x)].to(device)
+
+
+def _made_up_by_name(
+    model: nn.Module,
+    loss: Loss | str | None,
+    size: int,
+    n_batches: int,
+    seed: int,
+    named: Mapping[str, Any],
+) -> Subject:
+    """Dress a model of transformers, which names its inputs and has its own loss."""
+    generator = torch.Generator().manual_seed(seed)
+    made = [made_up_batch(model, size, generator) for _ in range(n_batches)]
+    inputs, labels, said = made[0]
+    few = {name: tensor[:2] for name, tensor in inputs.items()}
+    try:
+        outputs = run_once(model, few)
+        own = labels is not None and _computes(model, few, labels[:2])
+    except Exception as error:
+        raise SubjectError(
+            f"{type(model).__name__} does not take made-up inputs ({said}: "
+            f"{told(error)[:200]}): pass batches of its inputs by name, from Python"
+        ) from error
+    batches: list[Batch]
+    if loss is None and own:
+        aim = Aim(own_loss, "the model's own loss")
+        batches = [(x, y) for x, y, _ in made]
+    elif loss is not None and not isinstance(loss, str):
+        aim = Aim(loss, "loss as given")
+        batches = [x if y is None else {**x, "labels": y} for x, y, _ in made]
+    else:
+        aim = _aimed(loss, outputs, "input_ids" in inputs)
+        batches = [_with_labels(x, aim, outputs, generator) for x, *_ in made]
+    return Subject(
+        batches=batches,
+        loss=aim.loss,
+        inputs=f"made up: {said}, random labels, {aim.says}",
+        labels_known=False,
+        **named,
+    )
+
+
+def _computes(model: nn.Module, inputs: Mapping[str, Tensor], labels: Any) -> bool:
+    """Say whether a model computes a loss from labels, of which it may know nothing."""
+    try:
+        found = run_once(model, {**inputs, "labels": labels})
+    except Exception:
+        return False
+    return isinstance(loss_in(found), Tensor)
+
+
+def _with_labels(
+    inputs: dict[str, Tensor], aim: Aim, outputs: Any, generator: torch.Generator
+) -> Batch:
+    if aim.draw is None:
+        return inputs
+    first = next(iter(inputs.values()))
+    parts = [aim.draw(outputs, generator) for _ in range((len(first) + 1) // 2)]
+    return inputs, torch.cat(parts)[: len(first)].to(first.device)
+
+
+def _has_targets(batch: Batch) -> bool:
+    if isinstance(batch, Mapping):
+        return "labels" in batch
+    return isinstance(batch, tuple | list) and len(batch) == 2
+
+
+def _aim_of(model: nn.Module, batch: Batch) -> Aim:
+    """Choose the loss for a batch with targets."""
+    if isinstance(batch[0], Mapping) and _computes(model, batch[0], batch[1]):
+        return Aim(own_loss, "the model's own loss")
+    outputs = _outputs(model, batch)
+    targets = batch[1]
+    if not isinstance(targets, Tensor):
+        raise SubjectError(
+            f"targets are a {type(targets).__name__} and suggest no loss: pass loss, a "
+            "function of model and batch"
+        )
+    return loss_for(outputs, targets)
+
+
+def _labelled(
+    model: nn.Module, given: Sequence[Batch], loss: str | None, seed: int
+) -> tuple[list[Batch], Aim]:
+    """Make up labels for inputs that came without."""
+    generator = torch.Generator().manual_seed(seed)
+    aim: Aim | None = None
+    made: list[Batch] = []
+    for batch in given:
+        outputs = _outputs(model, batch)
+        ids = not any(t.is_floating_point() for t in tensors_in(batch))
+        aim = aim or _aimed(loss, outputs, ids)
+        if aim.draw is None:
+            made.append(batch)
+            continue
+        device = tensors_in(batch)[0].device
+        made.append((batch, aim.draw(outputs, generator).to(device)))
+    if aim is None:
+        raise SubjectError("there are no batches: pass at least one")
+    return made, aim
+
+
+def _outputs(model: nn.Module, batch: Batch) -> Any:
+    try:
+        with preserve(model), torch.no_grad():
+            model.eval()
+            return run_model(model, batch)
+    except TheodoliteError:
+        raise
+    except Exception as error:
+        raise SubjectError(
+            f"{type(model).__name__} does not run on the batches given "
+            f"({told(error)[:200]}): pass what its forward takes"
+        ) from error

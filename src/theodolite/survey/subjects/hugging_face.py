@@ -1,0 +1,210 @@
+"""Models of transformers: from a local config, and the inputs that they name."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import SubjectError
+from theodolite.survey.subjects.imported import seeded, told
+from theodolite.survey.subjects.made_up import place_of
+
+# Tokens of a made-up text, and samples of a made-up sound.
+_LENGTH, _SOUND = 16, 4000
+# Heads, the likeliest first; which of them a config allows, transformers says.
+_HEADS = (
+    "ImageClassification",
+    "Seq2SeqLM",
+    "MaskedLM",
+    "CausalLM",
+    "SequenceClassification",
+    "AudioClassification",
+    "TokenClassification",
+)
+
+
+def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
+    """Make a transformers model with random weights from a ``config.json``.
+
+    Nothing is downloaded, and no code but that of transformers is run. The head is the
+    one that ``architectures`` names, or the likeliest for its kind.
+    """
+    settings = _settings(Path(path))
+    transformers = _library()
+    kind = settings.get("model_type")
+    known = transformers.CONFIG_MAPPING
+    if kind not in known:
+        raise SubjectError(
+            f"{path} is of model_type {kind!r}, which transformers "
+            f"{transformers.__version__} does not have: pass a config of one it has"
+        )
+    try:
+        config = known[kind].from_dict({**settings, "use_cache": False})
+        with seeded(seed):
+            return _built(transformers, config)
+    except Exception as error:
+        raise SubjectError(
+            f"transformers cannot build the model of {path} ({told(error)[:300]}): "
+            "check the config"
+        ) from error
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SubjectError(
+            f"the config {path} cannot be read ({error.strerror or error}): pass the "
+            "path of a config.json"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SubjectError(
+            f"the config {path} is no JSON ({str(error).splitlines()[0]}): pass a "
+            "config.json"
+        ) from error
+    if not isinstance(found, dict):
+        raise SubjectError(
+            f"the config {path} holds a {type(found).__name__} and not settings by "
+            "name: pass a config.json of transformers"
+        )
+    return found
+
+
+def _library() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise SubjectError(
+            f"hf: needs transformers, which cannot be imported ({error}): pip install "
+            "'theodolite[transformers]'"
+        ) from error
+    return transformers
+
+
+def _built(transformers: Any, config: Any) -> nn.Module:
+    # Attention written out can be differentiated twice by every build of torch.
+    plain = {"attn_implementation": "eager"}
+    for name in getattr(config, "architectures", None) or ():
+        made = getattr(transformers, str(name), None)
+        if isinstance(made, type) and issubclass(made, transformers.PreTrainedModel):
+            return made._from_config(config, **plain)
+    for head in _HEADS:
+        auto = getattr(transformers, f"AutoModelFor{head}")
+        if type(config) in auto._model_mapping:
+            return auto.from_config(config, **plain)
+    return transformers.AutoModel.from_config(config, **plain)
+
+
+def is_hugging_face(model: nn.Module) -> bool:
+    """Say whether a model is one of transformers, without importing them."""
+    return hasattr(model, "main_input_name") and hasattr(model, "config")
+
+
+def made_up_batch(
+    model: Any, samples: int, generator: torch.Generator
+) -> tuple[dict[str, Tensor], Tensor | None, str]:
+    """Draw inputs, and labels where the head wants any, for a transformers model.
+
+    Returns:
+        Keyword arguments of the model, labels or None, and what they are in words.
+    """
+    name = model.main_input_name
+    maker = {"input_ids": _ids, "pixel_values": _pixels, "input_values": _sound}
+    if name not in maker:
+        raise SubjectError(
+            f"{type(model).__name__} wants {name!r}, which cannot be made up: pass "
+            "batches of its inputs by name, from Python"
+        )
+    inputs, said = maker[name](model.config, samples, generator)
+    device, dtype = place_of(model)
+    inputs = inputs.to(device, dtype if inputs.is_floating_point() else None)
+    labels = _labels(model, inputs, generator)
+    return {name: inputs}, None if labels is None else labels.to(device), said
+
+
+def _ids(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    length = min(_LENGTH, int(getattr(text, "max_position_embeddings", 0) or _LENGTH))
+    ids = torch.randint(text.vocab_size, (samples, length), generator=generator)
+    return ids, f"token ids below {text.vocab_size}, {length} a sample"
+
+
+def _pixels(
+    config: Any, samples: int, generator: torch.Generator
+) -> tuple[Tensor, str]:
+    vision = getattr(config, "vision_config", config)
+    side = getattr(vision, "image_size", None) or 64
+    height, width = side if isinstance(side, list | tuple) else (side, side)
+    channels = getattr(vision, "num_channels", 3)
+    shape = (samples, int(channels), int(height), int(width))
+    return torch.randn(shape, generator=generator), _size("Gaussian images", shape)
+
+
+def _sound(config: Any, samples: int, generator: torch.Generator) -> tuple[Tensor, str]:
+    del config
+    shape = (samples, _SOUND)
+    return torch.randn(shape, generator=generator), _size("Gaussian sounds", shape)
+
+
+def _size(what: str, shape: tuple[int, ...]) -> str:
+    return f"{what} of {'×'.join(map(str, shape[1:]))}"
+
+
+def _labels(model: Any, inputs: Tensor, generator: torch.Generator) -> Tensor | None:
+    """Draw labels for the heads that compute a loss from them."""
+    name, config = type(model).__name__, model.config
+    classes = int(getattr(config, "num_labels", 2) or 2)
+    if name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")):
+        return inputs
+    if name.endswith("ForMaskedLM"):
+        return torch.randint(config.vocab_size, inputs.shape, generator=generator)
+    if name.endswith("ForTokenClassification"):
+        return torch.randint(classes, inputs.shape, generator=generator)
+    if name.endswith("Classification"):
+        return torch.randint(classes, (len(inputs),), generator=generator)
+    return None
+
+
+def own_loss(model: nn.Module, batch: Any) -> Tensor:
+    """Return the loss that a model computes from labels, as those of transformers do.
+
+    Labels stand beside the inputs, so that the model alone is what maps see.
+    """
+    inputs, labels = batch
+    return loss_in(model(**inputs, labels=labels))
+
+
+def loss_in(outputs: Any) -> Any:
+    """Return what a model put out by the name of a loss, or None."""
+    named = (
+        outputs if isinstance(outputs, Mapping) else getattr(outputs, "__dict__", {})
+    )
+    return named.get("loss")
+
+
+class LabelsApart:
+    """Batches of keyword arguments, read again at every turn, with labels beside them.
+
+    Args:
+        batches: The batches; those without labels stay as they are.
+    """
+
+    def __init__(self, batches: Sequence[Any]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(labels_apart, self._batches)
+
+
+def labels_apart(batch: Any) -> Any:
+    """Return keyword arguments and labels as a pair, where labels are among them."""
+    if not isinstance(batch, Mapping) or "labels" not in batch:
+        return batch
+    inputs = {name: one for name, one in batch.items() if name != "labels"}
+    return inputs, batch["labels"]

@@ -1,0 +1,158 @@
+"""Models that packages and files of others make."""
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from theodolite.core import ConfigError, SubjectError
+from theodolite.survey.subjects.specs import Spec
+
+
+def model_of(spec: Spec, *, seed: int, trust: bool) -> nn.Module:
+    """Make the model that a SPEC of a module or file names.
+
+    Args:
+        spec: Which callable, with which arguments.
+        seed: Of whatever is drawn while it is made.
+        trust: Whether a file may be run.
+    """
+    home = module_in_file(spec.place, trust) if spec.kind == "file" else _module(spec)
+    made = attribute(home, spec.name, spec.place)
+    if not isinstance(made, nn.Module):
+        if not callable(made):
+            raise SubjectError(
+                f"{spec.place}:{spec.name} is a {type(made).__name__} and cannot be "
+                "called: name a class or function that returns a torch.nn.Module"
+            )
+        made = _called(made, spec, seed)
+    if not isinstance(made, nn.Module):
+        raise SubjectError(
+            f"{spec.place}:{spec.name} returned a {type(made).__name__} and a "
+            "torch.nn.Module was wanted: name what makes the model"
+        )
+    return made
+
+
+def _called(make: Any, spec: Spec, seed: int) -> Any:
+    try:
+        with seeded(seed):
+            return make(*spec.args, **spec.kwargs)
+    except (Exception, SystemExit) as error:
+        raise SubjectError(
+            f"{spec.place}:{spec.name} could not be called ({told(error)}): pass the "
+            f"arguments that it wants, as in {spec.name}(10, depth=4)"
+        ) from error
+
+
+def _module(spec: Spec) -> ModuleType:
+    try:
+        return import_module(spec.place)
+    except (Exception, SystemExit) as error:
+        beside = Path(*spec.place.split(".")).with_suffix(".py")
+        hint = (
+            f"pass {beside}:{spec.name} for the file that is here"
+            if beside.is_file()
+            else f"install it, or pass path/to/file.py:{spec.name}"
+        )
+        raise SubjectError(
+            f"the module {spec.place} cannot be imported ({told(error)}): {hint}"
+        ) from error
+
+
+def module_in_file(path: str, trust: bool) -> ModuleType:
+    """Run a Python file as a module, if it is trusted."""
+    try:
+        text = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise SubjectError(
+            f"the file {path} cannot be read ({why}): pass the path of a Python file"
+        ) from error
+    if not trust:
+        raise ConfigError(
+            f"{path} is a Python file, which would be run with all your rights: read "
+            "it, then pass trust=True, or --trust on the command line"
+        )
+    name = f"theodolite_model_in_{sha256(text).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    try:
+        with _beside(path):
+            exec(compile(text, path, "exec"), module.__dict__)
+    except BaseException as error:
+        del sys.modules[name]
+        if not isinstance(error, Exception | SystemExit):
+            raise
+        raise SubjectError(
+            f"the file {path} cannot be run ({told(error)}): see what `python {path}` "
+            "says"
+        ) from error
+    return module
+
+
+@contextmanager
+def _beside(path: str) -> Iterator[None]:
+    """Let a file import what lies beside it, as where it is run by itself."""
+    folder = str(Path(path).absolute().parent)
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def attribute(home: Any, name: str, place: str) -> Any:
+    """Return what goes by a dotted name in a module, or say what there is."""
+    found = home
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            near = _near(part, home)
+            raise SubjectError(
+                f"{place} has no {name!r}: {near or 'name a class or function in it'}"
+            ) from None
+    return found
+
+
+def _near(name: str, home: Any) -> str:
+    from difflib import get_close_matches
+
+    public = [one for one in dir(home) if not one.startswith("_")]
+    found = get_close_matches(name, public, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, found))}?" if found else ""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Draw from a seed; the states of torch, NumPy and Python are put back."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002 — what models may draw from
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+
+
+def told(error: BaseException) -> str:
+    """Return what went wrong in code of others, in one line."""
+    lines = str(error).strip().splitlines()
+    said = f": {lines[0].rstrip('. ')}" if lines else ""
+    return f"{type(error).__name__}{said}"

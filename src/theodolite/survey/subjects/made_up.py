@@ -1,0 +1,151 @@
+"""Inputs of the right shape for a model that nobody gave data for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
+
+from theodolite.core import SubjectError
+from theodolite.instruments import preserve
+from theodolite.survey.subjects.first_layer import (
+    Wanted,
+    candidates,
+    required_arguments,
+)
+from theodolite.survey.subjects.imported import told
+
+# Trials are quick; a model that takes none of so many takes none that we know.
+_MOST_TRIALS = 64
+
+
+@dataclass(frozen=True)
+class Found:
+    """Inputs that a model takes.
+
+    Attributes:
+        wanted: Their kind.
+        name: Keyword that they go by, where the model takes them by name.
+        outputs: What the model made of two of them.
+    """
+
+    wanted: Wanted
+    name: str
+    outputs: Any
+
+
+def find_inputs(
+    model: nn.Module, shape: tuple[int, ...] | None = None, *, seed: int = 0
+) -> Found:
+    """Find inputs that a model takes, by trying what its first layers suggest.
+
+    Args:
+        model: The model; left as found.
+        shape: Of one sample, where it is known.
+        seed: Of the inputs.
+
+    Raises:
+        SubjectError: None was found; says what to pass.
+    """
+    check_model(model)
+    names = required_arguments(model)
+    if len(names) > 1:
+        raise SubjectError(
+            f"the model wants {len(names)} inputs ({', '.join(names)}), which cannot "
+            "be made up: pass batches of them, dicts by these names, from Python"
+        )
+    tried: list[str] = []
+    last: BaseException | None = None
+    kinds = [Wanted(shape)] if shape else candidates(model)
+    for wanted in kinds:
+        if len(tried) == _MOST_TRIALS:
+            break
+        tried.append(str(wanted))
+        try:
+            outputs = run_once(model, drawn(wanted, 2, model, seed))
+        except Exception as error:
+            last = last or error
+            continue
+        if _sensible(outputs):
+            return Found(wanted, names[0] if names else "", outputs)
+    raise SubjectError(_advice(model, tried, last))
+
+
+def check_model(model: nn.Module) -> None:
+    """Refuse a model whose parameters have no numbers."""
+    lazy = [
+        n for n, p in model.named_parameters() if isinstance(p, UninitializedParameter)
+    ]
+    if lazy:
+        raise SubjectError(
+            f"the parameter {lazy[0]!r} has no shape before a first batch: run the "
+            "model on one, then survey it"
+        )
+    if any(p.is_meta for p in model.parameters()):
+        raise SubjectError(
+            "the model is on the meta device and has no numbers: build it on the cpu"
+        )
+
+
+def drawn(wanted: Wanted, samples: int, model: nn.Module, seed: int) -> Tensor:
+    """Draw samples of a kind, in the type and on the device of a model."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (samples, *wanted.shape)
+    device, dtype = place_of(model)
+    if wanted.ids:
+        return torch.randint(wanted.ids, size, generator=generator).to(device)
+    return torch.randn(size, generator=generator).to(device, dtype)
+
+
+def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Return device and real type of a model."""
+    tensors = [*model.parameters(), *model.buffers()]
+    real = [t for t in tensors if t.is_floating_point()]
+    if not real:
+        return torch.device("cpu"), torch.get_default_dtype()
+    return real[0].device, real[0].dtype
+
+
+def run_once(model: nn.Module, inputs: Any) -> Any:
+    """Run a model in eval mode without a graph; it is left as found."""
+    with preserve(model), torch.no_grad():
+        model.eval()
+        return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+
+
+def _sensible(outputs: Any) -> bool:
+    """Whether a pass of two samples put something out for two samples, or one loss."""
+    tensors = real_tensors(outputs)
+    whole = [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
+    return bool(whole) and all(bool(torch.isfinite(t).all()) for t in whole[:1])
+
+
+def real_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:
+    """List the tensors of real numbers in what a model put out."""
+    if isinstance(outputs, Tensor):
+        return [outputs] if outputs.is_floating_point() else []
+    if depth == 0 or isinstance(outputs, str):
+        return []
+    if isinstance(outputs, Mapping):
+        parts = list(outputs.values())
+    elif isinstance(outputs, list | tuple):
+        parts = list(outputs)
+    else:
+        parts = list(getattr(outputs, "__dict__", {}).values())
+    return [tensor for part in parts for tensor in real_tensors(part, depth - 1)]
+
+
+def _advice(model: nn.Module, tried: list[str], last: BaseException | None) -> str:
+    what = type(model).__name__
+    if not tried:
+        return (
+            f"no layer of {what} says which inputs it wants: give the shape of a "
+            "sample, such as --shape 3,32,32, or data"
+        )
+    why = f", the first: {told(last)[:200]}" if last is not None else ""
+    return (
+        f"{what} takes none of {len(tried)} kinds of made-up inputs ({tried[0]}, …"
+        f"{why}): give the shape of a sample, such as --shape 3,32,32, or data"
+    )

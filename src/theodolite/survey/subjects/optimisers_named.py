@@ -1,0 +1,53 @@
+"""An optimiser as a command line writes it."""
+
+import ast
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from theodolite.core import ConfigError, unknown_name
+
+_EXAMPLE = "such as sgd:lr=0.1,momentum=0.9"
+
+
+def optimiser_of(text: str, model: nn.Module) -> Optimizer:
+    """Return the torch optimiser that a text names, over all trainable parameters.
+
+    Example:
+        >>> found = optimiser_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
+        >>> found.defaults["momentum"]
+        0.9
+    """
+    name, _, written = text.partition(":")
+    kinds = {
+        one.lower(): kind
+        for one, kind in vars(torch.optim).items()
+        if isinstance(kind, type) and issubclass(kind, Optimizer) and one != "Optimizer"
+    }
+    if name.lower() not in kinds:
+        raise unknown_name("optimiser", name, kinds)
+    settings = _settings(written)
+    try:
+        leaves = [p for p in model.parameters() if p.requires_grad]
+        return kinds[name.lower()](leaves, **settings)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"torch does not take the optimiser {text!r} ({error}): write it {_EXAMPLE}"
+        ) from error
+
+
+def _settings(written: str) -> dict[str, Any]:
+    if not written.strip():
+        return {}
+    try:
+        call = ast.parse(f"f({written})", mode="eval").body
+        assert isinstance(call, ast.Call)
+        if call.args:
+            raise ValueError("a value without a name")
+        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(
+            f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
+        ) from error

@@ -1,0 +1,170 @@
+"""Data for a model: a named dataset, a folder of images, or arrays in a file."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from theodolite import data as datasets
+from theodolite.core import DataError, SubjectError, stream, unknown_name
+from theodolite.survey.subjects.imported import told
+from theodolite.survey.subjects.made_up import find_inputs, place_of, run_once
+
+_INPUTS = ("inputs", "x", "X", "images", "data", "x_train", "input_ids")
+_TARGETS = ("labels", "y", "Y", "targets", "label", "y_train")
+
+Batches = list[tuple[Tensor, Tensor] | Tensor]
+
+
+def read_data(
+    source: str, model: nn.Module, *, batch_size: int, n_batches: int, seed: int
+) -> tuple[Batches, str]:
+    """Read samples and bring them into the shape that a model takes.
+
+    Args:
+        source: Name of a dataset, folder of images, or ``FILE.npz``.
+        model: Who they are for.
+        batch_size: Samples a batch.
+        n_batches: Most batches.
+        seed: Of which samples are taken.
+
+    Returns:
+        Batches, with targets where there are any, and what they are in words.
+    """
+    path = Path(source)
+    if path.suffix == ".npz":
+        inputs, targets, said = _from_file(path)
+    elif path.is_dir():
+        inputs, targets, said = _from_folder(path, model, seed)
+    else:
+        inputs, targets, said = _named(source)
+    order = stream(seed).permutation(len(inputs))[: batch_size * n_batches]
+    x, how = _shaped(torch.as_tensor(np.ascontiguousarray(inputs[order])), model)
+    device, _ = place_of(model)
+    y = None if targets is None else torch.as_tensor(np.array(targets[order]))
+    if y is not None and y.is_floating_point():
+        y = y.to(x.dtype if x.is_floating_point() else torch.float32)
+    batches: Batches = []
+    for start in range(0, len(x), batch_size):
+        part = x[start : start + batch_size]
+        batches.append(
+            part if y is None else (part, y[start : start + batch_size].to(device))
+        )
+    return batches, f"{said}{how}"
+
+
+def _named(name: str) -> tuple[np.ndarray, np.ndarray, str]:
+    known = {one.name for one in datasets.available()}
+    if name not in known:
+        if "/" in name or "." in name:
+            raise DataError(
+                f"the data {name} are no folder of images and no .npz file: pass one "
+                f"that is there, or a name ({', '.join(sorted(known))})"
+            )
+        raise unknown_name("dataset", name, known)
+    found = datasets.load(name)
+    return _scaled(found.inputs), found.labels, f"{name}, {len(found):,} samples"
+
+
+def _from_folder(
+    path: Path, model: nn.Module, seed: int
+) -> tuple[np.ndarray, np.ndarray, str]:
+    wanted = find_inputs(model, seed=seed).wanted
+    size = wanted.shape[-1] if len(wanted.shape) == 3 else None
+    found = datasets.load("imagefolder", folder=path, size=size)
+    said = f"images of {path}, {len(found):,} samples"
+    return _scaled(found.inputs), found.labels, said
+
+
+def _scaled(inputs: np.ndarray) -> np.ndarray:
+    """Bring images to (samples, channels, height, width) of mean 0 and deviation 1."""
+    if inputs.ndim < 3:
+        return np.asarray(inputs, dtype=np.float32)
+    scaled, _ = datasets.standardise_channels(inputs)
+    scaled = np.asarray(scaled)
+    return scaled[:, None] if scaled.ndim == 3 else scaled.transpose(0, 3, 1, 2)
+
+
+def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise DataError(
+            f"the data {path} cannot be read ({told(error)}): pass a file of "
+            "numpy.savez(path, inputs=…, labels=…)"
+        ) from error
+    inputs = next((found[n] for n in _INPUTS if n in found), None)
+    targets = next((found[n] for n in _TARGETS if n in found), None)
+    if inputs is None or inputs.ndim < 1 or inputs.dtype.kind not in "fiub":
+        names = ", ".join(found) or "none"
+        raise DataError(
+            f"the data {path} have the arrays {names} and no real numbers named "
+            "'inputs': save them with numpy.savez(path, inputs=…, labels=…)"
+        )
+    if targets is not None and len(targets) != len(inputs):
+        raise DataError(
+            f"the data {path} have {len(inputs)} inputs and {len(targets)} labels: "
+            "save as many of one as of the other"
+        )
+    return inputs, _labels(targets), f"{path}, {len(inputs):,} samples"
+
+
+def _labels(targets: np.ndarray | None) -> np.ndarray | None:
+    if targets is not None and targets.dtype.kind in "iub":
+        return targets.astype(np.int64)
+    return targets
+
+
+def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:
+    """Return samples as the model takes them, and what was done to them."""
+    device, dtype = place_of(model)
+    if x.dtype == torch.uint8:
+        x = x.float() / 255
+    whole = not x.is_floating_point()
+    x = x.to(device, torch.int64 if whole else dtype)
+    first: Exception | None = None
+    for change, how in _changes(x, model):
+        try:
+            changed = change(x[:2])
+            outputs = run_once(model, changed)
+        except Exception as error:
+            first = first or error
+            continue
+        if not isinstance(outputs, Tensor) or len(outputs) == len(changed):
+            return change(x), how
+    raise SubjectError(
+        f"the model does not take the data, whose samples are of shape "
+        f"{tuple(x.shape[1:])} ({told(first or SubjectError('none'))[:200]}): pass "
+        "data of the shape that it was made for"
+    )
+
+
+def _changes(x: Tensor, model: nn.Module) -> list[tuple[Any, str]]:
+    """List what may be done to samples to fit a model, the least first."""
+    found: list[tuple[Any, str]] = [(lambda x: x, "")]
+    if x.ndim == 4 and x.shape[1] == 1:
+        found.append((lambda x: x.repeat(1, 3, 1, 1), ", grey repeated in 3 channels"))
+    if x.ndim == 4 and x.shape[3] in (1, 3):
+        found.append((lambda x: x.permute(0, 3, 1, 2), ", channels put first"))
+    found.append((lambda x: x.flatten(1), ", flattened"))
+    if x.ndim == 4:
+        try:
+            wanted = find_inputs(model).wanted.shape
+        except SubjectError:
+            return found
+        if len(wanted) == 3:
+            found.append((lambda x: _resized(x, wanted), f", resized to {wanted[-1]}"))
+    return found
+
+
+def _resized(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    if x.shape[1] == 1 and wanted[0] == 3:
+        x = x.repeat(1, 3, 1, 1)
+    return functional.interpolate(
+        x, size=wanted[1:], mode="bilinear", align_corners=False, antialias=True
+    )

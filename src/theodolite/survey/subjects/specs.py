@@ -1,0 +1,106 @@
+"""What a SPEC says: which model, and with which arguments."""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from theodolite.core import ConfigError
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+FORMS = (
+    "a name that `theodolite survey --list` prints, package.module:callable(args), "
+    "path.py:callable(args) or hf:CONFIG.json"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """A SPEC, understood.
+
+    Attributes:
+        kind: What it names.
+        place: Zoo name, module, path of a file or of a config.
+        name: The callable of a module or file, dotted where it is nested.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+    """
+
+    kind: Literal["zoo", "module", "file", "hf"]
+    place: str
+    name: str = ""
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_spec(text: str) -> Spec:
+    """Understand a SPEC; nothing is imported or read.
+
+    Example:
+        >>> parse_spec("torchvision.models:resnet18(num_classes=10)").kwargs
+        {'num_classes': 10}
+        >>> parse_spec("models/net.py:Net(3, 'relu')").args
+        (3, 'relu')
+        >>> parse_spec("hf:tiny/config.json").place, parse_spec("resnet18").kind
+        ('tiny/config.json', 'zoo')
+    """
+    text = text.strip()
+    if text.startswith("hf:"):
+        if not text[3:].strip():
+            raise ConfigError(
+                "hf: came without a file: pass hf:CONFIG.json, the config.json of a "
+                "transformers model"
+            )
+        return Spec(kind="hf", place=text[3:].strip())
+    head, opened, inside = text.partition("(")
+    place, colon, name = head.strip().rpartition(":")
+    if not colon:
+        return _plain(text, bool(opened))
+    if opened and not inside.rstrip().endswith(")"):
+        raise ConfigError(
+            f"SPEC {text!r} has an open bracket and no closing one: quote it for the "
+            "shell, as in 'package.module:callable(10)'"
+        )
+    if not _DOTTED.fullmatch(name):
+        raise ConfigError(
+            f"SPEC {text!r} names no callable behind its colon: pass {FORMS}"
+        )
+    args, kwargs = _arguments(text, inside.rstrip()[:-1]) if opened else ((), {})
+    if place.endswith(".py"):
+        return Spec(kind="file", place=place, name=name, args=args, kwargs=kwargs)
+    if not _DOTTED.fullmatch(place):
+        raise ConfigError(f"SPEC {text!r} names no module before its colon: {FORMS}")
+    return Spec(kind="module", place=place, name=name, args=args, kwargs=kwargs)
+
+
+def _plain(text: str, called: bool) -> Spec:
+    if text.endswith(".py"):
+        raise ConfigError(
+            f"SPEC {text!r} does not say what in the file makes the model: pass "
+            f"{text}:callable"
+        )
+    if text.endswith(".json"):
+        raise ConfigError(
+            f"SPEC {text!r} is a JSON file: pass hf:{text} if it is the config of a "
+            "transformers model"
+        )
+    if called or not text:
+        raise ConfigError(f"SPEC {text!r} is not understood: pass {FORMS}")
+    return Spec(kind="zoo", place=text)
+
+
+def _arguments(text: str, inside: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Read literals: numbers, texts, tuples, lists, dicts, True, False and None."""
+    try:
+        call = ast.parse(f"f({inside})", mode="eval").body
+        if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):
+            raise ValueError("no call")
+        args = tuple(ast.literal_eval(one) for one in call.args)
+        kwargs = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ConfigError(
+            f"the arguments ({inside}) of SPEC {text!r} are no plain values: pass "
+            "numbers, quoted texts, tuples, lists, True, False or None, such as "
+            "(10, depth=4)"
+        ) from error
+    return args, kwargs

@@ -1,0 +1,290 @@
+"""Labels and losses that go with what a model puts out."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from theodolite.core import SubjectError, unknown_name
+from theodolite.instruments import HalfSquareLoss, Loss, run_model
+from theodolite.survey.subjects.made_up import real_tensors
+
+
+class LogProbabilityLoss(nn.Module):
+    """Negative log-likelihood of outputs that are probabilities, or their logarithms.
+
+    Args:
+        logs: Whether they are logarithms already.
+    """
+
+    def __init__(self, *, logs: bool) -> None:
+        super().__init__()
+        self.logs = logs
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean over samples."""
+        # The smallest normal number, where a probability is rounded to zero.
+        least = torch.finfo(outputs.dtype).tiny
+        logs = outputs if self.logs else outputs.clamp_min(least).log()
+        return functional.nll_loss(logs, targets)
+
+
+class TokenLoss(nn.Module):
+    """Cross-entropy of (samples, places, classes) with (samples, places)."""
+
+    def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean over samples and places."""
+        return functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+# What models call outputs that are nobody's scores.
+_FEATURES = ("last_hidden_state", "hidden_states", "features", "pooler_output")
+LOSSES: dict[str, Callable[[], nn.Module]] = {
+    "cross-entropy": nn.CrossEntropyLoss,
+    "mse": nn.MSELoss,
+    "half-square": HalfSquareLoss,
+    "l1": nn.L1Loss,
+    "bce": nn.BCEWithLogitsLoss,
+    "nll": nn.NLLLoss,
+}
+
+
+_OF_NUMBERS = ("mse", "half-square", "l1", "bce")
+
+
+def named_loss(name: str) -> nn.Module:
+    """Return a loss by its name."""
+    if name not in LOSSES:
+        raise unknown_name("loss", name, LOSSES)
+    return LOSSES[name]()
+
+
+def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
+    """Return targets as a named loss wants them: classes as rows of 0 and 1.
+
+    Raises:
+        SubjectError: They do not go with the outputs.
+    """
+    tensor, _ = main_tensor(outputs)
+    if name not in _OF_NUMBERS or targets.is_floating_point():
+        return targets
+    shape = (len(targets), *tensor.shape[1:])
+    for axis in (1, -1):  # where classes stand: behind the samples, or last
+        classes = tensor.shape[axis] if tensor.ndim > 1 else 1
+        rows = (*targets.shape, classes)
+        moved = rows if axis == -1 else (rows[0], rows[-1], *rows[1:-1])
+        if classes > 1 and moved == shape:
+            _check_classes(int(targets.max()), classes)
+            ones = functional.one_hot(targets, classes).to(tensor.dtype)
+            return ones.movedim(-1, axis)
+    if name == "bce" and int(targets.max()) > 1:
+        raise SubjectError(
+            f"labels run up to {int(targets.max())} and bce of one output wants 0 and "
+            "1: pass other data, or a model with an output a class"
+        )
+    if targets.numel() != math.prod(shape):
+        raise SubjectError(
+            f"targets of shape {tuple(targets.shape)} do not go with outputs of shape "
+            f"{tuple(tensor.shape)} under {name}: pass another loss"
+        )
+    return targets.to(tensor.dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a model is to be held to.
+
+    Attributes:
+        loss: Of outputs and targets, or of model and batch.
+        says: Which loss, and of what, in a few words.
+        draw: Draws targets for outputs with a generator; None where none are needed.
+    """
+
+    loss: Loss
+    says: str
+    draw: Callable[[Any, torch.Generator], Tensor] | None = None
+
+
+def aim_for(outputs: Any, *, of_tokens: bool = False) -> Aim:
+    """Choose labels and a loss for outputs of unknown meaning.
+
+    Classes where there is a row of scores a sample, or a token; real numbers otherwise.
+
+    Args:
+        outputs: What the model put out.
+        of_tokens: Whether its inputs were token ids.
+    """
+    tensor, which = main_tensor(outputs)
+    if tensor.ndim == 0:
+        return Aim(_own_value(which), f"the model's own value{_of(which)}")
+    aim = _aim_for_tensor(tensor, of_tokens and which not in _FEATURES)
+    if which or not isinstance(outputs, Tensor):
+        return Aim(picked(aim.loss, which), f"{aim.says}{_of(which)}", aim.draw)
+    return aim
+
+
+def named_aim(name: str, outputs: Any, *, of_tokens: bool = False) -> Aim:
+    """Hold outputs of unknown meaning to a loss that was named."""
+    usual = aim_for(outputs, of_tokens=of_tokens)
+    loss: Any = named_loss(name)
+    tensor, which = main_tensor(outputs)
+    if tensor.ndim == 3 and name == "cross-entropy":
+        loss = TokenLoss()
+    if which or not isinstance(outputs, Tensor):
+        loss = picked(loss, which)
+    if name not in _OF_NUMBERS or usual.draw is None:
+        return Aim(loss, f"{name}{_of(which)}", usual.draw)
+    if name == "bce":
+        return Aim(loss, f"{name}{_of(which)}", _coins)
+    draw = usual.draw
+    return Aim(
+        loss,
+        f"{name}{_of(which)}",
+        lambda outputs, generator: fitted(name, outputs, draw(outputs, generator)),
+    )
+
+
+def _coins(outputs: Any, generator: torch.Generator) -> Tensor:
+    tensor = main_tensor(outputs)[0]
+    return torch.randint(2, tensor.shape, generator=generator).to(tensor.dtype)
+
+
+def _aim_for_tensor(tensor: Tensor, of_tokens: bool) -> Aim:
+    if tensor.ndim == 2 and tensor.shape[1] > 1:
+        return Aim(*_class_loss(tensor), _classes(tensor.shape[1]))
+    if tensor.ndim == 3 and tensor.shape[2] > 1 and of_tokens:
+        return Aim(TokenLoss(), "cross-entropy at every place", _places)
+    if tensor.ndim == 4 and 1 < tensor.shape[1] <= 256 and tensor.shape[2] > 1:
+        loss = nn.CrossEntropyLoss()
+        return Aim(loss, "cross-entropy at every pixel", _pixels)
+    return Aim(nn.MSELoss(), "mean squared error", _numbers)
+
+
+def _class_loss(tensor: Tensor) -> tuple[nn.Module, str]:
+    """Return the loss for rows that are scores, or probabilities already."""
+    rows = tensor.detach().double()
+    ones = torch.ones_like(rows[:, 0])
+    if bool((rows >= 0).all()) and torch.allclose(rows.sum(1), ones, atol=1e-4):
+        return LogProbabilityLoss(logs=False), "log-likelihood of probabilities"
+    if bool((rows <= 0).all()) and torch.allclose(rows.exp().sum(1), ones, atol=1e-4):
+        return LogProbabilityLoss(logs=True), "log-likelihood"
+    return nn.CrossEntropyLoss(), "cross-entropy"
+
+
+def _classes(n: int) -> Callable[[Any, torch.Generator], Tensor]:
+    return lambda outputs, generator: torch.randint(
+        n, (len(main_tensor(outputs)[0]),), generator=generator
+    )
+
+
+def _places(outputs: Any, generator: torch.Generator) -> Tensor:
+    shape = main_tensor(outputs)[0].shape
+    return torch.randint(shape[2], (shape[0], shape[1]), generator=generator)
+
+
+def _pixels(outputs: Any, generator: torch.Generator) -> Tensor:
+    shape = main_tensor(outputs)[0].shape
+    return torch.randint(shape[1], (shape[0], *shape[2:]), generator=generator)
+
+
+def _numbers(outputs: Any, generator: torch.Generator) -> Tensor:
+    tensor = main_tensor(outputs)[0]
+    drawn = torch.randn(tensor.shape, generator=generator)
+    return drawn.to(tensor.dtype)
+
+
+def loss_for(outputs: Any, targets: Tensor) -> Aim:
+    """Choose a loss for outputs and targets that were given.
+
+    Raises:
+        SubjectError: They do not go together in any way that we know.
+    """
+    tensor, which = main_tensor(outputs)
+    aim = _loss_for_tensor(tensor, targets)
+    if which or not isinstance(outputs, Tensor):
+        return Aim(picked(aim.loss, which), f"{aim.says}{_of(which)}")
+    return aim
+
+
+def _loss_for_tensor(tensor: Tensor, targets: Tensor) -> Aim:
+    if targets.is_floating_point():
+        if tensor.shape == targets.shape:
+            return Aim(nn.MSELoss(), "mean squared error")
+    elif tensor.ndim == 2 and targets.ndim == 1 and tensor.shape[1] > 1:
+        _check_classes(int(targets.max()), tensor.shape[1])
+        return Aim(*_class_loss(tensor))
+    elif tensor.ndim == 3 and targets.shape == tensor.shape[:2]:
+        _check_classes(int(targets.max()), tensor.shape[2])
+        return Aim(TokenLoss(), "cross-entropy at every place")
+    elif tensor.ndim == 4 and targets.ndim == 3:
+        return Aim(nn.CrossEntropyLoss(), "cross-entropy at every pixel")
+    raise SubjectError(
+        f"outputs of shape {tuple(tensor.shape)} and {targets.dtype} targets of shape "
+        f"{tuple(targets.shape)} suggest no loss: pass one, such as --loss mse, or a "
+        "function of model and batch"
+    )
+
+
+def _check_classes(largest: int, n: int) -> None:
+    if largest >= n:
+        raise SubjectError(
+            f"labels run up to {largest} and the model has {n} outputs: build it with "
+            f"{largest + 1} classes, or pass other data"
+        )
+
+
+def main_tensor(outputs: Any) -> tuple[Tensor, str | int]:
+    """Return the tensor nearest to logits in what a model put out, and where it is."""
+    if isinstance(outputs, Tensor):
+        return outputs, ""
+    if isinstance(outputs, Mapping):
+        for name in ("logits", "out", "prediction", "predictions", "output"):
+            if isinstance(found := outputs.get(name), Tensor):
+                return found, name
+        for name, found in outputs.items():
+            if isinstance(found, Tensor) and found.is_floating_point() and found.ndim:
+                return found, str(name)
+    if isinstance(outputs, list | tuple):
+        for place, found in enumerate(outputs):
+            if isinstance(found, Tensor) and found.is_floating_point():
+                return found, place
+    tensors = real_tensors(outputs)
+    if not tensors:
+        raise SubjectError(
+            f"the model put out a {type(outputs).__name__} without real numbers: pass "
+            "loss, a function of model and batch"
+        )
+    return tensors[0], "first tensor"
+
+
+def _of(which: str | int) -> str:
+    if which == "":
+        return ""
+    return f" of output {which}" if isinstance(which, int) else f" of {which!r}"
+
+
+def picked(loss: Any, which: str | int) -> Loss:
+    """Return a loss of model and batch that holds one of several outputs to targets."""
+
+    def loss_of_one_output(model: nn.Module, batch: Any) -> Tensor:
+        outputs = run_model(model, batch)
+        one = (
+            outputs[which] if which not in ("", "first tensor") else
+            main_tensor(outputs)[0]
+        )  # fmt: skip
+        return loss(one, batch[1])
+
+    return loss_of_one_output
+
+
+def _own_value(which: str | int) -> Loss:
+    """Return the loss that a model puts out by itself."""
+
+    def own_loss(model: nn.Module, batch: Any) -> Tensor:
+        return main_tensor(run_model(model, batch))[0]
+
+    return own_loss

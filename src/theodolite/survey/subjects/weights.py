@@ -1,0 +1,125 @@
+"""Weights from files: safetensors and plain checkpoints, and nothing that runs code."""
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import SubjectError
+
+# Where checkpoints of others keep the weights, and what wrappers put before names.
+_HOMES = ("state_dict", "model_state_dict", "model", "module", "params", "net")
+_PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
+
+
+def load_weights(model: nn.Module, path: Path | str) -> str:
+    """Put the weights of a file into a model.
+
+    Args:
+        model: The model; all of its parameters and buffers must be there.
+        path: ``.safetensors``, or what ``torch.save`` wrote of tensors alone.
+
+    Returns:
+        Where they come from, in a few words.
+
+    Raises:
+        SubjectError: The file cannot be read, holds more than tensors, or is of
+            another model.
+    """
+    found = _tensors(_read(Path(path)), path)
+    state = model.state_dict()
+    found = _renamed(found, set(state))
+    _check(found, state, path)
+    model.load_state_dict(dict(found), strict=False)
+    return f"weights of {path}"
+
+
+def _read(path: Path) -> Any:
+    try:
+        if path.suffix == ".safetensors":
+            return _read_safetensors(path)
+        with path.open("rb"):  # its own error, where it is not there
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise SubjectError(
+            f"the weights {path} cannot be read ({why}): pass a .safetensors file or a "
+            "checkpoint of torch.save"
+        ) from error
+    except pickle.UnpicklingError as error:
+        raise SubjectError(
+            f"the weights {path} hold more than tensors and would run code when read: "
+            "save model.state_dict() alone, or convert them to safetensors"
+        ) from error
+    except SubjectError:
+        raise
+    except Exception as error:  # whatever bytes that are no checkpoint may do
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise SubjectError(
+            f"the weights {path} are no checkpoint ({first[:80].rstrip('. ')}): pass a "
+            ".safetensors file or one of torch.save(model.state_dict(), path)"
+        ) from error
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise SubjectError(
+            f"the weights {path} need the package safetensors: pip install safetensors"
+        ) from error
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise SubjectError(
+            f"the weights {path} are damaged ({error}): get the file again"
+        ) from error
+
+
+def _tensors(read: Any, path: Path | str) -> dict[str, Tensor]:
+    """Return the tensors by name, of a state or of a checkpoint around one."""
+    for home in ("", *_HOMES):
+        found = read.get(home) if home and isinstance(read, Mapping) else read
+        if isinstance(found, Mapping):
+            kept = {k: v for k, v in found.items() if isinstance(v, Tensor)}
+            if kept and all(isinstance(name, str) for name in kept):
+                return kept
+    raise SubjectError(
+        f"the weights {path} hold a {type(read).__name__} without named tensors: save "
+        "model.state_dict()"
+    )
+
+
+def _renamed(found: dict[str, Tensor], wanted: set[str]) -> dict[str, Tensor]:
+    """Drop what wrappers put before all names, if that makes more of them fit."""
+    choices = [found]
+    for prefix in _PREFIXES:
+        if all(name.startswith(prefix) for name in found):
+            choices.append({k.removeprefix(prefix): v for k, v in found.items()})
+        choices.append({f"{prefix}{name}": v for name, v in found.items()})
+    return max(choices, key=lambda one: len(wanted & set(one)))
+
+
+def _check(
+    found: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path | str
+) -> None:
+    # Counters of batches decide nothing that is measured.
+    missing = [n for n in state if n not in found and "num_batches_tracked" not in n]
+    if missing:
+        spare = [name for name in found if name not in state]
+        has = f" and has {spare[0]!r}, which the model lacks" if spare else ""
+        raise SubjectError(
+            f"the weights {path} lack {len(missing)} of {len(state)} tensors of the "
+            f"model, such as {missing[0]!r}{has}: name the model that they are of"
+        )
+    for name, tensor in state.items():
+        if name in found and found[name].shape != tensor.shape:
+            raise SubjectError(
+                f"the weights {path} have {name!r} of shape "
+                f"{tuple(found[name].shape)} and the model of {tuple(tensor.shape)}: "
+                "name the model that they are of, with its arguments"
+            )

@@ -1,0 +1,258 @@
+"""A training loop that somebody else wrote, watched from outside."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from theodolite.core import ConfigError, NormMode, Rows
+from theodolite.instruments import Batches, Loss, as_loss, read_batches
+from theodolite.survey.watching.course import Course
+from theodolite.survey.watching.logbook import Logbook
+from theodolite.survey.watching.quantities import Scene
+from theodolite.survey.watching.seen import Seen, own_loss
+from theodolite.survey.watching.signals import loss_on
+from theodolite.training import Watcher
+
+
+def watch(
+    model: nn.Module,
+    optimiser: Optimizer,
+    every: int = 100,
+    *,
+    loss: Loss | None = None,
+    batches: Batches | None = None,
+    quantities: Iterable[str] | None = None,
+    norm_mode: NormMode | str = "batch",
+    seed: int = 0,
+    live: bool = True,
+    html: str | Path | None = None,
+) -> "Watch":
+    """Watch a plain training loop: the survey's quantities along its steps.
+
+    Steps are counted by the optimiser, and looked at before an update, when gradients
+    are there, and once more at the end. The batch is the one that the loop passed
+    through the model, unless ``batches`` are given. Whatever goes wrong is reported
+    once and never raised; model, optimiser and random numbers are as without it.
+
+    Args:
+        model: The model that is trained, as the loop calls it.
+        optimiser: Its optimiser.
+        every: Steps from one look to the next.
+        loss: The loss that is differentiated for ``sharpness``: the module that the
+            loop calls, whose targets are then seen; or any loss, such as a function,
+            with ``batches``. Of models that return a loss, theirs.
+        batches: What to measure on, always the same; compares better along steps than
+            the batch of each.
+        quantities: Names among ``loss``, ``sharpness``, ``gradient_norm``,
+            ``branch_gain``, ``effective_depth``, ``weight_norm``, ``rate``,
+            ``forward_rms``, ``dead_share``; by default those of the first seven that
+            can be had.
+        norm_mode: Statistics that normalisation layers use while measuring.
+        seed: Seed of whatever is random.
+        live: Whether to draw in a terminal; elsewhere nothing is drawn.
+        html: File to write a page to at the end.
+
+    Returns:
+        A context; its ``course()`` is what was seen so far.
+
+    Raises:
+        ConfigError: An argument is of the wrong kind.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+        >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> loss = nn.MSELoss()
+        >>> x, y = torch.randn(16, 2), torch.randn(16, 1)
+        >>> with watch(model, optimiser, every=2, loss=loss) as watched:
+        ...     for _ in range(4):
+        ...         optimiser.zero_grad()
+        ...         loss(model(x), y).backward()
+        ...         _ = optimiser.step()
+        >>> watched.rows().where(quantity="sharpness").column("step")
+        [0, 2, 4]
+    """
+    _check(model, optimiser, every)
+    return Watch(
+        model,
+        optimiser,
+        every,
+        loss=loss,
+        batches=batches,
+        quantities=quantities,
+        norm_mode=NormMode(norm_mode),
+        seed=seed,
+        live=live,
+        html=html,
+    )
+
+
+class Watch:
+    """A watched loop; made by :func:`watch` and used as a context."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimiser: Optimizer,
+        every: int,
+        *,
+        loss: Any,
+        batches: Any,
+        quantities: Iterable[str] | None,
+        norm_mode: NormMode,
+        seed: int,
+        live: bool,
+        html: str | Path | None,
+    ) -> None:
+        self._model, self._optimiser = _inner(model), _own(optimiser)
+        self._every, self._loss = every, None if loss is None else as_loss(loss)
+        self._batches = None if batches is None else list(read_batches(batches))
+        scene = Scene(
+            norm_mode=norm_mode,
+            title=type(self._model).__name__,
+            seed=seed,
+            insist=quantities is not None,
+            optimiser=lambda at: self._optimiser,
+        )
+        self._logbook = Logbook(
+            scene,
+            every=every,
+            quantities=quantities,
+            live=live,
+            html=html,
+        )
+        self._watcher = Watcher(
+            self._logbook.probes, max_share=1, trackers=[self._logbook.telling]
+        )
+        self._seen = Seen(model, self._loss, self._due)
+        self._steps, self._busy = 0, False
+        self._handle: Any = None
+
+    def __enter__(self) -> Self:
+        self._logbook.settings = self._settings()
+        self._logbook.retired = lambda: self._watcher.retired
+        if _leads():
+            self._seen.open()
+            self._handle = self._optimiser.register_step_pre_hook(self._step)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if self._handle is None:
+            return
+        self._handle.remove()
+        self._handle, self._logbook.scene.over = None, True
+        if kind is None:  # a loop that broke off is not looked at again
+            self._look()
+        self._seen.lift()
+        self._seen.forget()
+        self._watcher.finish()
+
+    def course(self) -> Course:
+        """Return what was seen so far."""
+        return self._logbook.course(self._steps)
+
+    def rows(self) -> Rows:
+        """Return all that was measured so far."""
+        return self.course().rows()
+
+    def _settings(self) -> dict[str, Any]:
+        group = self._optimiser.param_groups[0]
+        facts = {k: v for k, v in group.items() if v and isinstance(v, int | float)}
+        loss = self._loss
+        name = type(loss).__name__ if isinstance(loss, nn.Module) else "not given"
+        given = self._batches is not None
+        return {
+            "optimiser": type(self._optimiser).__name__,
+            **facts,
+            "loss": getattr(loss, "__name__", name),
+            "measured_on": "batches given" if given else "the batch of the step",
+        }
+
+    def _step(self, *_: Any) -> None:
+        """Look, before the update of a step; called by the optimiser."""
+        if not self._busy:
+            self._look()
+            self._steps += 1
+
+    def _look(self) -> None:
+        if self._steps % self._every:
+            return
+        self._busy = True
+        self._seen.lift()  # instruments see the model as its owner left it
+        try:
+            self._watcher.step(
+                self._model,
+                loss=self._value(),
+                batch=self._batch,
+                step=self._steps,
+                criterion=self._criterion(),
+            )
+        finally:
+            self._seen.value = math.nan
+            self._seen.open()
+            self._busy = False
+
+    def _batch(self) -> Any:
+        return self._seen.batch() if self._batches is None else self._batches
+
+    def _criterion(self) -> Any:
+        return own_loss if self._loss is None and self._seen.own else self._loss
+
+    def _value(self) -> Any:
+        """Return the loss of the training, or what computes it on given batches."""
+        loss, mode = self._loss, self._logbook.scene.norm_mode
+        if self._batches is None or loss is None:
+            return self._seen.value
+        return lambda model, batches: loss_on(
+            model, batches[0], loss=loss, norm_mode=mode
+        )
+
+    def _due(self) -> bool:
+        return not self._busy and self._steps % self._every == 0
+
+
+def _check(model: Any, optimiser: Any, every: Any) -> None:
+    if not isinstance(model, nn.Module) or not isinstance(optimiser, Optimizer):
+        raise ConfigError(
+            f"a {type(model).__name__} and a {type(optimiser).__name__} came, wanted "
+            "are a torch module and its optimiser: watch(model, optimiser, every=100)"
+        )
+    check_every(every)
+
+
+def check_every(every: Any) -> None:
+    """Refuse what is no number of steps."""
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise ConfigError(
+            f"every is {every!r}: pass a whole number of steps from 1 up, such as 100"
+        )
+
+
+def _own(optimiser: Optimizer) -> Optimizer:
+    """Return the optimiser that makes the steps, of one that wraps it."""
+    while isinstance(inner := getattr(optimiser, "optimizer", None), Optimizer):
+        optimiser = inner
+    return optimiser
+
+
+def _inner(model: nn.Module) -> nn.Module:
+    """Return the network itself, of a compiled or distributed one."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if inner is None and isinstance(
+            model, nn.DataParallel | nn.parallel.DistributedDataParallel
+        ):
+            inner = model.module
+        if not isinstance(inner, nn.Module):
+            return model
+        model = inner
+
+
+def _leads() -> bool:
+    """Say whether this process is the first of a team, or alone."""
+    team = torch.distributed
+    return not (team.is_available() and team.is_initialized()) or team.get_rank() == 0

@@ -1,0 +1,130 @@
+"""What was seen along a training."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from theodolite.core import Cost, Row, Rows, strict
+
+_COLUMNS = 100
+# Labels that tell the numbers of one quantity and step apart.
+_WHICH = ("block", "module", "group")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Course:
+    """Quantities along a training, as far as it was watched.
+
+    Attributes:
+        title: What was trained.
+        every: Steps from one look to the next.
+        steps: Updates that were made under watch.
+        measured: Flat rows, each with its ``step``.
+        failures: What could not be measured, with the reason.
+        cost: What watching cost.
+        norm_mode: Statistics that normalisation layers used while measuring.
+        settings: Facts of the optimiser and the loss.
+    """
+
+    title: str
+    every: int
+    steps: int
+    measured: Rows = field(default_factory=Rows)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    cost: Cost = field(default_factory=Cost)
+    norm_mode: str = "batch"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self) -> Rows:
+        """Return all that was measured."""
+        return self.measured
+
+    def series(self) -> "dict[str, list[Series]]":
+        """Return the numbers of each quantity, apart by what they are of."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row in self.measured:
+            mine = found.setdefault(str(row["quantity"]), {})
+            mine.setdefault(which(row), []).append(row)
+        return {
+            quantity: [Series(of=of, rows=Rows(rows)) for of, rows in mine.items()]
+            for quantity, mine in found.items()
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the course as strict JSON values."""
+        return strict(
+            {
+                "title": self.title,
+                "every": self.every,
+                "steps": self.steps,
+                "failures": dict(self.failures),
+                "cost": self.cost.to_dict(),
+                "norm_mode": self.norm_mode,
+                "settings": dict(self.settings),
+                "rows": list(self.measured),
+            }
+        )
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the course to a file."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the course as one self-contained page."""
+        from theodolite.survey.page.writing import write_page
+
+        write_page(self, path)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
+            for line in _lines(self)
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """One number along the steps.
+
+    Attributes:
+        of: Which of its quantity's numbers, such as the block; empty if it is one.
+        rows: One row a step.
+    """
+
+    of: str
+    rows: Rows
+
+
+def which(row: Row) -> str:
+    """Return what tells a row from others of its quantity and step.
+
+    Example:
+        >>> which({"quantity": "branch_gain", "step": 3, "block": "b1", "value": 1.0})
+        'b1'
+    """
+    found = [(label, row[label]) for label in _WHICH if row.get(label) is not None]
+    return ", ".join(
+        f"group {value}" if label == "group" else str(value) for label, value in found
+    )
+
+
+def _lines(course: Course) -> Iterator[str]:
+    yield (
+        f"{course.title}: {course.steps} steps watched, a look every {course.every}, "
+        f"norms in {course.norm_mode} mode"
+    )
+    for quantity, series in course.series().items():
+        firsts = [one.rows[0]["value"] for one in series]
+        lasts = [one.rows[-1]["value"] for one in series]
+        first, last = max(firsts), max(lasts)
+        among = f" (largest of {len(series)})" if len(series) > 1 else ""
+        yield f"  {quantity}{among}  {first:.4g} → {last:.4g}"
+    for name, reason in course.failures.items():
+        yield f"  NOT MEASURED {name}: {reason}"

@@ -1,0 +1,69 @@
+"""What the watch of a loop and the callbacks of trainers share."""
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from theodolite.core import Cost, Rows
+from theodolite.survey.watching.course import Course
+from theodolite.survey.watching.quantities import DEFAULT, Scene, probes_of
+from theodolite.survey.watching.telling import Telling
+from theodolite.training import Probe
+
+
+class Logbook:
+    """Probes of the quantities, and what they told.
+
+    Args:
+        scene: What all looks share.
+        every: Steps from one look to the next.
+        quantities: Their names; those that can be had by default.
+        live: Whether to draw in a terminal.
+        html: File to write a page to at the end.
+
+    Attributes:
+        scene: What all looks share.
+        probes: One a quantity.
+        telling: The tracker that keeps rows and draws them.
+        retired: Returns what failed, with the reason.
+        settings: Facts for the page.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        every: int,
+        quantities: Iterable[str] | None,
+        live: bool,
+        html: str | Path | None,
+    ) -> None:
+        self.scene, self._every, self._html = scene, every, html
+        names = DEFAULT if quantities is None else quantities
+        self.probes: list[Probe] = probes_of(names, scene, every)
+        self.telling = Telling(live=live, end=self._write)
+        self.retired: Callable[[], Mapping[str, str]] = dict
+        self.settings: dict[str, Any] = {}
+        self._steps = 0
+
+    def course(self, steps: int | None = None) -> Course:
+        """Return what was seen so far.
+
+        Args:
+            steps: Updates made; those up to the last look by default.
+        """
+        self._steps = max(self._steps, self.telling.last, steps or 0)
+        return Course(
+            title=self.scene.title,
+            every=self._every,
+            steps=self._steps,
+            measured=Rows(self.telling.rows),
+            failures={**self.scene.missing, **self.retired()},
+            cost=Cost(wall_s=self.scene.spent_s),
+            norm_mode=str(self.scene.norm_mode),
+            settings=self.settings,
+        )
+
+    def _write(self) -> None:
+        if self._html is not None:
+            self.course().to_html(self._html)

@@ -1,0 +1,156 @@
+"""A tracker that keeps all rows, draws them in a terminal and writes a page."""
+
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any
+
+from theodolite.core import Row
+from theodolite.survey.watching.course import which
+
+_BARS = "▁▂▃▄▅▆▇█"
+# With names and numbers beside it, a line of 80 letters.
+_WIDTH = 28
+
+
+class Telling:
+    """What a :class:`~theodolite.training.Watcher` tells, kept and drawn.
+
+    Args:
+        live: Whether to draw in a terminal; elsewhere nothing is drawn.
+        end: Called once when the training is over.
+        stream: Where to draw; standard error by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: bool,
+        end: Callable[[], None],
+        stream: IO[str] | None = None,
+    ) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.last = -1
+        self._end = end
+        self._stream = stream or sys.stderr
+        self._wanted = live and is_terminal(self._stream)
+        self._display: Any = None
+
+    def start(self, spec: Mapping[str, Any]) -> None:
+        """Open the display; the first rows follow."""
+        del spec
+        if self._wanted and self._display is None:
+            self._attempt(self._open)
+
+    def log(self, rows: Iterable[Row], step: int) -> None:
+        """Keep the rows of a step, and draw all so far."""
+        for row in rows:
+            # A probe puts its own name before the quantity of each row.
+            quantity = str(row["quantity"]).rpartition("/")[2]
+            self.rows.append({**row, "quantity": quantity})
+        self.last = max(self.last, step)
+        if self._display is not None:
+            self._attempt(self._draw)
+
+    def finish(self) -> None:
+        """Close the display and say that the training is over."""
+        if self._display is not None:
+            self._attempt(self._display.stop)
+        self._display = None
+        self._end()
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._display = Live(
+            console=Console(file=self._stream),
+            auto_refresh=False,
+            # What is printed into a file goes there still.
+            redirect_stdout=is_terminal(sys.stdout),
+        )
+        self._display.start()
+
+    def _draw(self) -> None:
+        self._display.update(drawn(self.rows, self.last), refresh=True)
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Draw; a terminal that cannot be drawn on must not cost the rows."""
+        try:
+            action()
+        except Exception as error:
+            self._wanted, self._display = False, None
+            logging.getLogger("theodolite").warning(
+                "the terminal cannot be drawn on (%s): watching goes on unseen; pass "
+                "live=False",
+                error,
+            )
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Say whether a stream is a terminal that can draw."""
+    return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+
+
+def drawn(rows: Iterable[Row], step: int) -> Any:
+    """Return a table with a line a quantity: now, and how it came there."""
+    from rich.table import Table
+
+    table = Table(title=f"step {step}", title_justify="left", expand=False)
+    table.add_column("quantity", no_wrap=True)
+    table.add_column("now", justify="right", no_wrap=True)
+    table.add_column("so far", no_wrap=True)
+    for name, values in lines_of(rows).items():
+        now, error = values[-1]
+        told = f"{now:.4g}" + (f" ± {error:.2g}" if error else "")
+        table.add_row(name, told, sparkline([value for value, _ in values]))
+    return table
+
+
+def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]:
+    """Return the numbers of each quantity by step; of several, the largest.
+
+    Example:
+        >>> rows = [{"quantity": "gain", "block": b, "step": 0, "value": v, "error": 0}
+        ...         for b, v in (("a", 1.0), ("b", 3.0))]
+        >>> lines_of(rows)
+        {'gain (largest of 2)': [(3.0, 0)]}
+    """
+    found: dict[str, dict[int, tuple[float, float | None]]] = {}
+    members: dict[str, set[str]] = {}
+    for row in rows:
+        value = row.get("value")
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            continue
+        quantity, step = str(row["quantity"]), int(row["step"])
+        members.setdefault(quantity, set()).add(which(row))
+        mine = found.setdefault(quantity, {})
+        if step not in mine or value > mine[step][0]:
+            mine[step] = (float(value), row.get("error"))
+    return {
+        q if len(members[q]) == 1 else f"{q} (largest of {len(members[q])})": [
+            mine[step] for step in sorted(mine)
+        ]
+        for q, mine in found.items()
+    }
+
+
+def sparkline(values: list[float]) -> str:
+    """Draw numbers as one line of letters, the last ones where there are many.
+
+    Ratios count where positive numbers span more than a decade.
+
+    Example:
+        >>> sparkline([0.0, 1.0, 2.0, 7.0]), sparkline([3.0, 3.0])
+        ('▁▂▃█', '▄▄')
+    """
+    shown = values[-_WIDTH:]
+    if min(shown) > 0 and max(shown) > 10 * min(shown):
+        shown = [math.log(value) for value in shown]
+    low, high = min(shown), max(shown)
+    if high == low:
+        return _BARS[3] * len(shown)
+    top = len(_BARS) - 1
+    return "".join(_BARS[round(top * (v - low) / (high - low))] for v in shown)

@@ -1,0 +1,1 @@
+"""A survey from end to end: dress, plan, measure, find, advise."""

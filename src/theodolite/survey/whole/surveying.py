@@ -1,0 +1,209 @@
+"""A survey from end to end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+import theodolite
+from theodolite.core import (
+    ConfigError,
+    MeasurementError,
+    NormMode,
+    Stopwatch,
+    TheodoliteError,
+)
+from theodolite.instruments import Batches, Loss, samples_in, tensors_in
+from theodolite.survey.advising.prescribing import advise
+from theodolite.survey.advising.trials import try_advice
+from theodolite.survey.findings.rulebook import find
+from theodolite.survey.measures.catalogue import chosen
+from theodolite.survey.measures.site import Site
+from theodolite.survey.planning.budget import seconds_of
+from theodolite.survey.planning.opening import opened_site
+from theodolite.survey.planning.running import run_measures
+from theodolite.survey.planning.telling import Progress
+from theodolite.survey.records.block import Block
+from theodolite.survey.records.outcomes import Measured
+from theodolite.survey.records.whole_survey import Survey
+from theodolite.survey.subjects.clothed import Subject
+from theodolite.survey.subjects.dressing import dress
+
+
+def survey(
+    model: nn.Module | Subject,
+    batches: Batches | None = None,
+    *,
+    loss: Loss | str | None = None,
+    budget: str | float = "1min",
+    optimiser: Optimizer | None = None,
+    norm_mode: NormMode | str = "batch",
+    seed: int = 0,
+    measures: Sequence[str] | None = None,
+    tries: bool = False,
+    progress: bool = True,
+) -> Survey:
+    """Survey a network: what its skips and norms do, what that means, what to change.
+
+    Measures run in order of what they tell per second until the budget is spent; what
+    does not fit is said, with what it would take. Ctrl-C gives the survey of what is
+    done. Dropout and whatever else eval mode switches off is off.
+
+    Args:
+        model: Any module, left as found, bit for bit; or a subject that
+            :func:`theodolite.survey.subject_of` made.
+        batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them,
+            of which the first 16 are read; made up by default, and said to be.
+        loss: A torch loss module, ``loss(model, batch) -> scalar``, the name of a loss,
+            or nothing, for the one that outputs and targets suggest.
+        budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
+        optimiser: The torch optimiser in use, for its rate, decay and state.
+        norm_mode: Statistics that normalisation layers use.
+        seed: Seed of whatever is random.
+        measures: Names of measures; all by default.
+        tries: Whether to put advice to the test, for as long again as the budget.
+        progress: Whether to show progress, at a terminal.
+
+    Returns:
+        The survey; print it, or look at ``findings``, ``advice`` and ``rows()``.
+
+    Raises:
+        TheodoliteError: The model does not run on the batches.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> found = survey(net, measures=["map", "signal"], progress=False)
+        >>> [block.name for block in found.blocks], found.inputs[:7]
+        (['0', '2'], 'made up')
+    """
+    _check(model, optimiser)
+    wanted, seconds = chosen(measures), seconds_of(budget)
+    watch = Stopwatch()
+    subject = _subject(model, batches, loss, seed)
+    line = Progress(wanted=progress)
+    outcomes: list[Measured] = []
+    with (
+        opened_site(
+            subject.model,
+            subject.batches,
+            loss=subject.loss,
+            norm_mode=norm_mode,
+            seed=seed,
+            budget_s=seconds,
+            optimiser=optimiser,
+            labels_known=subject.labels_known,
+        ) as site,
+        line.open(),
+    ):
+        for outcome in run_measures(site, wanted, line):
+            outcomes.append(outcome)
+        blocks, settings = _blocks(site), _settings(site)
+    found = Survey(
+        title=subject.title,
+        n_parameters=sum(p.numel() for p in subject.model.parameters()),
+        blocks=blocks,
+        measured=tuple(outcomes),
+        unsupported=tuple(dict.fromkeys(site.unsupported)),
+        inputs=subject.inputs,
+        budget_s=seconds,
+        cost=replace(watch.read(), passes=sum(o.cost.passes for o in outcomes)),
+        seed=seed,
+        norm_mode=str(site.norm_mode),
+        settings=settings,
+    )
+    found = _judged(found)
+    return _tried(found, subject, optimiser) if tries and found.advice else found
+
+
+def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
+    if not isinstance(model, Subject):
+        return dress(model, batches, loss, seed=seed)
+    if batches is not None or loss is not None:
+        raise ConfigError(
+            "a subject came with batches or a loss, and has its own: leave them out, "
+            "or pass its model"
+        )
+    return model
+
+
+def _judged(found: Survey) -> Survey:
+    """Say what the numbers mean, and what to do about it."""
+    findings = find(found)
+    return replace(found, findings=findings, advice=advise(found, findings))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Patient:
+    """What trials of advice want."""
+
+    model: nn.Module
+    batches: Any
+    loss: Loss
+    optimiser: Optimizer | None
+
+
+def _tried(found: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
+    """Put the advice to the test; as it was where a person interrupts."""
+    patient = _Patient(
+        model=subject.model,
+        batches=subject.batches,
+        loss=subject.loss,
+        optimiser=optimiser,
+    )
+    watch = Stopwatch()
+    try:
+        advice = try_advice(found.advice, patient, budget_s=found.budget_s)
+    except KeyboardInterrupt:
+        return found
+    return replace(found, advice=advice, cost=found.cost + watch.read())
+
+
+def _check(model: Any, optimiser: Any) -> None:
+    if not isinstance(model, nn.Module | Subject):
+        raise MeasurementError(
+            f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
+            "network itself"
+        )
+    if optimiser is not None and not isinstance(optimiser, Optimizer):
+        raise ConfigError(
+            f"optimiser is a {type(optimiser).__name__}, wanted one of torch: pass "
+            "for instance torch.optim.SGD(model.parameters(), lr=0.1), or None"
+        )
+
+
+def _blocks(site: Site) -> tuple[Block, ...]:
+    try:
+        return site.chart.blocks if "chart" in vars(site) else ()
+    except (TheodoliteError, RuntimeError):
+        return ()
+
+
+def _settings(site: Site) -> dict[str, Any]:
+    """Return under what circumstances all was measured."""
+    optimiser = site.optimiser
+    groups = [] if optimiser is None else optimiser.param_groups
+    plain = (bool, int, float, str)
+    facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
+    loss = site.loss
+    name = type(loss).__name__ if isinstance(loss, nn.Module) else "function"
+    return {
+        "loss": getattr(loss, "__name__", name),
+        "batch_size": samples_in(site.batch),
+        "n_batches": len(site.batches),
+        "optimiser": type(optimiser).__name__ if optimiser is not None else "",
+        "optimiser_settings": facts,
+        "dtype": str(site.dtype).removeprefix("torch."),
+        "device": _device(site),
+        "theodolite": theodolite.__version__,
+        "torch": torch.__version__,
+    }
+
+
+def _device(site: Site) -> str:
+    """Return where the parameters are, or the data of a model that has none."""
+    held = next(iter(site.model.parameters()), None)
+    found = [held] if held is not None else tensors_in(site.batch)
+    return str(found[0].device) if found else "cpu"

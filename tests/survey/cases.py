@@ -1,0 +1,225 @@
+"""A survey made by hand, as one of a small residual network would come out."""
+
+from theodolite.core import Cost, Rows
+from theodolite.survey import Advice, Block, Finding, Measured, Survey, Trial
+
+BLOCKS = (
+    Block(index=0, name="stem", kind="stem", norms=("batch:stem",), n_parameters=464),
+    Block(
+        index=1,
+        name="layers.0",
+        kind="residual",
+        skip="identity",
+        norms=("batch:pre", "batch:inside"),
+        activations=("relu", "relu"),
+        n_parameters=4672,
+        addition=0,
+    ),
+    Block(
+        index=2,
+        name="layers.1",
+        kind="residual",
+        skip="projection",
+        norms=("batch:pre", "batch:inside"),
+        activations=("relu", "relu"),
+        n_parameters=14528,
+        addition=1,
+    ),
+    Block(index=3, name="head", kind="head", n_parameters=330),
+)
+
+
+def row(measure, quantity, value, error=None, **labels):
+    """Return a row as a measure makes it."""
+    return {
+        "measure": measure,
+        "quantity": quantity,
+        "value": value,
+        "error": error,
+        "norm_mode": "batch",
+        "seed": 0,
+        **labels,
+    }
+
+
+def by_depth(measure, quantity, values):
+    return [
+        row(measure, quantity, value, block=block.name, depth=block.index)
+        for block, value in zip(BLOCKS, values, strict=True)
+        if value is not None
+    ]
+
+
+def done(measure, rows, **settings):
+    return Measured(
+        measure=measure,
+        status=settings.pop("status", "done"),
+        rows=Rows(rows),
+        cost=Cost(wall_s=1.5, cpu_s=2.5, passes=12),
+        forecast_s=1.0,
+        **settings,
+    )
+
+
+def spectrum(block, depth, low, high):
+    """Return the rows of one block's singular values, geometric from low to high."""
+    rows = [
+        row(
+            "jacobian",
+            "singular_value",
+            low * (high / low) ** (share / 10),
+            0.01 * low,
+            block=block,
+            depth=depth,
+            share=share / 10,
+        )
+        for share in range(11)
+    ]
+    ends = {"largest_singular": high, "smallest_singular": low, "log_mean_square": 0.1}
+    rows += [
+        row("jacobian", quantity, value, 0.01, block=block, depth=depth)
+        for quantity, value in ends.items()
+    ]
+    return rows
+
+
+def density():
+    nodes = [-0.4 + 0.2 * i for i in range(12)]
+    weights = [0.02, 0.1, 1.4, 1.1, 0.6, 0.3, 0.2, 0.1, 0.05, 0.04, 0.02, 0.01]
+    rows = []
+    for node, weight in zip(nodes, weights, strict=True):
+        rows.append(row("density", "density", weight, 0.05, node=node))
+        rows.append(row("density", "cumulative", min(1.0, 0.1 * node + 0.5), node=node))
+    return rows
+
+
+def rates():
+    rows = []
+    for name, rate in {
+        "gd": 0.4,
+        "momentum": 0.76,
+        "adam": 0.008,
+        "rmsprop": 0.004,
+    }.items():
+        for suffix, factor in {"": 1.0, "_low": 0.9, "_high": 1.2}.items():
+            quantity = f"stable_rate{suffix}"
+            rows.append(
+                row("rates", quantity, factor * rate, 0.1 * rate, optimiser=name)
+            )
+    rows.append(row("rates", "gradient_noise_scale", 180.0, 40.0))
+    rows.append(row("rates", "noise_scale_per_batch", 2.8, 0.6))
+    return rows
+
+
+def by_hand() -> Survey:
+    """Return a survey with rows of every kind, one measure skipped and one failed."""
+    signal = [
+        *by_depth("signal", "forward_rms", (1.0, 1.3, 1.8, 0.6)),
+        *by_depth("signal", "forward_correlation", (0.1, 0.2, 0.4, 0.7)),
+        *by_depth("signal", "backward_rms", (2e-3, 1.5e-3, 1e-3, 4e-3)),
+        row("signal", "loss", 2.41, 0.05),
+        row("signal", "loss_at_chance", 2.302585),
+        row("signal", "gradient_rms", 0.02, module="head"),
+        row("signal", "weight_rms", 0.17, module="head"),
+    ]
+    paths = [
+        row("paths", "path_energy", weight, 0.01, length=length)
+        for length, weight in enumerate((0.3, 0.5, 0.2))
+    ]
+    paths += [row("paths", "effective_depth", 0.9, 0.02), row("paths", "n_branches", 2)]
+    curvature = [
+        row("curvature", "largest_eigenvalue", 5.0, 0.05, rank=0),
+        row("curvature", "smallest_eigenvalue", -0.3, 0.02, rank=0),
+        row("curvature", "trace", 40.0, 3.0),
+    ]
+    blocks = [
+        *by_depth("block_curvature", "block_largest_eigenvalue", (3.0, 1.0, 0.8, 2.0)),
+        *by_depth("block_curvature", "block_trace", (10.0, 8.0, 7.0, 15.0)),
+    ]
+    measured = (
+        done("map", by_depth("map", "branch_gain", (None, 0.8, 1.1, None))),
+        done("signal", signal),
+        done("units", [row("units", "dead_share", 0.02, module="layers.0.act1")]),
+        done("norms", [row("norms", "batch_per_channel", 4096, module="layers.0.bn1")]),
+        done("curvature", curvature),
+        done("rates", rates(), status="partial", reason="stopped by its allowance"),
+        done(
+            "jacobian",
+            [
+                *spectrum("layers.0", 1, 0.3, 2.0),
+                *spectrum("layers.1", 2, 0.1, 3.0),
+                *spectrum("whole", None, 0.01, 4.0),
+            ],
+        ),
+        done("paths", paths),
+        done("density", density()),
+        done("block_curvature", blocks),
+        Measured(
+            measure="tangent",
+            status="skipped",
+            reason="it would take about 4 min: give budget='6min'",
+            forecast_s=240.0,
+        ),
+        Measured(
+            measure="classifier",
+            status="refused",
+            reason="the targets are no labels of classes: give whole numbers",
+        ),
+    )
+    return Survey(
+        title="ResidualNetwork",
+        n_parameters=19994,
+        blocks=BLOCKS,
+        measured=measured,
+        findings=(
+            Finding(
+                rule="rate-too-large",
+                severity="sick",
+                title="The learning rate is above what this landscape bears",
+                says="Steps overshoot where it is steepest. The loss will rise.",
+                quantity="rate_over_stable",
+                value=2.5,
+                error=0.2,
+                threshold=1.0,
+                above=True,
+                source="classical: a quadratic diverges above 2/λmax",
+                confidence="proved",
+            ),
+            Finding(
+                rule="signal-kept",
+                severity="good",
+                title="The signal keeps its size through the depth",
+                says="Each block hands on about what it gets.",
+                quantity="forward_rms",
+                value=1.8,
+                error=None,
+                threshold=10.0,
+                above=False,
+                where=("layers.0", "layers.1"),
+                study="li2016demystifying/variances",
+                confidence="measured",
+            ),
+        ),
+        advice=(
+            Advice(
+                rule="rate-too-large",
+                title="Lower the rate to 0.3",
+                code="for group in optimiser.param_groups:\n    group['lr'] = 0.3\n",
+                kind="rate",
+                trial=Trial(
+                    difference=-0.4,
+                    low=-0.6,
+                    high=-0.2,
+                    n_seeds=4,
+                    steps=50,
+                    helped="yes",
+                    said="the loss after 50 steps is 0.4 lower over 4 seeds",
+                ),
+            ),
+        ),
+        unsupported=("layers.1.pool: jacobian cannot differentiate it",),
+        inputs="made up: 64 images of 3 × 32 × 32 from a standard normal law",
+        budget_s=60.0,
+        cost=Cost(wall_s=15.0, cpu_s=25.0, passes=120),
+        settings={"loss": "CrossEntropyLoss", "batch_size": 64, "n_batches": 1},
+    )

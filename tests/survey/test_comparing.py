@@ -1,0 +1,215 @@
+"""Two surveys side by side."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from tests.survey.cases import by_hand, done, row
+from tests.survey.test_watching import data, network
+from theodolite.core import ConfigError, Rows
+from theodolite.survey import Block, compare
+from theodolite.survey.comparing.matching import match_blocks
+
+
+def blocks(*names, kind="residual"):
+    return [Block(index=i, name=name, kind=kind) for i, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pairs"),
+    [
+        ("a b c", "a b c", "a-a b-b c-c"),
+        ("a b c", "a x c", "a-a b-x c-c"),
+        ("a b c", "a c", "a-a b- c-c"),
+        ("a c", "a b c", "a-a -b c-c"),
+        ("a b", "x y", "a-x b-y"),
+        ("a b", "b a", "a- b-b -a"),
+        ("", "a", "-a"),
+    ],
+)
+def test_blocks_meet_by_name_else_by_depth(before, after, pairs):
+    found = match_blocks(blocks(*before.split()), blocks(*after.split()))
+    told = " ".join(
+        f"{p.before.name if p.before else ''}-{p.after.name if p.after else ''}"
+        for p in found
+    )
+    assert told == pairs
+    for pair in found:
+        same = pair.before and pair.after and pair.before.name == pair.after.name
+        alone = pair.before is None or pair.after is None
+        assert pair.by == ("alone" if alone else "name" if same else "depth")
+
+
+def test_a_stem_is_no_residual_block():
+    (stem,), rest = blocks("s", kind="stem"), blocks("x", "y")
+    found = match_blocks([stem], rest)
+    assert [p.by for p in found] == ["alone", "alone", "alone"]
+
+
+def with_rows(rows):
+    return replace(by_hand(), measured=(done("curvature", rows),))
+
+
+def test_intervals_join_both_errors():
+    one = with_rows([row("curvature", "trace", 10.0, 0.3)])
+    other = with_rows([row("curvature", "trace", 11.0, 0.4)])
+    (found,) = compare(one, other).differences
+    assert found.difference == 1.0
+    assert (found.low, found.high) == pytest.approx((1 - 1.96 * 0.5, 1 + 1.96 * 0.5))
+    assert found.changed == "up"
+    (found,) = compare(other, one).differences
+    assert found.changed == "down"
+    near = with_rows([row("curvature", "trace", 10.9, 0.4)])
+    (found,) = compare(one, near).differences
+    assert found.changed == "no"
+
+
+def test_exact_numbers_differ_beyond_rounding_alone():
+    one = with_rows([row("curvature", "trace", 10.0)])
+    for value, changed in ((10.0, "no"), (10.000001, "no"), (10.01, "up")):
+        other = with_rows([row("curvature", "trace", value)])
+        (found,) = compare(one, other).differences
+        assert found.changed == changed
+
+
+def test_rows_meet_by_their_labels_and_paired_blocks():
+    def survey(names, values):
+        rows = [
+            row("map", "branch_gain", value, 0.0, block=name, depth=i)
+            for i, (name, value) in enumerate(zip(names, values, strict=True))
+        ]
+        rows.append(row("curvature", "largest_eigenvalue", 5.0, 0.1, rank=0))
+        rows.append(row("curvature", "largest_eigenvalue", 4.0, 0.1, rank=1))
+        found = with_rows(rows)
+        return replace(found, blocks=tuple(blocks(*names)))
+
+    one = survey(("a", "b", "c"), (1.0, 2.0, 3.0))
+    other = survey(("a", "x", "c"), (1.0, 4.0, 9.0))
+    found = compare(one, other)
+    gains = {
+        d.labels["block"]: d.difference
+        for d in found.differences
+        if d.quantity == "branch_gain"
+    }
+    assert gains == {"a": 0.0, "b → x": 2.0, "c": 6.0}
+    ranks = [d for d in found.differences if d.quantity == "largest_eigenvalue"]
+    assert [(d.labels["rank"], d.difference) for d in ranks] == [(0, 0.0), (1, 0.0)]
+
+
+def test_a_block_without_a_pair_meets_none():
+    one = with_rows([row("map", "branch_gain", 1.0, block="a", depth=0)])
+    one = replace(one, blocks=tuple(blocks("a", kind="plain")))
+    other = with_rows([row("map", "branch_gain", 1.0, block="b", depth=0)])
+    other = replace(other, blocks=tuple(blocks("b", kind="residual")))
+    assert compare(one, other).differences == ()
+
+
+def test_numbers_that_are_not_finite_have_no_difference():
+    one = with_rows([row("curvature", "trace", float("nan"))])
+    assert compare(one, with_rows([row("curvature", "trace", 1.0)])).differences == ()
+
+
+def test_findings_are_gone_new_and_kept():
+    one = by_hand()
+    new = replace(one.findings[0], rule="brand-new", title="Something ill")
+    other = replace(one, findings=(one.findings[1], new))
+    found = compare(one, other)
+    assert [f.rule for f in found.gone] == ["rate-too-large"]
+    assert [f.rule for f in found.new] == ["brand-new"]
+    assert [f.rule for f in found.kept] == ["signal-kept"]
+    told = str(found)
+    assert "✓ gone: The learning rate is above" in told
+    assert "✗ new: Something ill" in told
+    assert "· kept: The signal keeps its size" in told
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_a_good_finding_that_is_gone_is_no_good_news():
+    one = by_hand()
+    poorer = replace(one, findings=one.findings[:1])
+    assert "· gone: The signal keeps its size" in str(compare(one, poorer))
+    assert "✓ new: The signal keeps its size" in str(compare(poorer, one))
+
+
+def test_what_does_not_compare_is_said():
+    one = by_hand()
+    assert compare(one, one).caveats == ()
+    other = replace(one, norm_mode="eval", inputs="given", measured=one.measured[:-3])
+    short = replace(one.outcome("map"), status="partial", reason="stopped")
+    other = replace(other, measured=(short, *one.measured[1:]))
+    told = compare(one, other).caveats
+    assert any("norm mode" in said for said in told)
+    assert any("inputs" in said for said in told)
+    assert any("map" in said for said in told)
+    assert "CAUTION" in str(compare(one, other))
+
+
+def test_rows_and_json_hold_every_difference(tmp_path):
+    one = by_hand()
+    found = compare(one, one)
+    rows = found.rows()
+    assert len(rows) == len(found.differences) == len(one.rows())
+    assert set(rows.column("changed")) == {"no"}
+    found.to_json(tmp_path / "two.json")
+    kept = json.loads((tmp_path / "two.json").read_text())
+    assert kept == found.to_dict()
+    assert kept["before"] == one.to_dict()
+    assert isinstance(rows, Rows)
+
+
+def test_models_are_surveyed_on_the_same_terms():
+    one, other = network(), network()
+    with torch.no_grad():
+        other[1].layer.weight.mul_(0.1)
+        other[1].layer.bias.mul_(0.1)
+    before = {name: value.clone() for name, value in other.state_dict().items()}
+    found = compare(
+        one, other, data(), loss=nn.CrossEntropyLoss(), budget="20s", progress=False,
+        measures=("map", "signal"), seed=3,
+    )  # fmt: skip
+    assert found.caveats == ()
+    assert found.before.seed == found.after.seed == 3
+    assert all(pair.by == "name" for pair in found.pairs)
+    gains = {
+        d.labels["block"]: d for d in found.differences if d.quantity == "branch_gain"
+    }
+    assert gains["1"].changed == "down"
+    assert gains["1"].after == pytest.approx(0.1 * gains["1"].before, rel=1e-9)
+    stem = next(
+        d
+        for d in found.differences
+        if d.quantity == "forward_rms" and d.labels["block"] == "0"
+    )
+    assert stem.changed == "no"
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_each_model_has_its_own_optimiser():
+    one, other = network(), network()
+    fast, slow = (
+        torch.optim.SGD(model.parameters(), lr=lr)
+        for model, lr in ((one, 0.5), (other, 0.05))
+    )
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimiser",)}
+    found = compare(
+        one, other, data(), optimisers=(fast, slow), progress=False, **terms
+    )
+    rates = [
+        s.settings["optimiser_settings"]["lr"] for s in (found.before, found.after)
+    ]
+    assert rates == [0.5, 0.05]
+    for survey in (found.before, found.after):
+        assert survey.number("not_in_optimiser")["value"] == 0
+    with pytest.raises(ConfigError, match="optimisers=\\(of the first"):
+        compare(one, other, data(), optimiser=fast, **terms)
+
+
+def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
+    with pytest.raises(ConfigError, match="Survey and Sequential cannot be compared"):
+        compare(by_hand(), network())
+    with pytest.raises(ConfigError, match="batches, budget was given with two surveys"):
+        compare(by_hand(), by_hand(), data(), budget="1min")

@@ -1,0 +1,292 @@
+"""Every number of a survey against an oracle, on networks of a few weights."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.testing import assert_close
+
+from tests.survey.nets import data, functional, normed
+from theodolite.instruments import classifier_norms, collapse, tangent_kernel
+from theodolite.paths import path_ensemble
+from theodolite.survey import survey
+
+LOSS = nn.CrossEntropyLoss()
+
+
+def take(model, batch, *measures, **settings):
+    settings = {"loss": LOSS, "budget": 1000, "progress": False, **settings}
+    return survey(model, batch, measures=measures or None, **settings)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A survey with all measures of a network whose additions no module wraps."""
+    return take(functional(), data())
+
+
+def close(row, expected, factor=1.0):
+    """Hold a row to its own error, and the error to be known and small."""
+    assert row is not None
+    assert row["error"] is not None
+    gap = abs(row["value"] - float(expected))
+    assert gap <= factor * row["error"] + 1e-9 * (1 + abs(float(expected)))
+
+
+def exact(row, expected):
+    assert row is not None
+    assert_close(float(row["value"]), float(expected), rtol=1e-9, atol=1e-12)
+
+
+def dense_hessian(model, batch, names=None):
+    parameters = dict(model.named_parameters())
+    names = list(parameters) if names is None else names
+    sizes = [parameters[n].numel() for n in names]
+
+    def loss(flat):
+        parts = flat.split(sizes)
+        moved = {
+            n: p.reshape(parameters[n].shape) for n, p in zip(names, parts, strict=True)
+        }
+        return LOSS(functional_call(model, moved, (batch[0],)), batch[1])
+
+    flat = torch.cat([parameters[n].detach().reshape(-1) for n in names])
+    return torch.autograd.functional.hessian(loss, flat).numpy()
+
+
+def test_all_measures_are_done(whole):
+    assert {m.measure: m.status for m in whole.measured} == {
+        **dict.fromkeys(("map", "signal", "units", "curvature", "rates"), "done"),
+        **dict.fromkeys(("jacobian", "tangent", "paths", "classifier"), "done"),
+        **dict.fromkeys(("block_curvature", "density"), "done"),
+        **dict.fromkeys(("norms", "optimiser"), "refused"),
+    }
+    for row in whole.rows():
+        assert {"measure", "quantity", "value", "error", "norm_mode", "seed"} <= set(
+            row
+        )
+        assert row["value"] is None or math.isfinite(row["value"])
+
+
+def test_the_map_finds_blocks_that_no_module_wraps(whole):
+    kinds = ["stem", "residual", "residual", "residual", "head"]
+    assert [block.kind for block in whole.blocks] == kinds
+    names = ["stem", "layers.0", "layers.1", "layers.2", "head"]
+    assert [block.name for block in whole.blocks] == names
+    assert [block.skip for block in whole.blocks] == ["", *["identity"] * 3, ""]
+    assert [block.n_parameters for block in whole.blocks] == [16, 20, 20, 20, 15]
+    assert [block.addition for block in whole.blocks] == [None, 0, 1, 2, None]
+    assert whole.blocks[1].activations == ("tanh",)
+
+
+def test_signals_and_gains_are_those_by_hand(whole):
+    model, (x, y) = functional(), data()
+    ends, branches = model.by_hand(x)
+    for end in ends:
+        end.retain_grad()
+    LOSS(ends[-1], y).backward()
+    for block, end in zip(whole.blocks, ends, strict=True):
+        row, back = (
+            whole.number(f"{way}_rms", block=block.name)
+            for way in ("forward", "backward")
+        )
+        exact(back, end.grad.square().mean().sqrt())
+        end = end.detach()
+        exact(row, end.square().mean().sqrt())
+        unit = end / end.norm(dim=1, keepdim=True)
+        cosines = (unit @ unit.T)[~torch.eye(len(x), dtype=torch.bool)]
+        exact(whole.number("forward_correlation", block=block.name), cosines.mean())
+        squares = end.square().mean(1)
+        spread = squares.std() / (2 * squares.mean().sqrt() * math.sqrt(len(x)))
+        assert_close(row["error"], float(spread))
+    for block, branch, end in zip(whole.blocks[1:4], branches, ends[:3], strict=True):
+        gain = branch.square().mean().sqrt() / end.square().mean().sqrt()
+        exact(whole.number("branch_gain", block=block.name), gain.detach())
+
+
+def test_losses_weights_and_gradients_are_those_by_hand(whole):
+    model, (x, y) = functional(), data()
+    logits = model(x)
+    each = nn.functional.cross_entropy(logits, y, reduction="none")
+    each.mean().backward()
+    each, logits = each.detach(), logits.detach()
+    exact(whole.number("loss"), each.mean())
+    assert_close(whole.number("loss")["error"], float(each.std()) / 4)
+    exact(whole.number("loss_at_chance"), math.log(3))
+    exact(whole.number("logit_rms"), logits.square().mean().sqrt())
+    exact(whole.number("logit_spread"), (logits.amax(1) - logits.amin(1)).mean())
+    layer = model.layers[1]
+    both = torch.cat([layer.weight.grad.reshape(-1), layer.bias.grad])
+    exact(whole.number("gradient_rms", module="layers.1"), both.square().mean().sqrt())
+    both = torch.cat([layer.weight.reshape(-1), layer.bias]).detach()
+    exact(whole.number("weight_rms", module="layers.1"), both.square().mean().sqrt())
+
+
+def test_curvature_is_that_of_the_dense_hessian(whole):
+    matrix = dense_hessian(functional(), data())
+    values = np.linalg.eigvalsh(matrix)
+    close(whole.number("largest_eigenvalue"), values[-1])
+    close(whole.number("smallest_eigenvalue"), values[0])
+    close(whole.number("trace"), np.trace(matrix))
+    close(whole.number("trace_per_parameter"), np.trace(matrix) / len(values))
+    below = np.mean(values < -1e-6 * np.abs(values).max())
+    assert_close(whole.number("negative_share")["value"], float(below))
+    cumulative = whole.find("cumulative")
+    shares = [np.mean(values <= node) for node in cumulative.column("node")]
+    gaps = np.abs(cumulative.values() - shares)
+    assert np.all(gaps <= cumulative.values("error") + 1e-9)
+
+
+def test_curvature_of_blocks_is_that_of_diagonal_blocks(whole):
+    model = functional()
+    for block, prefix in (("layers.1", "layers.1."), ("head", "head.")):
+        names = [n for n, _ in model.named_parameters() if n.startswith(prefix)]
+        matrix = dense_hessian(model, data(), names)
+        row = whole.number("block_largest_eigenvalue", block=block)
+        close(row, np.linalg.eigvalsh(matrix)[-1], factor=1.5)
+        close(whole.number("block_trace", block=block), np.trace(matrix), factor=4)
+
+
+def test_singular_values_are_those_of_dense_jacobians(whole):
+    model, (x, _) = functional(), data()
+    n = whole.find("largest_singular", block="layers.0")[0]["n_samples"]
+    ends, _ = model.by_hand(x[:n])
+    layer = model.layers[1]
+
+    def block(h):
+        return h + torch.tanh(layer(h))
+
+    for name, call, at in (("layers.1", block, ends[1]), ("whole", model, x[:n])):
+        jacobian = torch.autograd.functional.jacobian(call, at.detach())
+        rows = math.prod(jacobian.shape[:2])
+        values = np.linalg.svd(jacobian.reshape(rows, -1).numpy(), compute_uv=False)
+        exact(whole.number("largest_singular", block=name), values[0])
+        exact(whole.number("smallest_singular", block=name), values[-1])
+        exact(whole.number("log_mean_square", block=name), np.log(np.mean(values**2)))
+        middle = np.sort(values)[math.ceil(0.5 * len(values)) - 1]
+        exact(whole.number("singular_value", block=name, share=0.5), middle)
+
+
+def test_tangents_paths_and_norms_are_those_of_the_instruments(whole):
+    model, (x, y) = functional(), data()
+    n = whole.number("tangent_smallest")["n_samples"]
+    kernel = tangent_kernel(model, x[:n], norm_mode="batch")
+    exact(whole.number("tangent_smallest"), kernel.smallest)
+    exact(whole.number("tangent_largest"), kernel.largest)
+    loss = LOSS(model(x), y)
+    grads = torch.autograd.grad(loss, list(model.parameters()))
+    square = sum(float(g.square().sum()) for g in grads)
+    exact(whole.number("pl_ratio"), square / (2 * float(loss.detach())))
+    n = whole.number("effective_depth")["n_samples"]
+    paths = path_ensemble(model, x[:n], norm_mode="batch", linearise=True)
+    exact(whole.number("effective_depth"), paths.effective_depth[0])
+    assert_close(whole.find("path_energy").values(), paths.energy[0])
+    norms = classifier_norms(model, (x, y), norm_mode="batch")
+    exact(whole.number("rho"), norms.rho)
+    exact(whole.number("error_rate"), norms.error_rate)
+    exact(whole.number("margin", share=0.5), np.median(norms.margins))
+    exact(
+        whole.number("nc1"), collapse(model, (x, y), norm_mode="batch").nc1_variability
+    )
+
+
+def test_units_that_are_made_dead_and_saturated_are_counted():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 3)
+    ).double()
+    with torch.no_grad():
+        model[0].bias[:3], model[0].bias[3:] = -1e3, 0.5
+        model[2].bias[:2] = 1e3
+        model[2].weight[2:] = 0.0
+        model[2].bias[2:] = 0.0
+    found = take(model, data(), "units")
+    assert_close(found.number("dead_share", module="1")["value"], 3 / 8)
+    assert_close(found.number("saturated_share", module="3")["value"], 2 / 6)
+    zeros = (torch.relu(model[0](data()[0])) == 0).double().mean()
+    exact(found.number("silent_share", module="1"), zeros)
+    assert found.number("dead_share", module="3")["value"] == pytest.approx(4 / 6)
+
+
+def test_norms_are_held_against_their_running_statistics():
+    model, (x, y) = normed(), data()
+    norm = model.blocks[0].norm
+    with torch.no_grad():
+        norm.running_mean += 2.0
+        norm.running_var *= 3.0
+    for parameter in model.blocks[1].parameters():
+        parameter.requires_grad_(False)
+    model.train()
+    model.blocks[0].eval()
+    found = take(model, (x, y), "norms")
+    entering = model.blocks[0].first(model.stem(x)).detach()
+    mean, var = entering.mean(0), entering.var(0, unbiased=False) + norm.eps
+    distance = ((2.0 - mean) / var.sqrt()).square().mean().sqrt()
+    ratio = ((3.0 + norm.eps) / var).log().square().mean().sqrt()
+    exact(found.number("running_mean_distance", module="blocks.0.norm"), distance)
+    exact(found.number("running_var_ratio", module="blocks.0.norm"), ratio)
+    exact(found.number("batch_per_channel", module="blocks.0.norm"), 16)
+    exact(found.number("variance_min", module="blocks.0.norm"), (var - norm.eps).min())
+    modes = [found.number("in_train_mode", module=f"blocks.{i}.norm") for i in (0, 1)]
+    assert [row["value"] for row in modes] == [0.0, 1.0]
+    frozen = found.number("frozen_in_train_mode", module="blocks.1.norm")
+    assert frozen["value"] == 1.0
+
+
+def test_an_optimiser_is_looked_at():
+    model = normed()
+    for parameter in model.head.parameters():
+        parameter.requires_grad_(False)
+    blocks = list(model.blocks.parameters())
+    optimiser = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
+    found = take(model, data(), "optimiser", optimiser=optimiser)
+    decayed = sum(p.numel() for p in blocks)
+    # The scale of what stands before a batch norm has no effect.
+    share = sum(b.first.weight.numel() for b in model.blocks) / decayed
+    exact(found.number("decay_on_invariant_share"), share)
+    exact(found.number("momentum"), 0.8)
+    exact(found.number("weight_decay"), 0.01)
+    exact(found.number("frozen_parameters"), 15)
+    exact(found.number("not_in_optimiser"), 16)
+    assert found.find("left_out", module="stem").values().sum() == 16
+
+
+class FromInput(nn.Module):
+    """Forks at its own input, along a sequence of channels; tokens of three axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(3, 3, 1)
+        self.second = nn.Conv1d(3, 5, 1)
+        self.head = nn.Linear(5, 4)
+
+    def forward(self, x):
+        x = x + self.first(x)
+        x = torch.relu(self.second(x)).transpose(1, 2)
+        return self.head(x)
+
+
+def test_inputs_that_fork_channels_and_heads_of_three_axes_are_seen():
+    torch.manual_seed(0)
+    model = FromInput().double()
+    with torch.no_grad():
+        model.second.bias[:2], model.second.bias[2:] = -1e3, 1e3
+    x = torch.randn(6, 3, 7, dtype=torch.float64)
+    y = torch.zeros(6, 7, dtype=torch.long)
+
+    def loss(model, batch):
+        return nn.functional.cross_entropy(
+            model(batch[0]).flatten(0, 1), batch[1].flatten()
+        )
+
+    found = take(model, (x, y), "map", "signal", "units", loss=loss)
+    assert not found.unsupported
+    with torch.no_grad():
+        gain = model.first(x).square().mean().sqrt() / x.square().mean().sqrt()
+        logits = model(x)
+    exact(found.number("branch_gain"), gain)
+    exact(found.find("forward_rms")[-1], logits.square().mean().sqrt())
+    exact(found.number("dead_share"), 2 / 5)

@@ -1,0 +1,267 @@
+"""Pages in a real browser, opened from disk."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.report.conftest import browser  # noqa: F401 (a fixture)
+from tests.report.probes import CONTRAST
+from tests.survey.cases import by_hand
+from tests.survey.deep import altered, deep
+from theodolite.core import Rows
+from theodolite.survey import Survey, compare
+from theodolite.survey.watching.course import Course
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 768, 1400)
+# Elements that a person can reach but that show no name to assistive technology.
+NAMELESS = """() => [...document.querySelectorAll('button, a[href], [tabindex="0"]')]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => !(one.getAttribute('aria-label') || one.textContent).trim())
+  .map((one) => one.outerHTML.slice(0, 80))"""
+
+
+def training():
+    rows = [
+        {"quantity": "loss", "value": 1.0 / (1 + step), "error": None, "step": step}
+        for step in range(0, 50, 10)
+    ]
+    rows += [
+        {"quantity": "branch_gain", "block": f"b{k}", "value": 0.1 * (k + 1) + step / 9,
+         "error": 0.01, "step": step, "depth": k}
+        for step in range(0, 50, 10) for k in range(8)
+    ]  # fmt: skip
+    return Course(
+        title="net, trained", every=10, steps=50, measured=Rows(rows),
+        failures={"sharpness": "no loss was given: pass loss= and batches="},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shown():
+    small, large = deep(12), deep(200)
+    return {
+        "survey": by_hand(),
+        "pair": compare(small, altered(small)),
+        "deep": compare(large, altered(large)),
+        "course": training(),
+        "blank": Survey(title="a layer", n_parameters=1, blocks=(), measured=()),
+    }
+
+
+@pytest.fixture(scope="module")
+def addresses(shown, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages with spaces")
+    for name, one in shown.items():
+        one.to_html(folder / f"{name}.html")
+    return {name: (folder / f"{name}.html").as_uri() for name in shown}
+
+
+@pytest.fixture(scope="module")
+def visit(browser, addresses):  # noqa: F811
+    """Open a page; fail at the end if one complained or asked for anything."""
+    opened, complaints, requests = [], [], []
+
+    def visit(name, width=1400, fragment="", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            reduced_motion="reduce",
+            **options,
+        )
+        opened.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(addresses[name] + fragment)
+        return page
+
+    yield visit
+    for context in opened:
+        context.close()
+    assert complaints == []
+    asked = {url.partition("#")[0] for url in requests}
+    # Downloads are made in the page.
+    assert {one for one in asked if not one.startswith("blob:")} <= {
+        *addresses.values()
+    }
+
+
+@pytest.fixture(scope="module")
+def wide(visit):
+    """One visit of each page, for tests that do not change it for others."""
+    return {name: visit(name) for name in ("survey", "pair")}
+
+
+def downloaded(page, kind):
+    with page.expect_download() as caught:
+        page.locator(f".toolbar [data-save='{kind}']").click()
+    assert caught.value.suggested_filename.endswith(f".{kind}")
+    with open(caught.value.path(), newline="", encoding="utf-8") as file:
+        return file.read()
+
+
+def test_a_page_without_blocks_has_none_to_move_along(visit):
+    page = visit("blank", fragment="#block-0")
+    assert page.locator("[data-move]").count() == 0
+    page.evaluate("location.hash = '#block-1'")
+    assert page.locator("details.block").count() == 0
+
+
+def test_a_click_on_a_column_shows_its_block(wide):
+    page = wide["survey"]
+    page.locator("a.column[data-column='2']").click()
+    block = page.locator("details.block:visible")
+    assert block.count() == 1
+    assert block.locator("summary").inner_text() == "layers.1"
+    assert "projection" in block.inner_text()
+    assert "1.1" in block.locator("tr", has_text="Branch gain").inner_text()
+    curve = block.locator("svg.chart .stroke")
+    assert curve.bounding_box()["width"] > 200
+    assert page.locator("a.column.chosen").get_attribute("data-column") == "2"
+
+
+def test_arrows_walk_along_the_depth_in_one_stop(wide):
+    page = wide["survey"]
+    page.locator("a.column[data-column='1']").click()
+    assert page.locator("a.column[tabindex='0']").count() == 1
+    page.locator("a.column[tabindex='0']").focus()
+    for key, wanted in (("ArrowRight", "layers.1"), ("End", "head"), ("Home", "stem")):
+        page.keyboard.press(key)
+        assert page.locator("details.block.chosen summary").inner_text() == wanted
+        assert page.evaluate("document.activeElement.dataset.column") == (
+            page.locator("a.column.chosen").get_attribute("data-column")
+        )
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("details.block.chosen summary").inner_text() == "stem"
+
+
+def test_the_number_behind_a_finding_shows_on_hover_and_focus(wide):
+    page = wide["survey"]
+    number = page.locator(".finding .number").first
+    tip = number.locator(".tip")
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+    number.hover()
+    assert tip.is_visible()
+    assert "2.50 ± 0.20" in tip.inner_text()
+    assert "fires above 1" in tip.inner_text()
+    page.mouse.move(0, 0)
+    number.focus()
+    assert tip.is_visible()
+
+
+def test_a_finding_leads_to_its_block(wide):
+    page = wide["survey"]
+    page.locator(".finding a", has_text="layers.0").click()
+    assert page.locator("details.block.chosen summary").inner_text() == "layers.0"
+
+
+def test_before_and_after_switch(wide):
+    page = wide["pair"]
+    before, after = page.locator("figure.side-a"), page.locator("figure.side-b")
+    assert before.is_visible()
+    assert after.is_visible()
+    for view, pair in (
+        ("a", (True, False)),
+        ("b", (False, True)),
+        ("both", (True,) * 2),
+    ):
+        button = page.locator(f".views [data-view='{view}']")
+        button.click()
+        assert (before.is_visible(), after.is_visible()) == pair
+        curves = page.locator("#pictures .series.a .stroke, #pictures .series.a path")
+        assert curves.first.is_visible() == pair[0]
+        assert button.get_attribute("aria-pressed") == "true"
+        assert page.locator(".views [aria-pressed='true']").count() == 1
+
+
+def test_both_sides_choose_the_same_column(wide):
+    page = wide["pair"]
+    page.locator("figure.side-b a.column[data-column='3']").click()
+    assert page.locator("a.column.chosen").count() == 2
+    block = page.locator("details.block:visible")
+    assert block.locator("svg .series.a .stroke").count() == 1
+    assert block.locator("svg .series.b .stroke").count() == 1
+    assert block.locator("thead").inner_text().split() == (
+        ["Quantity", "Of", "Before", "After"]
+    )
+
+
+def test_csv_holds_every_row(wide, shown):
+    text = downloaded(wide["survey"], "csv")
+    found = list(csv.DictReader(io.StringIO(text)))
+    rows = list(shown["survey"].rows())
+    assert len(found) == len(rows)
+    for line, row in zip(found, rows, strict=True):
+        assert line["quantity"] == row["quantity"]
+        assert float(line["value"]) == row["value"]
+        error = None if line["error"] == "" else float(line["error"])
+        assert error == row["error"]
+        for label in ("block", "module", "norm_mode"):
+            assert line[label] == (row.get(label) or "")
+
+
+def test_json_is_what_to_json_writes(wide, visit, shown):
+    assert json.loads(downloaded(wide["survey"], "json")) == shown["survey"].to_dict()
+    # Of two deep networks the data travels packed.
+    page = visit("deep")
+    assert page.locator("#data[data-packed]").count() == 1
+    assert json.loads(downloaded(page, "json")) == shown["deep"].to_dict()
+
+
+def test_a_column_of_200_can_be_hit_and_walked(visit):
+    page = visit("deep", fragment="#block-150")
+    assert "layer" in page.locator("details.block.chosen summary").inner_text()
+    page.locator("figure.side-a a.column[data-column='120']").click()
+    assert page.locator("details.block.chosen").get_attribute("id") == "block-120"
+
+
+@pytest.mark.parametrize("name", ["survey", "pair", "course"])
+def test_every_width_and_scheme(visit, name):
+    for width in WIDTHS:
+        page = visit(name, width=width, color_scheme="dark")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(NAMELESS) == []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        ratios = page.evaluate(CONTRAST)
+        assert len(ratios) > 20
+        assert [one for one in ratios if one[0] < 4.5] == []
+
+
+def test_dark_and_light_differ_and_paper_is_white(wide):
+    page = wide["survey"]
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    page.locator(".toolbar .theme").click()
+    assert page.evaluate(colour) != light
+    page.emulate_media(media="print")
+    assert page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert page.locator(".finding .tip").first.is_visible()
+    assert not page.locator(".toolbar").is_visible()
+    assert page.pdf(format="A4")[:5] == b"%PDF-"
+    page.emulate_media(media="screen")
+    page.locator(".toolbar .theme").click()
+
+
+def test_without_scripts_blocks_are_there_to_open(visit):
+    page = visit("survey", java_script_enabled=False)
+    assert page.locator("details.block").count() == 4
+    assert page.locator("details.block:visible").count() == 4
+    assert not page.locator("[data-save]").first.is_visible()
+    page.locator("details.block summary").nth(1).click()
+    assert page.locator("details.block").nth(1).locator("svg.chart").is_visible()
+
+
+def test_a_training_is_drawn_and_downloaded(visit, shown):
+    page = visit("course")
+    assert page.locator(".picture svg.chart").count() == 2
+    assert page.locator(".alert").inner_text().startswith("Sharpness was not measured")
+    assert json.loads(downloaded(page, "json")) == shown["course"].to_dict()
+    text = downloaded(page, "csv")
+    assert len(list(csv.DictReader(io.StringIO(text)))) == len(shown["course"].rows())

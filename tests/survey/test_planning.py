@@ -1,0 +1,209 @@
+"""Budgets, interrupts and failures: a report always comes, the model as found."""
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+import theodolite
+from tests.survey.nets import data, functional, normed
+from theodolite.core import ConfigError, MeasurementError, UnknownNameError
+from theodolite.survey import survey
+from theodolite.survey.measures.contract import Allowance, Deadline, OutOfTimeError
+from theodolite.survey.planning.budget import seconds_of
+
+LOSS = nn.CrossEntropyLoss()
+CHEAP = ("map", "signal", "units", "norms")
+
+
+def state_of(model):
+    """Return all that must come back: values, modes, flags, gradients, hooks."""
+    modules = list(model.modules())
+    return (
+        {k: v.clone() for k, v in model.state_dict().items()},
+        [m.training for m in modules],
+        [p.requires_grad for p in model.parameters()],
+        [None if p.grad is None else p.grad.clone() for p in model.parameters()],
+        [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules],
+        torch.get_rng_state(),
+    )
+
+
+def assert_as_found(model, before):
+    now = state_of(model)
+    for key, value in before[0].items():
+        assert torch.equal(now[0][key], value), key
+    assert now[1:3] == before[1:3]
+    assert [g is None for g in now[3]] == [g is None for g in before[3]]
+    assert now[4] == before[4]
+    assert torch.equal(now[5], before[5])
+
+
+def test_a_survey_leaves_the_model_bit_for_bit():
+    model = normed().float()
+    model.blocks[0].eval()
+    model.head.bias.requires_grad_(False)
+    x, y = data()
+    LOSS(model(x.float()), y).backward()
+    before = state_of(model)
+    found = theodolite.survey(model, (x.float(), y), loss=LOSS, budget=1000)
+    assert_as_found(model, before)
+    assert {m.status for m in found.measured} <= {"done", "refused"}
+
+
+def test_the_same_seed_gives_the_same_rows():
+    settings = {
+        "loss": LOSS,
+        "budget": 1000,
+        "measures": ["map", "signal", "curvature"],
+    }
+    first, second = (survey(normed(), data(), **settings) for _ in range(2))
+    assert first.rows() == second.rows()
+
+
+class Interrupted(nn.Module):
+    """Raises in its nth forward, as Ctrl-C may."""
+
+    def __init__(self, inner, after, error):
+        super().__init__()
+        self.inner, self.left, self.error = inner, after, error
+
+    def forward(self, x):
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return self.inner(x)
+
+
+def test_an_interrupt_reports_what_is_done():
+    model = Interrupted(normed(), 9, KeyboardInterrupt())
+    before = state_of(model)
+    found = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    assert_as_found(model, before)
+    assert model.left == 9
+    statuses = {m.measure: m.status for m in found.measured}
+    assert statuses["map"] == statuses["signal"] == "done"
+    assert statuses["density"] == "interrupted"
+    assert found.find("forward_rms")
+    assert "interrupted" in str(found)
+
+
+def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
+    model = Interrupted(normed(), 9, RuntimeError("no such thing\nmore"))
+    before = state_of(model)
+    found = survey(model, data(), loss=LOSS, budget=1000, progress=False)
+    assert_as_found(model, before)
+    failed = [m for m in found.measured if m.status == "failed"]
+    assert failed
+    assert all(m.reason == "RuntimeError: no such thing" for m in failed)
+    assert found.outcome("signal").status == "done"
+
+
+def test_what_does_not_fit_is_skipped_with_what_it_would_take():
+    found = survey(normed(), data(), loss=LOSS, budget=0.02, progress=False)
+    skipped = [m for m in found.measured if m.status == "skipped"]
+    assert {"density", "curvature"} <= {m.measure for m in skipped}
+    assert {found.outcome(name).status for name in CHEAP} == {"done"}
+    for each in skipped:
+        assert re.search(r"would take about .* give a budget of", each.reason)
+        assert each.forecast_s > 0
+
+
+def test_what_overdraws_its_allowance_is_stopped_once():
+    allowance = Allowance(-1.0)
+    with Deadline(allowance, grace=0.5):
+        with pytest.raises(OutOfTimeError):
+            torch.zeros(2) + 1
+        assert float((torch.zeros(2) + 1).sum()) == 2.0
+    with Deadline(allowance, grace=2.0):
+        torch.zeros(2) + 1
+    with pytest.raises(OutOfTimeError):
+        allowance.check()
+
+
+def test_a_part_of_the_batch_is_said():
+    x, y = data(64)
+    found = survey(normed(), (x, y), loss=LOSS, measures=["signal"], budget=1e-4)
+    assert found.number("loss")["n_samples"] < 64
+
+
+class Random(nn.Module):
+    """Computes otherwise in each pass, by a count that is no part of the model."""
+
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 5), nn.Linear(5, 3)
+
+    def forward(self, x):
+        type(self).calls += 1
+        for _ in range(self.calls):
+            x = x + 0.0 * x
+        return self.second(torch.relu(self.first(x)))
+
+
+def test_a_model_that_computes_otherwise_each_time_is_said_to():
+    model = Random().double()
+    found = survey(model, data(), loss=LOSS, measures=CHEAP, progress=False)
+    assert any("does not compute alike twice" in said for said in found.unsupported)
+    assert found.number("loss") is not None
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "said"),
+    [
+        ({"budget": "soon"}, ConfigError, "budget is 'soon', wanted a time above 0"),
+        ({"budget": -1}, ConfigError, "budget is -1"),
+        ({"measures": ["maps"]}, UnknownNameError, "did you mean 'map'"),
+        ({"norm_mode": "train"}, UnknownNameError, "unknown norm mode 'train'"),
+        ({"optimiser": "sgd"}, ConfigError, "optimiser is a str"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(settings, kind, said):
+    with pytest.raises(kind, match=re.escape(said)):
+        survey(functional(), data(), **{"loss": LOSS, **settings})
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(MeasurementError, match=r"wanted is a torch\.nn\.Module"):
+        survey(lambda x: x, data(), loss=LOSS)
+
+
+def test_budgets_are_read_as_people_write_them():
+    assert [seconds_of(b) for b in ("1min", "1.5 h", "20", 3)] == [60, 5400, 20, 3]
+
+
+def test_progress_is_silent_where_there_is_no_terminal(capfd):
+    survey(functional(), data(), loss=LOSS, measures=CHEAP, progress=True)
+    out, err = capfd.readouterr()
+    assert not out
+    assert not err
+
+
+def test_progress_says_what_runs_and_what_is_next():
+    import io
+
+    from theodolite.survey.planning.telling import Progress
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    line = Progress(wanted=True, stream=stream)
+    with line.open():
+        line.tell("map", ["signal", "units"], left_s=59.0)
+    assert "map, next signal and 1 more; 59 s of the budget left" in stream.getvalue()
+
+
+def test_dropout_is_off_and_comes_back():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 3)).double()
+    found = survey(model, data(), loss=LOSS, measures=["signal"], progress=False)
+    assert model[1].training
+    model.eval()
+    x, y = data()
+    loss = float(LOSS(model(x), y).detach())
+    assert found.number("loss")["value"] == pytest.approx(loss)

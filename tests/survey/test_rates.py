@@ -1,0 +1,265 @@
+"""Stable rates on quadratics, preconditioners, and the noise of Gaussian gradients."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from theodolite.instruments import HalfSquareLoss
+from theodolite.survey import survey
+from theodolite.survey.measures.noise_scale import noise_scale, products_of
+from theodolite.survey.measures.preconditioner import scales_of
+from theodolite.survey.measures.stability import bound
+
+CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
+
+
+def grows(make, rate, *, steps=400):
+    """Tell whether an optimiser diverges on a quadratic; adaptive ones at fixed P."""
+    w = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    optimiser = make([w], rate)
+    first = None
+    for step in range(steps):
+        optimiser.zero_grad()
+        loss = 0.5 * (CURVATURES * w.square()).sum()
+        loss.backward()
+        optimiser.step()
+        if step == 20:
+            first = float(w.detach().norm())
+    return float(w.detach().norm()) > first
+
+
+def sgd(**settings):
+    return lambda params, rate: torch.optim.SGD(params, lr=rate, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"momentum": 0.9},
+        {"momentum": 0.5, "dampening": 0.3},
+        {"momentum": 0.7, "nesterov": True},
+    ],
+)
+def test_descent_diverges_just_above_its_bound_and_not_below(settings):
+    rate = bound(**settings) / float(CURVATURES.max())
+    assert not grows(sgd(**settings), 0.98 * rate)
+    assert grows(sgd(**settings), 1.02 * rate)
+
+
+def test_adam_with_its_preconditioner_held_diverges_at_38():
+    """Adam's recursion with fixed scales: the running mean of gradients is damped."""
+    beta = 0.9
+    scales = torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
+    top = float((CURVATURES / scales).max())
+    for factor, diverges in ((0.98, False), (1.02, True)):
+        rate = factor * bound(momentum=beta, dampening=beta) / top
+        w, m = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        for _ in range(2000):
+            m = beta * m + (1 - beta) * CURVATURES * w
+            w = w - rate * m / scales
+        assert (float(w.norm()) > 10) is diverges
+    assert_close(bound(momentum=0.9, dampening=0.9), 38.0)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    """Least squares in one layer, whose Hessian is the data's second moments."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(64, 3, generator=generator, dtype=torch.float64)
+    x = x * torch.tensor([2.0, 1.0, 0.3], dtype=torch.float64)
+    y = torch.randn(64, 1, generator=generator, dtype=torch.float64)
+    torch.manual_seed(0)
+    return nn.Linear(3, 1, bias=False).double(), (x, y), x.T @ x / 64
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "name", "factor"),
+    [
+        (sgd(), "gd", 2.0),
+        (sgd(momentum=0.8), "momentum", 3.6),
+        (sgd(momentum=0.8, nesterov=True), "momentum", 3.6 / 2.6),
+    ],
+)
+def test_plain_rates_are_those_of_the_second_moments(
+    regression, optimiser, name, factor
+):
+    model, batch, moments = regression
+    top = float(np.linalg.eigvalsh(moments.numpy())[-1])
+    found = survey(
+        model,
+        batch,
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=optimiser(model.parameters(), 0.1),
+        progress=False,
+    )
+    rate = found.number("stable_rate", optimiser=name)
+    assert_close(rate["value"], factor / top, rtol=1e-8, atol=0.0)
+    low = found.number("stable_rate_low", optimiser=name)["value"]
+    high = found.number("stable_rate_high", optimiser=name)["value"]
+    assert low <= rate["value"] <= high
+    assert_close(found.number("rate_in_use")["value"], 0.1)
+    over = found.number("rate_over_stable")["value"]
+    assert_close(over, 0.1 * top / factor, rtol=1e-8, atol=0.0)
+
+
+@pytest.mark.parametrize("kind", ["adam", "rmsprop"])
+def test_adaptive_rates_use_the_optimisers_state(regression, kind):
+    model, (x, y), moments = regression
+    model = nn.Linear(3, 1, bias=False).double()
+    make = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[kind]
+    optimiser = make(model.parameters(), lr=0.01)
+    for _ in range(3):
+        optimiser.zero_grad()
+        HalfSquareLoss()(model(x), y).backward()
+        optimiser.step()
+    state = optimiser.state[model.weight]
+    square = (
+        state["exp_avg_sq"] / (1 - 0.999**3) if kind == "adam" else state["square_avg"]
+    )
+    root = square.sqrt().reshape(-1) + 1e-8
+    matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
+    top = float(np.linalg.eigvalsh(matrix)[-1])
+    found = survey(
+        model,
+        (x, y),
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=optimiser,
+        progress=False,
+    )
+    row = found.number("stable_rate", optimiser=kind)
+    factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
+    assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
+    assert row["preconditioner"] == "the optimiser's state"
+
+
+@pytest.mark.parametrize(
+    ("make", "key", "factor"),
+    [
+        (torch.optim.Adagrad, "sum", 2.0),
+        (torch.optim.NAdam, "exp_avg_sq", 38.0 / 2.8),
+        (torch.optim.Adamax, "exp_inf", 38.0),
+    ],
+)
+def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, factor):
+    _, (x, y), moments = regression
+    model = nn.Linear(3, 1, bias=False).double()
+    optimiser = make(model.parameters(), lr=0.01)
+    HalfSquareLoss()(model(x), y).backward()
+    optimiser.step()
+    state = optimiser.state[model.weight][key].reshape(-1)
+    root = {"sum": state.sqrt(), "exp_inf": state}.get(key, (state / 1e-3).sqrt())
+    matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
+    found = survey(
+        model,
+        (x, y),
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=optimiser,
+        progress=False,
+    )
+    row = found.number("stable_rate", optimiser="adam")
+    top = float(np.linalg.eigvalsh(matrix)[-1])
+    assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
+
+
+def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
+    beta, top = 0.9, float(CURVATURES.max())
+    for factor, diverges in ((0.98, False), (1.02, True)):
+        rate = factor * bound(momentum=beta, dampening=beta, nesterov=True) / top
+        w, m = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+        for _ in range(2000):
+            gradient = CURVATURES * w
+            m = beta * m + (1 - beta) * gradient
+            w = w - rate * (beta * m + (1 - beta) * gradient)
+        assert (float(w.norm()) > 10) is diverges
+
+
+def test_groups_of_unlike_rates_widen_the_error_and_raise_no_alarm(regression):
+    model, batch = nn.Linear(3, 1).double(), regression[1]
+    groups = [{"params": [model.weight], "lr": 1e-3}, {"params": [model.bias]}]
+    found = survey(
+        model,
+        batch,
+        loss=HalfSquareLoss(),
+        measures=["rates"],
+        optimiser=torch.optim.SGD(groups, lr=1.5),
+        progress=False,
+    )
+    row = found.number("rate_over_stable")
+    stable = found.number("stable_rate", optimiser="gd")["value"]
+    assert_close(row["value"], 1.5 / stable, rtol=1e-8, atol=0.0)
+    assert_close(row["value"] - row["error"], 1e-3 / stable, rtol=1e-6, atol=0.0)
+    assert row["value"] > 1
+    assert not [f for f in found.findings if f.rule.startswith("rate-")]
+
+
+def test_without_curvature_no_rate_is_called_small(regression):
+    model, (x, y) = nn.Linear(3, 1).double(), regression[1]
+    found = survey(
+        model,
+        (x, y + 100),  # so that the absolute error is linear
+        loss="l1",
+        measures=["rates"],
+        optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+        progress=False,
+    )
+    assert found.number("rate_in_use")["value"] == 0.1
+    assert not found.find("rate_over_stable")
+    assert not [f for f in found.findings if f.rule.startswith("rate-")]
+
+
+def test_without_a_state_the_squared_gradient_stands_in():
+    parameters = {"w": torch.zeros(2, dtype=torch.float64)}
+    gradients = {"w": torch.tensor([4.0, -9.0], dtype=torch.float64)}
+    scales, source = scales_of(None, parameters, gradients)
+    wanted = torch.tensor([1 / 2, 1 / 3], dtype=torch.float64)
+    assert_close(scales, wanted, rtol=1e-7, atol=0.0)
+    assert "squared gradient" in source
+
+
+def test_the_noise_scale_of_gaussian_gradients_is_their_variance_over_signal():
+    generator = torch.Generator().manual_seed(0)
+    size, dimension, parts = 4, 50, 120
+    signal = torch.full((dimension,), 0.2, dtype=torch.float64)
+    spread = torch.linspace(0.5, 2.0, dimension, dtype=torch.float64)
+    drawn = torch.randn(
+        parts, size, dimension, generator=generator, dtype=torch.float64
+    )
+    gradients = list((signal + spread * drawn).mean(1))
+    truth = float(spread.square().sum() / signal.square().sum())
+    value, error = noise_scale(products_of(gradients), size)
+    assert abs(value - truth) <= 4 * error
+    assert error < 0.4 * truth
+    # A rival that forgets to take noise off the signal is far off with few parts.
+    few = products_of(gradients[:8])
+    naive = float(size * (few.diagonal().sum() - 8 * few.mean()) / 7 / few.mean())
+    assert naive < 0.6 * truth
+
+
+def test_noise_without_signal_is_infinite():
+    gradients = [torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0])]
+    assert noise_scale(products_of(gradients), 1)[0] == float("inf")
+
+
+def test_the_noise_scale_of_a_survey_is_that_of_its_gradients():
+    """Of a loss linear in the weights every sample's gradient is the sample itself."""
+    generator = torch.Generator().manual_seed(0)
+    x = 1.0 + torch.randn(512, 6, generator=generator, dtype=torch.float64)
+    model = nn.Linear(6, 1, bias=False).double()
+    found = survey(
+        model,
+        [(x[i : i + 64], x[i : i + 64]) for i in range(0, 512, 64)],
+        loss=lambda model, batch: (
+            model(batch[0]).mean() + 1e-3 * model.weight.square().sum()
+        ),
+        measures=["rates"],
+        progress=False,
+    )
+    row = found.number("gradient_noise_scale")
+    assert abs(row["value"] - 1.0) <= 4 * row["error"]
+    assert row["n_parts"] == 8

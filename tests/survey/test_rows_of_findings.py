@@ -1,0 +1,130 @@
+"""Rows that findings read, on networks where the answer is known by construction."""
+
+import pytest
+import torch
+from torch import nn
+
+from theodolite.survey import survey
+from theodolite.survey.measures.gauges import unit_counts
+
+
+def rows(model, inputs, quantity, *, measures=("map", "signal", "units", "norms")):
+    targets = torch.arange(len(inputs)) % 3
+    found = survey(
+        model,
+        (inputs, targets),
+        loss=nn.CrossEntropyLoss(),
+        measures=measures,
+        progress=False,
+    )
+    return found.find(quantity)
+
+
+def test_twins_are_counted_and_dead_units_are_not_among_them():
+    unlike = torch.randn(50, 4)
+    columns = [
+        unlike[:, 0],
+        unlike[:, 1],
+        unlike[:, 0],
+        torch.zeros(50),
+        torch.zeros(50),
+    ]
+    counts = unit_counts(torch.stack(columns, 1).relu(), "relu")
+    assert counts.twins == 1
+    assert counts.dead == 2
+    assert unit_counts(unlike.relu(), "relu").twins == 0
+
+
+def test_units_that_agree_on_two_samples_are_no_twins():
+    few = torch.tensor([1.0, 0.0]).repeat(6, 1).T  # as batch norms of two leave them
+    assert unit_counts(few, "relu").twins == 0
+    assert unit_counts(few.repeat(4, 1), "relu").twins == 5
+
+
+def test_twins_of_images_are_channels():
+    images = torch.randn(3, 1, 5, 5)
+    counts = unit_counts(images.expand(-1, 4, -1, -1).relu(), "relu")
+    assert counts.twins == 3
+
+
+def test_the_layer_before_an_activation_is_named():
+    model = nn.Sequential(
+        nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)
+    )
+    (row,) = rows(model, torch.randn(9, 4), "twin_share")
+    assert row["layer"] == "0"
+
+
+@pytest.mark.parametrize("passes", [0, 2])
+def test_running_statistics_are_read_as_they_were_found(passes):
+    model = nn.Sequential(nn.BatchNorm1d(4, momentum=1.0), nn.Linear(4, 3))
+    inputs = 5 + 2 * torch.randn(40, 4)
+    for _ in range(passes):
+        model(inputs)
+    (tracked,) = rows(model, inputs, "batches_tracked")
+    (distance,) = rows(model, inputs, "running_mean_distance")
+    assert tracked["value"] == passes
+    by_hand = (model[0].running_mean - inputs.mean(0)) / inputs.std(0, correction=0)
+    wanted = float(by_hand.square().mean().sqrt())
+    assert distance["value"] == pytest.approx(wanted, abs=1e-4)
+    assert model[0].num_batches_tracked == passes
+
+
+def test_inputs_are_sized_where_weights_meet_them():
+    inputs = 7 * torch.randn(30, 4)
+    model = nn.Sequential(nn.Linear(4, 3))
+    (row,) = rows(model, inputs, "input_rms")
+    assert row["value"] == pytest.approx(float(inputs.square().mean().sqrt()), rel=1e-5)
+    model[0].register_forward_pre_hook(lambda module, args: (args[0] / 7,))
+    (row,) = rows(model, inputs, "input_rms")
+    assert row["value"] == pytest.approx(
+        float(inputs.square().mean().sqrt()) / 7, rel=1e-5
+    )
+
+
+def test_distance_to_probabilities():
+    scores = nn.Linear(4, 3)
+    (far,) = rows(nn.Sequential(scores), torch.randn(9, 4), "simplex_distance")
+    (near,) = rows(
+        nn.Sequential(scores, nn.Softmax(1)), torch.randn(9, 4), "simplex_distance"
+    )
+    assert far["value"] > 0.1
+    assert near["value"] < 1e-6
+
+
+def test_blocks_that_keep_their_shape():
+    model = nn.Sequential(
+        nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3)
+    )
+    found = rows(model, torch.randn(5, 4), "keeps_shape")
+    assert {row["block"]: row["value"] for row in found} == {"0": 0, "2": 1, "4": 0}
+
+
+class Skipping(nn.Module):
+    """A layer whose outputs a norm reads, and perhaps a skip as well."""
+
+    def __init__(self, skip):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 6, bias=False), nn.BatchNorm1d(6)
+        self.head, self.skip = nn.Linear(6, 3), skip
+
+    def forward(self, x):
+        x = self.layer(x)
+        branch = self.norm(x)
+        return self.head(branch + x if self.skip else branch)
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
+    model = Skipping(skip)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    found = survey(
+        model,
+        (torch.randn(30, 4), torch.arange(30) % 3),
+        loss=nn.CrossEntropyLoss(),
+        optimiser=optimiser,
+        measures=("map", "signal", "optimiser"),
+        progress=False,
+    )
+    named = [row["module"] for row in found.find("decays_invariant")]
+    assert named == ([] if skip else ["layer"])

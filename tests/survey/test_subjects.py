@@ -1,0 +1,392 @@
+"""Inputs, labels, losses, weights and data for models that nobody here wrote."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from tests.survey import others
+from theodolite.core import TheodoliteError
+from theodolite.instruments import HalfSquareLoss
+from theodolite.survey import ZOO, dress, optimiser_of, subject_of
+from theodolite.survey.subjects.specs import parse_spec
+from theodolite.survey.subjects.weights import load_weights
+from theodolite.survey.subjects.zoo import inhabitant
+from theodolite.survey.subjects.zoo_networks import ClassicResnet
+
+
+def loss_of(subject, place=0):
+    """Return the loss of a batch, by the subject's own parts."""
+    batch = subject.batches[place]
+    with torch.no_grad():
+        if isinstance(subject.loss, nn.Module):
+            return float(subject.loss(subject.model(batch[0]), batch[1]))
+        return float(subject.loss(subject.model, batch))
+
+
+FLAT = nn.Sequential(nn.Flatten(), nn.Linear(12, 4))
+FOUND = {
+    FLAT: ("Gaussian 12 (Linear '1')", "cross-entropy"),
+    others.Several(): ("Gaussian 5 (Linear 'body')", "cross-entropy of 'logits'"),
+    others.Lenet(): ("Gaussian 1×28×28 (Conv2d 'conv')", "log-likelihood"),
+    others.Distribution(): (
+        "Gaussian 4 (Linear 'layer')",
+        "log-likelihood of probabilities",
+    ),
+    others.Tokens(): (
+        "token ids below 20, 8 (Embedding 'tokens')",
+        "cross-entropy at every place",
+    ),
+    others.OwnLoss(): ("Gaussian 4 (Linear 'layer')", "the model's own value"),
+    others.ByHand(): ("Gaussian 4 (Linear 'first')", "cross-entropy"),
+    nn.Linear(3, 1): ("Gaussian 3 (Linear '')", "mean squared error"),
+    nn.Conv1d(2, 3, 3): ("Gaussian 2×64 (Conv1d '')", "mean squared error"),
+    nn.Conv2d(3, 5, 3): (
+        "Gaussian 3×32×32 (Conv2d '')",
+        "cross-entropy at every pixel",
+    ),
+    nn.Conv3d(1, 2, 3): ("Gaussian 1×16×16×16 (Conv3d '')", "mean squared error"),
+    nn.LSTM(4, 5, batch_first=True): (
+        "Gaussian 16×4 (LSTM '')",
+        "mean squared error of output 0",
+    ),
+    nn.ConvTranspose2d(2, 1, 2): (
+        "Gaussian 2×16×16 (ConvTranspose2d '')",
+        "mean squared error",
+    ),
+    nn.Linear(3, 2).double(): ("Gaussian 3 (Linear '')", "cross-entropy"),
+}
+
+
+@pytest.mark.parametrize("model", FOUND, ids=lambda model: type(model).__name__)
+def test_what_is_not_given_is_found_from_the_model(model):
+    model.train()
+    before = others.state(model)
+    subject = dress(model, batch_size=6, n_batches=2, seed=3)
+    kind, loss = FOUND[model]
+    assert subject.inputs == f"made up: {kind}, random labels, {loss}"
+    assert not subject.labels_known
+    assert subject.model is model
+    assert len(subject.batches) == 2
+    assert np.isfinite([loss_of(subject, 0), loss_of(subject, 1)]).all()
+    assert loss_of(subject, 0) != loss_of(subject, 1)
+    again = dress(model, batch_size=6, n_batches=2, seed=3)
+    assert loss_of(again) == loss_of(subject)
+    assert loss_of(dress(model, batch_size=6, n_batches=2, seed=4)) != loss_of(subject)
+    assert others.same(before, others.state(model))
+
+
+def test_a_declared_size_is_believed():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    model.default_cfg = {"input_size": (3, 20, 24)}
+    assert dress(model, n_batches=1).batches[0][0].shape == (32, 3, 20, 24)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (others.Named(), r"2 inputs \(image, text\), which cannot be made up"),
+        (nn.ReLU(), "no layer of ReLU says which inputs it wants"),
+        (nn.LazyLinear(3), "has no shape before a first batch"),
+        (nn.Linear(3, 2, device="meta"), "meta device"),
+        (nn.Sequential(nn.Linear(3, 2), nn.Linear(5, 1)), "takes none of .* --shape"),
+    ],
+)
+def test_what_cannot_be_found_is_asked_for_in_a_sentence(model, words):
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        dress(model)
+    assert "\n" not in str(caught.value)
+
+
+def test_batches_by_name_and_several_losses_are_taken_as_they_are():
+    model = others.Named()
+    batch = {"image": torch.randn(4, 6), "text": torch.randint(9, (4, 3))}
+
+    def both(model, batch):
+        scores = model(**batch)
+        return scores.logsumexp(1).mean() + 0.1 * scores.square().mean()
+
+    subject = dress(model, batch, both)
+    assert subject.inputs == "as given, loss as given"
+    assert subject.loss is both
+    # Without a loss, labels are made up for what the model puts out.
+    subject = dress(model, batch)
+    assert subject.inputs == "inputs as given; labels made up, cross-entropy"
+    assert subject.batches[0][0] is batch
+    assert not subject.labels_known
+
+
+def test_targets_choose_the_loss():
+    model = nn.Linear(3, 4)
+    x = torch.randn(5, 3)
+    labels, numbers = torch.randint(4, (5,)), torch.randn(5, 4)
+    assert isinstance(dress(model, (x, labels)).loss, nn.CrossEntropyLoss)
+    assert isinstance(dress(model, [(x, numbers)] * 2).loss, nn.MSELoss)
+    # A square loss of classes wants rows of 0 and 1.
+    squared = dress(model, (x, labels), "half-square")
+    assert isinstance(squared.loss, HalfSquareLoss)
+    assert torch.equal(squared.batches[0][1].argmax(1), labels)
+    assert squared.labels_known
+    with pytest.raises(TheodoliteError, match="labels run up to 4 and the model has 4"):
+        dress(model, (x, torch.tensor([0, 1, 2, 3, 4])))
+    with pytest.raises(TheodoliteError, match="suggest no loss"):
+        dress(model, (x, torch.randn(5, 3)))
+    with pytest.raises(TheodoliteError, match="did you mean 'mse'"):
+        dress(model, (x, labels), "mes")
+
+
+def test_square_losses_want_a_number_an_output():
+    for model in (others.Tokens(), nn.Conv2d(3, 5, 3), others.Several()):
+        subject = dress(model, loss="half-square", batch_size=4, n_batches=1)
+        assert np.isfinite(loss_of(subject))
+        outputs = subject.model(subject.batches[0][0])
+        scores = outputs["logits"] if isinstance(outputs, dict) else outputs
+        targets = subject.batches[0][1]
+        assert targets.shape == scores.shape
+        axis = 2 if isinstance(model, others.Tokens) else 1
+        assert torch.equal(targets.sum(axis), torch.ones_like(targets.sum(axis)))
+    x, digits = torch.randn(6, 3), torch.arange(6)
+    with pytest.raises(TheodoliteError, match="bce of one output wants 0 and 1"):
+        dress(nn.Linear(3, 1), (x, digits), "bce")
+    with pytest.raises(TheodoliteError, match="do not go with outputs"):
+        dress(nn.Linear(3, 4), (x, torch.zeros(6, 3, dtype=torch.int64)), "mse")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**70, 0.5, True])
+def test_a_seed_that_cannot_be_drawn_from_is_one_sentence(seed):
+    with pytest.raises(TheodoliteError, match="the seed is"):
+        subject_of("mlp", seed=seed)
+    with pytest.raises(TheodoliteError, match="the seed is"):
+        dress(nn.Linear(2, 2), seed=seed)
+
+
+def test_the_zoo_has_the_networks_that_it_names():
+    counts = {18: 11_689_512, 34: 21_797_672, 50: 25_557_032, 101: 44_549_160}
+    stages = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+    for depth, count in counts.items():  # of torchvision's networks
+        with torch.device("meta"):
+            model = ClassicResnet(stages[depth], bottleneck=depth > 34)
+        assert sum(p.numel() for p in model.parameters()) == count
+    assert inhabitant("ResNet_20") is ZOO["resnet20"]
+    shapes = {"mnist-chain": (32, 1, 28, 28), "resnet20": (32, 3, 32, 32)}
+    for name, shape in shapes.items():
+        subject = subject_of(name, n_batches=1)
+        assert subject.batches[0][0].shape == shape
+        assert np.isfinite(loss_of(subject))
+    same = [subject_of("gpt-tiny", seed=seed, n_batches=1) for seed in (1, 1, 2)]
+    assert loss_of(same[0]) == loss_of(same[1]) != loss_of(same[2])
+
+
+def test_specs_name_callables_with_plain_arguments():
+    spec = parse_spec("package.module:Outer.make(3, 'a', depth=(1, 2), x=None)")
+    assert (spec.kind, spec.place, spec.name) == (
+        "module",
+        "package.module",
+        "Outer.make",
+    )
+    assert (spec.args, spec.kwargs) == ((3, "a"), {"depth": (1, 2), "x": None})
+    assert subject_of("torch.nn:Linear(4, 3)").model.out_features == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("resnet81", "did you mean 'resnet18'"),
+        ("", "is not understood"),
+        ("torch.nn:Linaer(1, 2)", "did you mean 'Linear'"),
+        ("torch.nn:Linear", "could not be called .* missing 2 required"),
+        ("torch.nn:Linear(2, x)", "are no plain values"),
+        ("torch.nn:Linear(2, __import__('os'))", "are no plain values"),
+        ("torch.nn:Linear(2, 3", "no closing one"),
+        ("torch.nn:functional", "cannot be called"),
+        ("torch:ones(3)", "returned a Tensor"),
+        ("no_such_package.at_all:Net", "cannot be imported"),
+        ("nothing.py:Net", "cannot be read"),
+        ("nothing.py", "nothing.py:callable"),
+        ("config.json", "hf:config.json"),
+        ("hf:", "came without a file"),
+        ("hf:nothing.json", "cannot be read"),
+        ("torch nn:Linear", "names no module"),
+    ],
+)
+def test_a_wrong_spec_is_one_sentence(spec, words):
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        subject_of(spec, trust=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_is_run_when_trusted_alone(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text(
+        "from torch import nn\nfrom beside import WIDTH\n"
+        f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+        "def make(n=2): return nn.Linear(WIDTH, n)\n"
+        "def loss(model, batch): return model(batch[0]).square().mean()\n"
+    )
+    (tmp_path / "beside.py").write_text("WIDTH = 7\n")
+    with pytest.raises(TheodoliteError, match="trust=True, or --trust"):
+        subject_of(f"{path}:make")
+    assert not (tmp_path / "ran").exists()
+    subject = subject_of(f"{path}:make(3)", loss=f"{path}:loss", trust=True)
+    assert subject.model.in_features == 7
+    assert subject.loss.__name__ == "loss"
+
+
+@pytest.fixture
+def trained():
+    """A network of the zoo whose weights are of another seed."""
+    return inhabitant("mnist-res").make(5)
+
+
+def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
+    from safetensors.torch import save_file
+
+    state = trained.state_dict()
+    torch.save(state, tmp_path / "plain.pt")
+    wrapped = {f"module.{name}": one for name, one in state.items()}
+    torch.save({"epoch": 3, "state_dict": wrapped}, tmp_path / "wrapped.pt")
+    save_file(state, tmp_path / "safe.safetensors")
+    for name in ("plain.pt", "wrapped.pt", "safe.safetensors"):
+        subject = subject_of("mnist-res", weights=tmp_path / name, n_batches=1)
+        found = subject.model.state_dict()
+        assert all(torch.equal(found[k], state[k]) for k in state)
+
+
+class Bomb:
+    def __reduce__(self):
+        return Path.touch, (Path("exploded"),)
+
+
+def test_weights_that_would_run_code_or_do_not_fit_are_refused(
+    trained, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"weights": Bomb()}, "bomb.pt")
+    Path("bomb.pickle").write_bytes(pickle.dumps(Bomb()))
+    torch.save(nn.Linear(2, 2).state_dict(), "other.pt")
+    torch.save([1, 2], "list.pt")
+    wide = {**trained.state_dict()}
+    wide[next(iter(wide))] = torch.zeros(1, 1)
+    torch.save(wide, "wide.pt")
+    Path("text.pt").write_text("no weights")
+    Path("text.safetensors").write_text("no weights")
+    wrong = {"bomb.pt": "would run code", "bomb.pickle": "no checkpoint",
+             "other.pt": "lack", "list.pt": "without named tensors",
+             "wide.pt": "of shape", "text.pt": "no checkpoint|more than tensors",
+             "text.safetensors": "damaged", "nowhere.pt": "cannot be read"}  # fmt: skip
+    before = others.state(trained)
+    for name, words in wrong.items():
+        with pytest.raises(TheodoliteError, match=words) as caught:
+            load_weights(trained, name)
+        assert "\n" not in str(caught.value)
+    assert not Path("exploded").exists()
+    assert others.same(before, others.state(trained))
+
+
+def test_data_come_by_name_from_files_and_folders(tmp_path):
+    named = subject_of("mnist-chain", data="mnist5k", batch_size=8, n_batches=2)
+    assert named.inputs == "mnist5k, 5,000 samples, cross-entropy"
+    assert named.labels_known
+    assert [x.shape for x, _ in named.batches] == [(8, 1, 28, 28)] * 2
+    flat = subject_of("mlp", data="mnist5k", batch_size=4)
+    assert flat.batches[0][0].shape == (4, 1, 28, 28)  # which it flattens itself
+    arrays = {
+        "inputs": np.random.default_rng(0).normal(size=(9, 6)),
+        "labels": [0, 1, 2] * 3,
+    }
+    np.savez(tmp_path / "rows.npz", **arrays)
+    rows = subject_of(
+        "torch.nn:Linear(6, 3)", data=str(tmp_path / "rows.npz"), batch_size=4
+    )
+    assert [len(x) for x, _ in rows.batches] == [4, 4, 1]
+    drawn = rows.batches[0][0][0]
+    place = np.abs(arrays["inputs"] - drawn.numpy()).sum(1).argmin()
+    assert int(rows.batches[0][1][0]) == arrays["labels"][place]
+    folder = tmp_path / "images"
+    for name in ("cat", "dog"):
+        (folder / name).mkdir(parents=True)
+        Image.new("RGB", (10, 12), (40, 50, len(name))).save(folder / name / "one.png")
+        Image.new("RGB", (9, 9), (200, 10, 80)).save(folder / name / "two.png")
+    images = subject_of("resnet20", data=str(folder), batch_size=4)
+    assert images.batches[0][0].shape == (4, 3, 32, 32)
+    assert "images of" in images.inputs
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"other": np.zeros((3, 6))}, "no real numbers named 'inputs'"),
+        ({"inputs": np.zeros((3, 6)), "labels": np.zeros(2, int)}, "3 inputs and 2"),
+        ({"inputs": np.zeros((3, 5))}, "does not take the data"),
+        ({"inputs": np.array([object()])}, "cannot be read"),
+    ],
+)
+def test_wrong_data_are_one_sentence(arrays, words, tmp_path):
+    path = tmp_path / "wrong.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        subject_of("torch.nn:Linear(6, 3)", data=str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_optimisers_are_written_in_a_line():
+    model = nn.Linear(2, 1)
+    model.bias.requires_grad_(False)
+    found = optimiser_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
+    assert found.defaults["nesterov"]
+    assert [len(group["params"]) for group in found.param_groups] == [1]
+    wrong = {
+        "sgd:0.1": "NAME=VALUE",
+        "sgd:rate=1": "does not take",
+        "sdg": "did you mean 'sgd'",
+        "adam:lr=-1": "does not take",
+    }
+    for text, words in wrong.items():
+        with pytest.raises(TheodoliteError, match=words):
+            optimiser_of(text, model)
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Write a config.json and return its SPEC."""
+
+    def write(kind, **more):
+        path = tmp_path / f"{kind}.json"
+        settings, _ = others.CONFIGS.get(kind, ({}, ""))
+        path.write_text(json.dumps({"model_type": kind, **settings, **more}))
+        return f"hf:{path}"
+
+    others.transformers()
+    return write
+
+
+@pytest.mark.parametrize("kind", others.CONFIGS)
+def test_models_of_transformers_come_from_a_config(kind, config):
+    subject = subject_of(config(kind), batch_size=2, n_batches=1)
+    assert type(subject.model).__name__ == others.CONFIGS[kind][1]
+    assert subject.inputs.startswith("made up: ")
+    assert subject.inputs.endswith("the model's own loss")
+    assert np.isfinite(loss_of(subject))
+    subject.model.eval()
+    inputs, labels = subject.batches[0]
+    assert list(inputs) == [subject.model.main_input_name]
+    # The same batch by keyword arguments, as a loader of theirs would give it.
+    given = dress(subject.model, {**inputs, "labels": labels})
+    assert given.inputs == "as given, the model's own loss"
+    assert loss_of(given) == loss_of(subject)
+
+
+def test_the_head_that_a_config_names_is_built(config):
+    spec = config("bert", architectures=["BertModel"])
+    subject = subject_of(spec, batch_size=2, n_batches=1)
+    assert type(subject.model).__name__ == "BertModel"
+    assert subject.inputs.endswith("mean squared error of 'last_hidden_state'")
+    with pytest.raises(TheodoliteError, match="model_type 'nothing'"):
+        subject_of(config("nothing"))
+    with pytest.raises(TheodoliteError, match="cannot build the model"):
+        subject_of(config("bert", hidden_size=7))

@@ -1,0 +1,249 @@
+"""Advice is tried on copies, pair by pair, and said not to help where it does not."""
+
+import copy
+import dataclasses
+import math
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from tests.survey.cases import done, row
+from theodolite.core import ConfigError
+from theodolite.survey import (
+    Advice,
+    Block,
+    Finding,
+    Patient,
+    Survey,
+    advise,
+    apply_advice,
+    refit,
+    try_advice,
+)
+from theodolite.survey.advising import prescribing
+from theodolite.survey.advising.applying import copied
+from theodolite.survey.sickbay.samples import clouds
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)
+    )
+
+
+def patient(rate=1e-5, **settings):
+    model = network()
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate, **settings)
+    return Patient(model=model, batches=clouds(32), optimiser=optimiser)
+
+
+def finding(rule, **settings):
+    return Finding(
+        rule=rule,
+        severity="sick",
+        title=rule,
+        says=".",
+        quantity="x",
+        value=1.0,
+        error=0.0,
+        threshold=0.0,
+        above=True,
+        **settings,
+    )
+
+
+def survey(rate, ratio, **settings):
+    rows = [
+        row("rates", "rate_in_use", rate, 0.0),
+        row("rates", "rate_over_stable", ratio, 0.0),
+    ]
+    return Survey(
+        title="x",
+        n_parameters=1,
+        blocks=(),
+        measured=(done("rates", rows),),
+        settings=settings,
+    )
+
+
+def written(code, title="by hand"):
+    """Return advice as if it had been written by a remedy of ours."""
+    prescribing._WRITTEN.add(code)
+    return Advice(rule="x", title=title, code=code, kind="rate")
+
+
+def rate(value):
+    return written(
+        f"for group in optimiser.param_groups:\n    group['lr'] = {value}\n",
+        f"rate {value}",
+    )
+
+
+def state_of(subject):
+    return copy.deepcopy(
+        (
+            subject.model.state_dict(),
+            subject.optimiser.state_dict(),
+            torch.get_rng_state(),
+        )
+    )
+
+
+def test_what_helps_is_first_and_what_does_not_is_last():
+    subject = patient()
+    before = state_of(subject)
+    modes = [module.training for module in subject.model.modules()]
+    tried = try_advice((rate(1e-5), rate(0.01), rate(0.3)), subject, seeds=3, steps=8)
+    assert [advice.title for advice in tried] == ["rate 0.3", "rate 0.01", "rate 1e-05"]
+    assert [advice.trial.helped for advice in tried] == ["yes", "yes", "no"]
+    assert tried[-1].trial.difference == 0
+    assert "did not help" in tried[-1].trial.said
+    best = tried[0].trial
+    assert best.low <= best.difference <= best.high < 0
+    assert (best.n_seeds, best.steps) == (3, 8)
+    after = state_of(subject)
+    torch.testing.assert_close(after, before, rtol=0, atol=0)
+    assert modes == [module.training for module in subject.model.modules()]
+    assert all(p.grad is None for p in subject.model.parameters())
+
+
+def test_of_one_batch_every_seed_says_the_same_and_that_is_no_open_question():
+    model = nn.Linear(16, 4)
+    inputs, labels = clouds(32)[0]
+    whole = Patient(
+        model=model,
+        batches=[(inputs[:1], labels[:1])],  # whose order makes no rounding
+        optimiser=torch.optim.SGD(model.parameters(), lr=1e-5),
+    )
+    (tried,) = try_advice((rate(0.3),), whole, seeds=2, steps=8)
+    assert tried.trial.helped == "yes"
+    assert tried.trial.low == tried.trial.difference == tried.trial.high < 0
+    assert "which draw nothing" in tried.trial.said
+
+
+def test_divergence_is_a_loss_at_the_ceiling():
+    (tried,) = try_advice((rate(1e6),), patient(0.1), seeds=2, steps=6)
+    assert tried.trial.helped == "no"
+    assert tried.trial.difference > 1
+    assert "did harm" in tried.trial.said
+    assert math.isfinite(tried.trial.difference)
+
+
+def test_code_of_others_is_not_run():
+    foreign = Advice(rule="x", title="mine", code="model = None", kind="rate")
+    with pytest.raises(ConfigError, match="was not written in this process"):
+        try_advice((foreign,), patient())
+
+
+def test_advice_that_cannot_be_applied_is_said_so():
+    code = "from theodolite import surgery\nsurgery.remove_skips(model, inputs)\n"
+    (tried,) = try_advice((written(code),), patient(), seeds=2, steps=1)
+    assert tried.trial.helped == "no"
+    assert "no residual addition" in tried.trial.said
+
+
+def test_trials_keep_to_their_budget():
+    calls = []
+    subject = patient(0.1)
+    subject.model.register_forward_hook(lambda *given: time.sleep(0.005))
+    subject.model.register_forward_hook(lambda *given: calls.append(1))
+    advice = (rate(0.1), rate(0.2), rate(0.3))
+    tried = try_advice(advice, subject, seeds=9, steps=1000, budget_s=1.0)
+    assert len(calls) < 1000  # of 36,000 that were asked for
+    assert all(each.trial is None or each.trial.steps < 1000 for each in tried)
+
+
+def test_without_time_advice_stays_untried():
+    tried = try_advice((rate(0.1), rate(0.2)), patient(), budget_s=0.0)
+    assert [advice.trial for advice in tried] == [None, None]
+
+
+def test_one_seed_has_no_interval():
+    with pytest.raises(ConfigError, match="wanted are at least 2"):
+        try_advice((rate(0.1),), patient(), seeds=1)
+
+
+def test_batches_of_another_size_and_schedules_are_followed():
+    seen = []
+    subject = patient(0.1)
+    subject.model.register_forward_hook(lambda m, a, out: seen.append(len(out)))
+    code = (
+        "batch_size = 5\n"
+        "import torch\n"
+        "scheduler = torch.optim.lr_scheduler.ConstantLR(optimiser, 0.0, 100)\n"
+    )
+    (tried,) = try_advice((written(code),), subject, seeds=2, steps=3)
+    assert seen.count(5) == 6  # 2 seeds of 3 steps
+    assert tried.trial.helped == "no"  # at a rate of zero nothing is learnt
+
+
+def test_the_rate_advised_is_half_of_what_is_stable():
+    (advice,) = advise(survey(8.0, 4.0), [finding("rate-too-large")])
+    subject = patient(8.0)
+    treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
+    assert treated.optimiser.param_groups[0]["lr"] == 1.0
+    assert subject.optimiser.param_groups[0]["lr"] == 8.0
+
+
+@pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])
+def test_weights_are_drawn_for_the_activations_there_are(bend, gain):
+    block = Block(index=0, name="0", kind="plain", activations=(bend,), n_parameters=1)
+    found = dataclasses.replace(survey(1.0, 1.0), blocks=(block,))
+    codes = [one.code for one in advise(found, [finding("signal-vanishes")])]
+    assert any(f'nonlinearity="{gain}"' in code for code in codes)
+
+
+def test_names_of_modules_cannot_become_code():
+    name = "x']; raise SystemExit; ['"
+    (advice,) = advise(
+        survey(1.0, 1.0), [finding("frozen-norm-follows-batches", where=(name,))]
+    )
+    with pytest.raises(AttributeError):
+        apply_advice(advice, copied(network(), None), None)
+
+
+def test_decay_is_taken_off_the_weights_named():
+    subject = patient(0.1, weight_decay=0.5)
+    (advice,) = advise(
+        survey(1.0, 1.0), [finding("decay-on-invariant-weights", where=("0",))]
+    )
+    treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
+    decay = {
+        id(p): group["weight_decay"]
+        for group in treated.optimiser.param_groups
+        for p in group["params"]
+    }
+    named = {n: decay[id(p)] for n, p in treated.model.named_parameters()}
+    assert named.pop("0.weight") == 0.0
+    assert set(named.values()) == {0.5}
+
+
+def test_a_refitted_optimiser_keeps_groups_and_moments():
+    model = network()
+    groups = [
+        {"params": model[0].parameters(), "lr": 0.5},
+        {"params": model[3].parameters(), "lr": 0.25},
+    ]
+    optimiser = torch.optim.AdamW(groups, weight_decay=0.1)
+    model(torch.randn(6, 16)).sum().backward()
+    optimiser.step()
+    calls = []
+    optimiser.register_step_post_hook(lambda *given: calls.append(given))
+    other = copy.deepcopy(model)
+    moved = refit(optimiser, model, other)
+    assert [group["lr"] for group in moved.param_groups] == [0.5, 0.25]
+    for old, new in zip(model[0].parameters(), other[0].parameters(), strict=True):
+        torch.testing.assert_close(
+            moved.state[new]["exp_avg"], optimiser.state[old]["exp_avg"], rtol=0, atol=0
+        )
+        assert moved.state[new]["exp_avg"] is not optimiser.state[old]["exp_avg"]
+    assert all(p not in moved.state for p in other[1].parameters())
+    before = copy.deepcopy(model.state_dict())
+    other(torch.randn(6, 16)).sum().backward()
+    moved.step()
+    assert not calls
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert not torch.equal(other[0].weight, model[0].weight)

@@ -1,0 +1,127 @@
+"""`theodolite survey` and `theodolite compare` as a person meets them."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import theodolite
+
+ROOT = Path(__file__).parents[1]
+FEW = ("--measures", "map,signal", "--budget", "20s")
+NET = """
+from torch import nn
+def make(n=3):
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, n))
+def loss(model, batch):
+    return model(batch[0]).square().mean()
+"""
+
+
+@pytest.fixture
+def net(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.py").write_text(NET)
+    return "net.py"
+
+
+def test_the_zoo_is_listed():
+    told = theodolite("survey", "--list")
+    assert told.returncode == 0
+    for name in ("resnet18", "preact-resnet110", "mnist-chain", "vit-tiny"):
+        assert f"\n{name} " in f"\n{told.stdout}"
+
+
+def test_a_survey_is_printed_and_written(net, tmp_path):
+    files = ("--json", "found.json", "--html", "found.html")
+    spec = (f"{net}:make(5)", "--trust", "--loss", f"{net}:loss")
+    told = theodolite("survey", *spec, *FEW, *files, "--optimiser", "sgd:lr=0.5")
+    assert told.returncode == 0, told.stderr
+    assert "net.py:make(5): 85 parameters" in told.stdout
+    assert "MADE-UP inputs" in told.stdout
+    assert told.stderr.splitlines() == [
+        "theodolite: wrote found.json",
+        "theodolite: wrote found.html",
+    ]
+    saved = json.loads((tmp_path / "found.json").read_text())
+    assert saved["inputs"].startswith("made up: Gaussian 4 (Linear '0')")
+    assert saved["settings"]["loss"] == "loss"
+    assert saved["settings"]["optimiser"] == "SGD"
+    assert (tmp_path / "found.html").read_text().startswith("<!")
+    # A survey that was kept is compared with a network that is surveyed now.
+    told = theodolite("compare", "found.json", "net.py:make", "--trust", *FEW)
+    assert told.returncode == 0, told.stderr
+    assert "net.py:make(5) → net.py:make" in told.stdout
+
+
+def test_json_goes_to_standard_output_where_asked(net):
+    told = theodolite("survey", f"{net}:make", "--trust", *FEW, "--json", "-")
+    assert json.loads(told.stdout)["n_parameters"] == 67
+
+
+def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
+    refused = theodolite("survey", f"{net}:make", *FEW)
+    assert refused.returncode == 1
+    assert "pass --trust" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    master, slave = pty.openpty()
+    os.write(master, b"n\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "theodolite", "compare", "mlp", f"{net}:make"],
+        stdin=slave,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    os.close(master)
+    os.close(slave)
+    assert done.returncode == 1
+    assert "with all your rights? [y/N]" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no network was named"),
+        (["resnte18"], "did you mean 'resnet18'"),
+        (["mlp", "--shape", "3,x"], "is no shape"),
+        (["mlp", "--shape", "5"], "takes none of 1 kinds"),
+        (["mlp", "--html", "nowhere/x.html"], "its folder is not there"),
+        (["mlp", "--json", "."], "it is a folder"),
+        (["mlp", "--data", "mnits"], "unknown dataset 'mnits'"),
+        (["mlp", "--data", "nowhere/x.npz"], "cannot be read"),
+        (["mlp", "--data", "nowhere/"], "no folder of images"),
+        (["mlp", "--data", "mnist5k", "--shape", "784"], "leave one of them out"),
+        (["mlp", "--loss", "mes"], "did you mean 'mse'"),
+        (["mlp", "--loss", "torch.nn:Linaer"], "did you mean 'Linear'"),
+        (["mlp", "--weights", "nowhere.pt"], "cannot be read"),
+        (["mlp", "--optimiser", "sgd:0.1"], "NAME=VALUE"),
+        (["mlp", "--norm-mode", "train"], "norm mode 'train'"),
+        (["mlp", "--measures", "sharpnes"], "unknown measure 'sharpnes'"),
+        (["mlp", "--budget", "soon"], "budget is 'soon'"),
+        (["mlp", "--device", "nowhere"], "cannot live on device 'nowhere'"),
+        (["mlp", "--batch-size", "0"], "batch size is 0"),
+        (["mlp", "--batches", "0"], "number of batches is 0"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = theodolite("survey", *arguments)
+    assert told.returncode == 1
+    assert told.stdout == ""
+    assert words in told.stderr
+    assert told.stderr.startswith("theodolite: ")
+    assert told.stderr.count("\n") == 1
+
+
+def test_a_broken_saved_survey_is_one_sentence(tmp_path):
+    path = tmp_path / "wrong.json"
+    path.write_text("{}")
+    told = theodolite("compare", path, "mlp")
+    assert told.returncode == 1
+    assert told.stderr.count("\n") == 1

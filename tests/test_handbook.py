@@ -1,0 +1,107 @@
+"""The site: a page an instrument, a verdict a claim, and links that are checked."""
+
+import inspect
+import typing
+from importlib import import_module
+
+import pytest
+from handbook import links, paper_pages, reference
+from handbook.assemble import led
+from handbook.gallery import ORDER
+from handbook.gallery_pages import page_of
+from matplotlib.figure import Figure
+
+from tests.studies.test_quick import REFUTED, wanted
+from theodolite import certificates, instruments, paths
+from theodolite.core import Reading
+from theodolite.studies import catalogue
+
+SECTIONS = ("What it means", "How it is computed", "When it lies")
+
+
+def reads(function):
+    """Say whether a function returns a reading, or a probe that ends in one."""
+    found = inspect.signature(function).return_annotation
+    kind = typing.get_origin(found) or found
+    return isinstance(kind, type) and (
+        issubclass(kind, Reading) or kind is instruments.SharpnessProbe
+    )
+
+
+def test_every_instrument_has_a_page():
+    """Those that take an operator or a matrix are the same instrument once more."""
+    found = {
+        name
+        for room in (instruments, paths, certificates)
+        for name, function in inspect.getmembers(room, inspect.isfunction)
+        if reads(function) and not name.endswith(("_of", "_of_operator"))
+    }
+    assert found == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_page_says_what_when_and_when_not(name):
+    page = page_of(name, import_module(f"handbook.gallery.{name}"))
+    places = [page.index(f"## {section}") for section in SECTIONS]
+    assert places == sorted(places)
+    assert f"({name}.svg)" in page
+    assert f"{name}(" in page or f".{name}," in page, "the plot shows it in use"
+
+
+@pytest.mark.parametrize("name", ["singular_values", "lesion"])
+def test_plots_are_drawn(name):
+    """All of them by `make docs`."""
+    figure = import_module(f"handbook.gallery.{name}").draw()
+    assert isinstance(figure, Figure)
+    assert all(axes.has_data() and axes.get_xlabel() for axes in figure.axes)
+
+
+def test_every_claim_has_the_verdict_of_the_quick_scale():
+    kept = paper_pages.kept_verdicts()
+    claims = {
+        f"{entry.name}/{claim.name}": wanted(entry.name, claim.name)
+        for entry in catalogue()
+        for claim in entry.study.claims
+    }
+    assert {name: said[0] for name, said in kept.items()} == claims
+    assert {name for name, said in kept.items() if len(said) == 2} <= REFUTED
+
+
+def test_formulas_do_not_break_tables():
+    cell = paper_pages._in_a_cell(r"of $|x|$ and $\|W\|$ or a|b")
+    assert cell == r"of $\vert x\vert $ and $\Vert W\Vert $ or a\|b"
+
+
+def test_the_reference_has_all_that_rooms_define():
+    assert "theodolite.instruments.curvature.traces.trace" in reference.public_names(
+        "instruments"
+    )
+    for room in reference.ROOMS:
+        assert reference.public_names(room), room
+
+
+def test_links_are_those_of_the_site():
+    text = led("[a](../ARCHITECTURE.md#rooms) [b](docs/paths.md) [c](paths.md)")
+    assert text == "[a](architecture.md#rooms) [b](paths.md) [c](paths.md)"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('<a href="b.html#there">', []),
+        ('<a href="#here"></a><p id="here">', []),
+        ('<a href="https://elsewhere.org">', []),
+        ('<a href="c.html">', ["a.html leads to c.html"]),
+        ('<a href=".">', ["a.html leads to ."]),
+        ('<a href="b.html#nowhere">', ["a.html leads to b.html#nowhere"]),
+        ('<img src="lost.svg">', ["a.html leads to lost.svg"]),
+        (
+            '<script src="https://cdn.org/x.js">',
+            ["a.html loads https://cdn.org/x.js from the network"],
+        ),
+    ],
+)
+def test_a_site_is_checked_as_it_lies_on_disk(body, words, tmp_path):
+    (tmp_path / "a.html").write_text(body)
+    (tmp_path / "b.html").write_text('<p id="there">')
+    assert links.faults(tmp_path) == words

@@ -21,6 +21,11 @@ from theodolite.studies import (
 from theodolite.studies.planning import plan_again
 
 ENTRIES = catalogue()
+# Every third study is run twice, of each paper some, and all of them by `make slow`.
+AGAIN = [
+    entry if place % 3 == 0 else pytest.param(entry, marks=pytest.mark.slow)
+    for place, entry in enumerate(ENTRIES)
+]
 
 
 # Fonts of PDF take half of the time; one study below is drawn in all formats.
@@ -48,7 +53,7 @@ def test_smoke_leaves_a_whole_summary(entry, smoke_root):
     assert json.loads((folder.path / "run.json").read_text())["seeds"]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.full_name)
+@pytest.mark.parametrize("entry", AGAIN, ids=lambda e: e.full_name)
 def test_a_second_run_computes_nothing_and_changes_nothing(entry, smoke_root):
     """Figures too are drawn again from the rows that were saved, to the same bytes."""
     folder, before = judged(smoke_root, entry)

@@ -62,7 +62,7 @@ STUDY = Study(
             "with the least mean loss; bands one standard error. Dotted: a network "
             "that outputs zero. Right: that rate; bands are its spread over resampled "
             "seeds. Hollow: final losses at best and worst rate lie within a tenth, "
-            "so that no rate is best. Dashed: networks that the paper leaves out, "
+            "so that no rate is best. Dash-dotted: networks the paper leaves out, "
             "since they have none (1-shortcut) or other numbers of ReLUs "
             "(3-shortcut).",
             by_depth,

@@ -316,7 +316,7 @@ def test_the_page_works_where_storage_is_denied(browser, address):
     assert errors == []
 
 
-@pytest.mark.parametrize("width", [390, 768, 1400])
+@pytest.mark.parametrize("width", [320, 360, 390, 768, 1280, 1400])
 def test_no_sideways_scrolling(visit, width):
     page = visit(width=width)
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")

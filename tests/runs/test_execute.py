@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.runs.work import (
     Dying,
     Failing,
     Logged,
+    Stalled,
     cannot_initialise,
     environment,
     initialise,
@@ -183,6 +185,26 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path, folder, pool, local):
     assert (done.n_done_before, done.n_computed) == (n_before, 12 - n_before)
     assert done.n_elsewhere == 0, "a worker went on after the interrupt"
     assert not folder.pending(CELLS[:12])
+
+
+def _interrupt_while_writing(cells):
+    until = time.monotonic() + 60
+    while not list(cells.glob(".*.part")) and time.monotonic() < until:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_while_a_cell_is_written_leaves_no_part_of_it(folder, pool):
+    cells = folder.path / "cells"
+    watcher = threading.Thread(target=_interrupt_while_writing, args=(cells,))
+    watcher.start()
+    with pytest.raises(KeyboardInterrupt):
+        execute(folder, CELLS[:2], Stalled(), pool=pool)
+    watcher.join()
+    assert not list(cells.glob(".*"))
+    assert not list((folder.path / "locks").glob("*"))
+    assert folder.pending(CELLS[:2]) == CELLS[:2]
 
 
 def test_workers_that_cannot_start_say_why(folder):

@@ -47,6 +47,14 @@ class Logged:
             yield {"quantity": "x", "layer": layer, "value": generator.normal()}
 
 
+class Stalled:
+    """Stall the worker that saves the cell while its file is half written."""
+
+    def __call__(self, cell):
+        os.fsync = lambda handle: time.sleep(60)
+        return [{"quantity": "x", "value": 1.0}]
+
+
 class Failing:
     """Fail on the cells of one kind."""
 

@@ -10,7 +10,7 @@ import pytest
 
 import theodolite
 from tests.survey.cases import by_hand
-from theodolite.core import ConfigError, Rows, UnknownNameError
+from theodolite.core import ConfigError, Rows, RunError, UnknownNameError
 from theodolite.survey import Measured, Survey
 
 
@@ -23,6 +23,14 @@ def test_json_keeps_every_field(tmp_path):
     assert read.advice == survey.advice
     assert read.blocks == survey.blocks
     assert read.rows() == survey.rows()
+
+
+def test_a_file_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunError, match=r"cannot write .*: pass another destination"):
+        by_hand().to_json(tmp_path / "file" / "survey.json")
+    by_hand().to_json(tmp_path / "new" / "survey.json")
+    assert (tmp_path / "new" / "survey.json").exists()
 
 
 def test_what_is_not_finite_stays_known_in_strict_json(tmp_path):

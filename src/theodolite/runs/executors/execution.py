@@ -120,6 +120,9 @@ def execute(
         progress.start(len(cells), n_before, label)
         try:
             _drain(executor, Task(folder, work), todo, tally)
+        except BaseException:
+            folder.clean()  # of what workers held when they were ended
+            raise
         finally:
             progress.finish()
         if tally.failures and strict:

@@ -92,7 +92,7 @@ class RunFolder:
                     _settle_info(path, spec)
         folder = cls.open(path)
         _check_same(folder.path, folder.spec, spec)
-        folder._clean()
+        folder.clean()
         return folder
 
     @classmethod
@@ -213,6 +213,16 @@ class RunFolder:
         """Take a cell's lock if it is free; the context says whether it was."""
         return try_lock(self.path / "locks" / cell_name(cell))
 
+    def clean(self) -> None:
+        """Remove what killed processes left: part files and free locks."""
+        sweep(self.path)
+        for path in (self.path / "locks").glob("*"):
+            try:
+                with try_lock(path):
+                    pass
+            except OSError:  # a read-only folder: nothing to clean, nothing harmed
+                return
+
     def _file(self, cell: Cell) -> Path:
         return self.path / "cells" / f"{cell_name(cell)}.jsonl"
 
@@ -254,16 +264,6 @@ class RunFolder:
                 "such as figures/1.svg"
             )
         return self.path.joinpath(*parts)
-
-    def _clean(self) -> None:
-        """Remove what killed processes left: part files and free locks."""
-        sweep(self.path)
-        for path in (self.path / "locks").glob("*"):
-            try:
-                with try_lock(path):
-                    pass
-            except OSError:  # a read-only folder: nothing to clean, nothing harmed
-                return
 
 
 def _describe(spec: RunSpec) -> bytes:

@@ -1,6 +1,5 @@
 """What comes of setting two surveys side by side."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -10,6 +9,7 @@ from typing import Any
 from theodolite.core import Rows, strict
 from theodolite.survey.comparing.differences import Difference
 from theodolite.survey.comparing.matching import BlockPair
+from theodolite.survey.records.files import write_json
 from theodolite.survey.records.finding import Finding
 from theodolite.survey.records.whole_survey import Survey
 
@@ -87,8 +87,7 @@ class Comparison:
 
     def to_json(self, path: str | Path) -> None:
         """Write the comparison to a file."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_json(path, self.to_dict())
 
     def to_html(self, path: str | Path) -> None:
         """Write the comparison as one self-contained page."""

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import RunError
-from theodolite.runs import replace_file
+from theodolite.survey.records.files import write_text
 
 if TYPE_CHECKING:
     from theodolite.survey.comparing.comparison import Comparison
@@ -29,17 +28,7 @@ def write_page(shown: Shown, path: str | Path) -> Path:
     Raises:
         RunError: It cannot be written there.
     """
-    target = Path(path)
-    text = page_of(shown)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, text.encode("utf-8", "replace"))
-    except (OSError, ValueError) as wrong:
-        reason = getattr(wrong, "strerror", None) or wrong
-        raise RunError(
-            f"cannot write {target} ({reason}): pass another destination"
-        ) from wrong
-    return target
+    return write_text(path, page_of(shown))
 
 
 def page_of(shown: Shown) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from theodolite.core import ConfigError, Cost, Row, Rows, unknown_name
 from theodolite.survey.records.block import Block
+from theodolite.survey.records.files import write_json
 from theodolite.survey.records.finding import Advice, Finding
 from theodolite.survey.records.outcomes import Measured
 from theodolite.survey.records.schema import read_record, written
@@ -98,8 +99,7 @@ class Survey:
 
     def to_json(self, path: str | Path) -> None:
         """Write the survey to a file."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_json(path, self.to_dict())
 
     @classmethod
     def from_json(cls, path: str | Path) -> "Survey":

@@ -1,6 +1,5 @@
 """What was seen along a training."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from theodolite.core import Cost, Row, Rows, strict
+from theodolite.survey.records.files import write_json
 
 _COLUMNS = 100
 # Labels that tell the numbers of one quantity and step apart.
@@ -70,8 +70,7 @@ class Course:
 
     def to_json(self, path: str | Path) -> None:
         """Write the course to a file."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_json(path, self.to_dict())
 
     def to_html(self, path: str | Path) -> None:
         """Write the course as one self-contained page."""

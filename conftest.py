@@ -1,0 +1,15 @@
+"""Which files are searched for examples that run: those that hold one."""
+
+import pytest
+from _pytest.doctest import DoctestModule
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Leave out the files without a prompt, which need not be imported to be read.
+
+    Tests, too, would be searched, and four of five modules hold no example.
+    """
+    found = yield
+    examples = file_path.suffix != ".py" or ">>>" in file_path.read_text()
+    return [one for one in found if examples or not isinstance(one, DoctestModule)]

@@ -1,11 +1,16 @@
 """Which files are searched for examples that run: those that hold one."""
 
+from collections.abc import Generator
+from pathlib import Path
+
 import pytest
 from _pytest.doctest import DoctestModule
 
+Found = list[pytest.Collector]
+
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path):
+def pytest_collect_file(file_path: Path) -> Generator[None, Found, Found]:
     """Leave out the files without a prompt, which need not be imported to be read.
 
     Tests, too, would be searched, and four of five modules hold no example.

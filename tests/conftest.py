@@ -23,7 +23,6 @@ LONGEST = (
     "training/test_grid.py",
     "report/test_browser.py",
     "instruments/test_coverage.py",
-    "runs/test_ray_script.py",
     "instruments/test_graph_noise.py",
     "instruments/test_operators.py",
     "instruments/test_preservation.py",

@@ -1,6 +1,6 @@
 """Graphs that are built once and walked by many products."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from theodolite.instruments.differentiate.parts import Parts
@@ -20,6 +20,10 @@ class GraphCache(Generic[Graph]):
         self._retain = retain
         self._graphs: dict[Chunk, Graph] = {}
         self._multipliers: dict[Group, Parts] = {}
+
+    def keeps(self, groups: Iterable[Group]) -> bool:
+        """Whether the graphs of all these groups are kept once they are built."""
+        return self._retain and not any(group.coupled for group in groups)
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
         """Return a chunk's graph, built if it is not there.

@@ -93,6 +93,7 @@ class PreparedModel:
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._quiet = False
+        self._open = False
         self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
@@ -149,15 +150,28 @@ class PreparedModel:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Open the model for passes; it is as found on the way out."""
+        """Open the model for the passes of a product; as found on the way out."""
+        with self.together():
+            yield
+        counted()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Open the model, unless it is open, for all sessions within."""
+        if self._open:
+            yield
+            return
         reach = self._reach()
         changed = self._follow(reach)
         with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
             self.renew()
             if changed:
                 self._measure_statistics()
-            yield
-        counted()
+            self._open = True
+            try:
+                yield
+            finally:
+                self._open = False
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])

@@ -74,3 +74,4 @@ from .spheres.counting import critical_points as critical_points
 from .spheres.found import CriticalPoints as CriticalPoints
 from .tangents.kernel import tangent_kernel as tangent_kernel
 from .tangents.reading import DenseTangentKernel as DenseTangentKernel
+from .team.processes import Team as Team

@@ -13,6 +13,8 @@ from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
+from theodolite.instruments.team.processes import Team
+from theodolite.instruments.team.vectors import agreed
 
 
 class ParameterOperator(Operator):
@@ -31,6 +33,8 @@ class ParameterOperator(Operator):
         seed: Seed of whatever the model draws.
         forecast_bytes: Memory that the largest pass was forecast to take at its peak,
             None where that could not be told.
+        coupled: Whether batch statistics run over several passes, on any rank.
+        team: Who else holds batches; all of them multiply the same vectors together.
         title: Name of the matrix, for methods of readings.
     """
 
@@ -46,6 +50,8 @@ class ParameterOperator(Operator):
         self.partition = given.partition
         self.micro_batch = given.micro_batch
         self.seed = given.seed
+        self.coupled = given.coupled
+        self.team: Team = self._prepared.team
         self.forecast_bytes = given.forecast_bytes
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
@@ -131,7 +137,11 @@ class ParameterOperator(Operator):
         return change(items[0]) if len(items) == 1 else Several(items, change)
 
     def _parts(self, vector: Tensor) -> Parts:
-        return list(self.split(vector.detach()).values())
+        return list(self.split(agreed(vector.detach(), self.team)).values())
+
+    def _summed(self, parts: Parts) -> Tensor:
+        """Return the sum of all ranks' parts as one vector."""
+        return self.team.sum_(flat(parts))
 
     def _embedded(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Return a block's vector among zeros for all other parameters."""

@@ -10,6 +10,7 @@ from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.operators.jacobian import Jacobian
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.team.processes import Team
 
 
 class TangentKernel(Operator):
@@ -27,6 +28,8 @@ class TangentKernel(Operator):
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
+        team: Who else holds batches, where this process holds its share of them; rows
+            are the outputs of all, rank after rank.
 
     Attributes:
         jacobian: The Jacobian $DF$.
@@ -53,6 +56,7 @@ class TangentKernel(Operator):
         outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
         micro_batch: int | None = None,
         graph_bytes: int | None = None,
+        team: Team | None = None,
     ) -> None:
         self.jacobian = Jacobian(
             model,
@@ -62,6 +66,7 @@ class TangentKernel(Operator):
             outputs=outputs,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
+            team=team,
         )
         self._remake = lambda change: TangentKernel(
             change(self.jacobian.model),
@@ -71,6 +76,7 @@ class TangentKernel(Operator):
             outputs=outputs,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
+            team=team,
         )
         self.norm_mode = self.jacobian.norm_mode
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])

@@ -32,13 +32,9 @@ def watch_of(group: Any, rank: int, size: int) -> "Watch":
 
 
 def _store_of(group: Any) -> Any:
-    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
 
-    if hasattr(group, "get_group_store"):
-        return dist.PrefixStore("theodolite", group.get_group_store())
-    whole: Any = dist.distributed_c10d
-    name = f"theodolite/{getattr(group, 'group_name', '')}"
-    return dist.PrefixStore(name, whole._get_default_store())
+    return PrefixStore("theodolite", group.get_group_store())
 
 
 class Watch:

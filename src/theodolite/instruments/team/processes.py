@@ -36,7 +36,8 @@ class Team:
 
     def __init__(self, group: Any = None) -> None:
         self.rank, self.size = 0, 1
-        self._group, self._device = None, None
+        self._group = None
+        self._device = torch.device("cpu")  # of what is sent
         if group is None:
             return
         self._group = _default_group() if group is True else group
@@ -122,11 +123,10 @@ class Team:
             )
 
     def _moves(self, tensor: Tensor) -> bool:
-        return self._device is not None and tensor.device != self._device
+        return tensor.device != self._device
 
     def _moved(self, tensor: Tensor) -> Tensor:
-        device = tensor.device if self._device is None else self._device
-        return tensor.detach().to(device, copy=True)
+        return tensor.detach().to(self._device, copy=True)
 
     def _reduced(self, tensor: Tensor, how: Any) -> Tensor:
         if not self.several:

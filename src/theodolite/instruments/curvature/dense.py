@@ -22,6 +22,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 
 
@@ -81,6 +82,7 @@ def hessian(
     weights: Weights | None = None,
     max_batches: int | None = None,
     team: Team | None = None,
+    executor: Executor | None = None,
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -104,6 +106,8 @@ def hessian(
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``.
 
     Returns:
         The reading; ``status`` is EXACT, its error is rounding.
@@ -137,6 +141,7 @@ def hessian(
         weights=weights,
         max_batches=max_batches,
         team=team,
+        executor=executor,
     )
     expected(size)
     with operator:

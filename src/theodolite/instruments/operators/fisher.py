@@ -28,6 +28,7 @@ from theodolite.instruments.operators.through_outputs import (
 )
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.grouping import Chunk
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 
 
@@ -58,6 +59,8 @@ class Fisher(ThroughOutputs):
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     References:
         Martens (2020), New insights and perspectives on the natural gradient method,
@@ -93,7 +96,9 @@ class Fisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         then = _information(loss)
         run, _ = halves_of("Fisher", loss, outputs, None)
@@ -166,6 +171,8 @@ class EmpiricalFisher(ThroughOutputs):
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     References:
         Kunstner, Balles and Hennig (2019), Limitations of the empirical Fisher
@@ -192,7 +199,9 @@ class EmpiricalFisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
         run, then = halves_of("The empirical Fisher", loss, outputs, output_loss)
         _refuse_class_weights(loss)

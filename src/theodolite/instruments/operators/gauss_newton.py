@@ -23,6 +23,7 @@ from theodolite.instruments.operators.through_outputs import (
 )
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.grouping import Chunk
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 
 
@@ -47,6 +48,8 @@ class GaussNewton(ThroughOutputs):
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> import torch
@@ -80,7 +83,9 @@ class GaussNewton(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
         run, then = halves_of("Gauss–Newton", loss, outputs, output_loss)
         super().__init__(

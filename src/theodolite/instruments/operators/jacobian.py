@@ -15,6 +15,7 @@ from theodolite.instruments.operators.parameter_operator import ParameterOperato
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 from theodolite.instruments.team.vectors import agreed
 
@@ -36,6 +37,8 @@ class Jacobian(ParameterOperator):
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them; rows
             are the outputs of all, rank after rank.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> import torch
@@ -60,7 +63,9 @@ class Jacobian(ParameterOperator):
         randomness: Randomness = "refuse",
         max_batches: int | None = None,
         team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         pick = outputs or outputs_of
         given = set_up(
             model,

@@ -27,6 +27,7 @@ from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 from theodolite.instruments.team.vectors import agreed
 
@@ -41,6 +42,7 @@ class HessianOptions(TypedDict, total=False):
     weights: Weights | None
     max_batches: int | None
     team: Team | None
+    executor: Executor | None
 
 
 class Hessian(ParameterOperator):
@@ -69,6 +71,8 @@ class Hessian(ParameterOperator):
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -99,7 +103,9 @@ class Hessian(ParameterOperator):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
         check_weights(weights, self.reduction)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,7 @@ from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
+from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 from theodolite.instruments.team.vectors import agreed
 
@@ -39,6 +40,14 @@ class ParameterOperator(Operator):
     """
 
     title = "Hessian"
+
+    def __new__(
+        cls, *given: Any, executor: Executor | None = None, **settings: Any
+    ) -> Self:
+        """Make the operator here, or have one made by an executor's crew."""
+        if executor is None:
+            return object.__new__(cls)
+        return cast(Self, made_far(cls, given, executor, settings))
 
     def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
         self._prepared, self._kept = given.prepared, cache
@@ -157,6 +166,27 @@ class ParameterOperator(Operator):
     def _extracted(self, places: Sequence[int], vector: Tensor) -> Tensor:
         parts = vector.split(self._sizes)
         return flat([parts[i] for i in places])
+
+
+def made_far(
+    kind: Callable[..., Operator],
+    given: Sequence[Any],
+    executor: Executor,
+    settings: Mapping[str, Any],
+) -> Operator:
+    """Return what stands for an operator of an executor's crew.
+
+    Args:
+        kind: Class of the operator.
+        given: Its model and batches, where they came by place.
+        executor: Who has the crew.
+        settings: All else, the model and batches too where they came by name.
+    """
+    from theodolite.instruments.operators.far import FarOperator
+
+    named = dict(zip(("model", "batches"), given, strict=False)) | dict(settings)
+    subject = named.pop("model"), named.pop("batches")
+    return FarOperator(kind, *subject, executor=executor, settings=named)
 
 
 class Block(Operator):

@@ -59,7 +59,7 @@ def _no_recomputing() -> Iterator[None]:
         ) from error
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
     """Return what was compiled, or spread over processes that compute gradients."""
     model = getattr(model, "_orig_mod", model)
     spread = isinstance(model, nn.parallel.DistributedDataParallel)
@@ -104,7 +104,7 @@ class PreparedModel:
         self.team = team or Team()
         self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
-        self.model = _unwrapped(model)
+        self.model = unwrapped(model)
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False

@@ -29,10 +29,12 @@ LOSS = nn.CrossEntropyLoss()
 WAYS = [
     ("batch", 2),
     ("full", None),
-    ("full", 2),
+    ("full", 3),
     ("frozen", None),
     ("eval", 2),
 ]
+
+OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
 
 
 def network():
@@ -61,8 +63,7 @@ def measured(team=None):
     for mode, micro_batch in WAYS:
         given = {"norm_mode": mode, "micro_batch": micro_batch, "team": team}
         name = f"{mode} {micro_batch}"
-        others = (Fisher, EmpiricalFisher) if mode == "frozen" else ()
-        for kind in (Hessian, GaussNewton, *others):
+        for kind in (Hessian, *OTHERS.get((mode, micro_batch), ())):
             operator = kind(model, mine, loss=LOSS, **given)
             vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
             found[f"{name} {operator.title}"] = operator @ vector
@@ -148,6 +149,14 @@ def work(rank, size, place):
     found["sum"] = team.sum(torch.tensor([rank + 1.0]))
     torch.save((found, said, seconds), f"{place}/found-{rank}")
     dist.destroy_process_group()
+
+
+def follow_the_page(rank, size, place, code, port):
+    """Run a script as launchers do, who say by the environment who is who."""
+    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
+    exec(compile(code, "scale_out.md", "exec"), space := {})
+    torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
 
 
 def lose(rank, size, place, how):

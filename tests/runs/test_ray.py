@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
@@ -112,12 +112,19 @@ def cell_files(folder):
     return list((folder.path / "cells").glob("*.jsonl"))
 
 
+def page_code(word):
+    """Return the code of the page that holds a word."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (code,) = [b for b in blocks if word in b and not b.startswith(">>>")]
+    return code
+
+
 def test_a_study_equals_the_local_result_value_for_value(
     tmp_path, cluster, monkeypatch
 ):
     """By the code of the page, with this cluster and the smallest scale in it."""
-    page = (ROOT / "docs" / "scale_out.md").read_text()
-    (code,) = re.findall(r"^```python\n(from.*?)^```", page, re.MULTILINE | re.DOTALL)
+    code = page_code("plan_study")
     assert '"HOST:6379", ' in code
     code = code.replace('"HOST:6379", ', "").replace('"quick"', '"smoke"')
     space = {}
@@ -243,9 +250,17 @@ def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
         ]
         ones = torch.ones(kernels[0].shape[0], dtype=torch.float64)
         assert_close(kernels[1] @ ones, kernels[0] @ ones, rtol=1e-12, atol=1e-14)
+        ignored = [(x, torch.full_like(y, -100)) for x, y in data]
         with pytest.raises(MeasurementError, match="no sample counts in the loss"):
-            ignored = [(x, torch.full_like(y, -100)) for x, y in data]
             Hessian(model, ignored, loss=ranks.LOSS, norm_mode="full", executor=cluster)
+        code = page_code("executor=cluster")
+        assert "RayCluster(" in code
+        code = code.replace('RayCluster("HOST:6379")', "nullcontext(cluster)")
+        space = {"cluster": cluster, "nullcontext": nullcontext}
+        exec(compile(code, "scale_out.md", "exec"), space)
+        alone = {"cluster": None, "nullcontext": nullcontext}
+        exec(compile(code, "scale_out.md", "exec"), alone)
+        assert space["found"].trace == pytest.approx(alone["found"].trace, rel=1e-4)
         assert cluster.crew(Station).size == 3
         wanted = here @ vector
         (tmp_path / "linger").touch()

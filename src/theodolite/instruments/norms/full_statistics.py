@@ -93,7 +93,7 @@ class FullStatistics:
         with BatchNormCalls(self._sharing(variables, shares, None)) as calls:
             value = self._run(chunk)
         if calls.calls != len(self.known):
-            raise _other_path()
+            raise other_path()
         return value, shares
 
     def tangent(self, leaves: Parts, tangents: Parts) -> Parts:
@@ -156,7 +156,7 @@ class FullStatistics:
         if not found:
             return None
         if len(found) != len(self._chunks):
-            raise _other_path()
+            raise other_path()
         merged = found[0]
         for moments in found[1:]:
             merged = merged.merge(moments)
@@ -174,7 +174,7 @@ class FullStatistics:
     ) -> Callable[[NormCall], Tensor]:
         def act(call: NormCall) -> Tensor:
             if call.place >= len(self.known):
-                raise _other_path()
+                raise other_path()
             moments, x = self.known[call.place], call.x
             axes = [axis for axis in range(x.ndim) if axis != 1]
             shape = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
@@ -235,7 +235,7 @@ def _passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:
 
     def act(call: NormCall) -> Tensor:
         if call.place >= len(known):
-            raise _other_path()
+            raise other_path()
         return call.by(known[call.place].mean, known[call.place].variance)
 
     return act
@@ -249,7 +249,8 @@ def _until_reached() -> Iterator[None]:
         pass
 
 
-def _other_path() -> MeasurementError:
+def other_path() -> MeasurementError:
+    """Say that chunks do not meet the same norms."""
     return MeasurementError(
         "the passes over the data met different batch norms, by a path that depends "
         "on the data or by activation checkpointing: pass all data as one batch"

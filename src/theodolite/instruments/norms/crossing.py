@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from theodolite.instruments.differentiate.parts import filled
+from theodolite.instruments.differentiate.parts import filled, zeros
 from theodolite.instruments.differentiate.pullback import explained, pull_back
 from theodolite.instruments.norms.full_statistics import Moments
 from theodolite.instruments.norms.segments import Segment
@@ -93,7 +93,7 @@ class Crossing:
         slots = [slot for slot in cotangents if out[slot].requires_grad]
         variables = list(fresh.values())
         if not slots or not variables:
-            return out, dict(zip(fresh, filled([None] * len(fresh), variables)))
+            return out, dict(zip(fresh, zeros(variables), strict=True))
         try:
             parts = torch.autograd.grad(
                 [out[slot] for slot in slots],

@@ -61,8 +61,10 @@ def moments_of(x: Tensor) -> Moments:
     """Return the moments of one input of batch norm, channels on axis 1."""
     x = x.detach()
     axes = [axis for axis in range(x.ndim) if axis != 1]
-    mean, variance = x.mean(axes), x.var(axes, correction=0)
-    return Moments(x.numel() // x.shape[1], mean, variance)
+    count, mean = x.numel() // x.shape[1], x.mean(axes)
+    # torch's own variance takes twice the time of the convolution before it.
+    centred = x - mean.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
+    return Moments(count, mean, centred.square_().mean(axes))
 
 
 class FullStatistics:

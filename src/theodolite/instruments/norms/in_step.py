@@ -14,6 +14,7 @@ one forwards with tangents, three back (pass, gradient, its derivative).
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,6 +102,12 @@ class InStep:
                 total += tape.bytes[slot] * (2 if slot in tape.active else 1)
         return total
 
+    def first(self) -> "InStep":
+        """Return the first chunk alone, at the same moments."""
+        found = copy(self)
+        found._chunks, found._cuts = self._chunks[:1], self._cuts[:1]
+        return found
+
     def find_moments(self) -> list[Tensor]:
         """Find the moments of all calls; return what is measured of each chunk."""
         self.known, marches = [], self._marches()
@@ -140,7 +147,9 @@ class InStep:
         return record(lambda: self._run(chunk), tensors)
 
     def _marches(self) -> list[March]:
-        return [March(chunk=c, segments=cut) for c, cut in _pairs(self._chunks, self._cuts)]
+        return [
+            March(chunk=c, segments=cut) for c, cut in _pairs(self._chunks, self._cuts)
+        ]
 
     def _forwards(self, *, keep: bool = True) -> list[March]:
         """Bring every chunk to the end; given the moments, none waits for others."""

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
 
-from theodolite.instruments.norms.given_moments import normalised, shares_of
 from theodolite.instruments.norms.full_statistics import Moments
+from theodolite.instruments.norms.given_moments import normalised, shares_of
 from theodolite.instruments.norms.tape import Call, NormOnTape, NotOnTape, Tape
 
 

@@ -26,7 +26,7 @@ _READS = frozenset(
 )
 
 
-class NotOnTape(Exception):  # noqa: N818 (a reason, which is caught, and no error)
+class NotOnTape(Exception):
     """A pass does something that calls in a list would not do again."""
 
 

@@ -100,10 +100,4 @@ class Jacobian(ParameterOperator):
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, as the rows go."""
         with self._prepared.session():
-            return flat(
-                [
-                    self._map.map(group, chunk).outputs
-                    for group in self._prepared.groups
-                    for chunk in group.chunks
-                ]
-            )
+            return flat(self._map.outputs())

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from theodolite.instruments.differentiate.parts import Parts
 from theodolite.instruments.passes.grouping import Chunk, Group
 
 Graph = TypeVar("Graph")
@@ -19,7 +18,6 @@ class GraphCache(Generic[Graph]):
     def __init__(self, *, retain: bool) -> None:
         self._retain = retain
         self._graphs: dict[Chunk, Graph] = {}
-        self._multipliers: dict[Group, Parts] = {}
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
         """Return a chunk's graph, built if it is not there.
@@ -34,12 +32,6 @@ class GraphCache(Generic[Graph]):
             self._graphs[chunk] = found
         return found
 
-    def multipliers(self, group: Group, solve: Callable[[], Parts]) -> Parts:
-        """Return the multipliers of a group's moments, solved for if not known."""
-        if group not in self._multipliers:
-            self._multipliers[group] = solve()
-        return self._multipliers[group]
-
     def __len__(self) -> int:
         """Count the graphs that are held."""
         return len(self._graphs)
@@ -47,4 +39,3 @@ class GraphCache(Generic[Graph]):
     def clear(self) -> None:
         """Let everything go."""
         self._graphs.clear()
-        self._multipliers.clear()

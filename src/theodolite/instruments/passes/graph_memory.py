@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
@@ -10,6 +11,7 @@ from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     own_statistics,
 )
+from theodolite.instruments.norms.coupling import Room
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import (
     join_batches,
@@ -62,6 +64,18 @@ class GraphMemory:
             "pass micro_batch=… for fewer samples a pass, or raise graph_bytes",
         )
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
+
+    def room(self, largest: int | None) -> Room:
+        """Return what is left for tensors that chunks carry from norm to norm.
+
+        Args:
+            largest: Bytes of the largest chunk's graph.
+        """
+        device = self.prepared.device
+        spare = max(self.allowed - (largest or 0), 0)
+        if device.type == "cpu":
+            return Room(device=spare)
+        return Room(device=spare, host=forecast.budget(None, torch.device("cpu")))
 
     def predict(self, samples: int) -> int | None:
         """Forecast the bytes of a graph; None where a batch cannot be cut."""

@@ -18,11 +18,8 @@ from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
 )
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    frozen_statistics,
-)
+from theodolite.instruments.norms.coupling import Coupling, Room
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
@@ -52,6 +49,11 @@ def _no_recomputing() -> Iterator[None]:
             "activation checkpointing recomputes batch norm or weight norm otherwise "
             "than at first: switch it off, and save memory with micro_batch=…"
         ) from error
+
+
+def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
+    held = chunk.held()
+    return held, tensors_in(held.data)
 
 
 class PreparedModel:
@@ -98,7 +100,7 @@ class PreparedModel:
         self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
-        self._norms = False
+        self._norms, self._room = False, Room(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
         self._listeners: list[Callable[[], None]] = []
@@ -107,9 +109,15 @@ class PreparedModel:
         """Have something called whenever the model is found changed."""
         self._listeners.append(listener)
 
-    def settle(self, groups: list[Group], *, norms: bool) -> None:
-        """Say which passes a session makes, and whether norms couple samples."""
-        self.groups, self._norms = groups, norms
+    def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
+        """Say which passes a session makes, and whether norms couple samples.
+
+        Args:
+            groups: Chunks of the data that share batch statistics.
+            norms: Whether norms couple samples.
+            room: Memory for what chunks carry from norm to norm.
+        """
+        self.groups, self._norms, self._room = groups, norms, room
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -226,9 +234,16 @@ class PreparedModel:
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         if self.mode is NormMode.FROZEN and self._norms:
             self._frozen = frozen_statistics(norm_layers(self.model), chunks, self.run)
+        coupling = Coupling(
+            run=lambda chunk: self.run(chunk, check=False),
+            opened=_opened,
+            leaves=self.leaves,
+            room=self._room,
+            check=self.check,
+        )
         for group in self.groups:
             if group.coupled:
-                group.statistics = FullStatistics(group.chunks, self.run)
+                group.statistics = coupling.of(group.chunks)
 
     def _resolve(self) -> None:
         """Find the parameters by name, since a module may be given new ones."""

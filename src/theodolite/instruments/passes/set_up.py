@@ -117,7 +117,7 @@ def set_up(
     if fits and micro_batch is None:
         # Graphs that are kept hold the data anyway.
         groups = [replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups]
-    prepared.settle(groups, norms=norms)
+    prepared.settle(groups, norms=norms, room=memory.room(largest))
     return SetUp(
         prepared=prepared,
         retain=fits and micro_batch is None,

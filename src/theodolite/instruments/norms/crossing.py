@@ -1,7 +1,10 @@
 """One chunk across one segment: forwards with tangents, and back with adjoints."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -107,6 +110,7 @@ class Crossing:
         return out, dict(zip(fresh, filled(parts, variables), strict=True))
 
     def _by_duals(self, tangents: Mapping[int, Tensor]) -> tuple[BySlot, BySlot]:
+        _load_duals()
         with forward_ad.dual_level(), torch.no_grad():
             given = dict(self.given)
             for slot, tangent in tangents.items():
@@ -147,6 +151,14 @@ class Crossing:
     def _out(self) -> tuple[int, ...]:
         last = self.segment.tail is None
         return (*self.segment.outs, self.segment.tape.value if last else TAIL)
+
+
+@cache
+def _load_duals() -> None:
+    """Have torch load what it loads with the first dual number, which warns."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*torch.jit.script.* is")
+        import_module("torch._decomp.decompositions_for_jvp")
 
 
 def _leaf(tensor: Tensor) -> Tensor:

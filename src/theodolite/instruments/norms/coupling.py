@@ -58,7 +58,7 @@ class Coupling:
     def _in_step(self, chunks: Sequence[Any]) -> InStep | None:
         try:
             found = InStep(chunks, run=self.run, opened=self.opened, leaves=self.leaves)
-            shelf = self._shelf(found.carried_bytes)
+            shelf = self._shelf(*found.carried_bytes)
             if shelf is None:
                 return None
             found.shelf = shelf
@@ -70,10 +70,12 @@ class Coupling:
             self.check(value)
         return found if right else None
 
-    def _shelf(self, wanted: int) -> Shelf | None:
-        if wanted <= self.room.device:
+    def _shelf(self, carried: int, adjoints: int) -> Shelf | None:
+        """Return where to keep what is carried, None where it fits nowhere."""
+        if carried + adjoints <= self.room.device:
             return Shelf()
-        return Shelf(host=True) if wanted <= self.room.host else None
+        fits = adjoints <= self.room.device and carried <= self.room.host
+        return Shelf(host=True) if fits else None
 
     def _right(self, found: InStep, chunk: Any) -> bool:
         """Compare the derivatives of one chunk with those of a plain pass.

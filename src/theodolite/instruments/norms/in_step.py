@@ -16,7 +16,7 @@ one forwards with tangents, three back (pass, gradient, its derivative).
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -29,7 +29,11 @@ from theodolite.instruments.norms.full_statistics import (
     other_path,
 )
 from theodolite.instruments.norms.given_moments import as_variable
-from theodolite.instruments.norms.segments import Segment, segments_of
+from theodolite.instruments.norms.segments import (
+    Segment,
+    carried_bytes,
+    segments_of,
+)
 from theodolite.instruments.norms.shelf import Shelf
 from theodolite.instruments.norms.tape import NotOnTape, Tape, record
 
@@ -93,14 +97,13 @@ class InStep:
         self.known: list[Moments] = []
 
     @property
-    def carried_bytes(self) -> int:
-        """Memory that a product with the Hessian keeps for all chunks at once."""
-        total = 0
-        for cut in self._cuts:
-            tape = cut[0].tape
-            for slot in {slot for segment in cut for slot in segment.outs}:
-                total += tape.bytes[slot] * (2 if slot in tape.active else 1)
-        return total
+    def carried_bytes(self) -> tuple[int, int]:
+        """What a product with the Hessian keeps for all chunks at once.
+
+        Bytes of tensors and tangents, and of the adjoints at one norm and theirs.
+        """
+        carried = [carried_bytes(cut) for cut in self._cuts]
+        return sum(c[0] for c in carried), sum(c[1] for c in carried)
 
     def first(self) -> "InStep":
         """Return the first chunk alone, at the same moments."""
@@ -173,7 +176,7 @@ class InStep:
 
     def _pushed(self, tangents: Parts) -> tuple[list[March], list[Tensor | None]]:
         """Bring all chunks to the end with tangents; return those of the moments."""
-        marches, moved = self._marches(), [None]
+        marches, moved = self._marches(), cast("list[Tensor | None]", [None])
         for place in self._steps:
             changes = [self._push(m, place, tangents, moved[-1]) for m in marches]
             moved.append(summed(changes))

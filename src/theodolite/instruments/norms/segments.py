@@ -142,6 +142,22 @@ def segments_of(tape: Tape) -> list[Segment]:
     ]
 
 
+def carried_bytes(cut: Sequence[Segment]) -> tuple[int, int]:
+    """Return what a chunk carries in a product with the Hessian.
+
+    Returns:
+        Bytes of all tensors that cross norms, with their tangents; and of the adjoints
+        of those that cross one norm, and theirs, at the norm where that is most.
+    """
+    tape, total, widest, live = cut[0].tape, 0, 0, set()
+    for segment in cut:
+        for slot in segment.outs:
+            total += tape.bytes[slot] * (2 if slot in tape.active else 1)
+        live = (live | {*segment.given}) - segment.done
+        widest = max(widest, 2 * sum(tape.bytes[slot] for slot in live))
+    return total, widest
+
+
 def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> set[int]:
     slots: set[int | None] = {end}
     if head is not None:

@@ -6,6 +6,7 @@ torch, and the calls are kept with the places of their tensors. Custom functions
 autograd are one call each and keep their own derivatives.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, local
@@ -44,7 +45,7 @@ class Call:
     Attributes:
         function: The function.
         arguments: Arguments, flat, with a ``Place`` for each tensor.
-        layout: How they are nested.
+        layout: How they are nested, None where they are not.
         results: Slot of each flat result, None where it is no tensor.
         moves: Slots before and after of tensors that the call writes to.
         graded: Whether the model had derivatives on.
@@ -65,8 +66,12 @@ class Call:
     def repeat(self, values: dict[int, Tensor]) -> None:
         """Make the call again on other values, and note its results among them."""
         flat = [values[a.slot] if type(a) is Place else a for a in self.arguments]
-        args, kwargs = pytree.tree_unflatten(flat, self.layout)
-        found = pytree.tree_leaves(self.function(*args, **kwargs))
+        if self.layout is None:
+            out = self.function(*flat)
+        else:
+            args, kwargs = pytree.tree_unflatten(flat, self.layout)
+            out = self.function(*args, **kwargs)
+        found = [out] if isinstance(out, Tensor) else pytree.tree_leaves(out)
         for before, after in self.moves:
             if before in values:  # else nobody after the last norm wants it
                 values[after] = values[before]
@@ -162,6 +167,8 @@ class _Recorder(TorchFunctionMode):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             flat, layout = pytree.tree_flatten((tuple(args), dict(kwargs)))
+            if not kwargs and len(flat) == len(args):
+                layout = None if all(map(operator.is_, flat, args)) else layout
             tensors = [entry for entry in flat if isinstance(entry, Tensor)]
             versions = [tensor._version for tensor in tensors]
         self._inside = True

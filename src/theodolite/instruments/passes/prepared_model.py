@@ -163,7 +163,7 @@ class PreparedModel:
         with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
             self.renew()
             if changed:
-                self._measure_statistics()
+                self._measure_anew()
             yield
         counted()
 
@@ -228,6 +228,14 @@ class PreparedModel:
             settle_dropout(self.model, self.mode)
         set_norm_layers(self.model, self.mode)
         freeze_norm_layers(self._frozen)
+
+    def _measure_anew(self) -> None:
+        """Measure statistics; if that fails, the next session has to."""
+        try:
+            self._measure_statistics()
+        except BaseException:
+            self._fingerprint = None
+            raise
 
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""

@@ -171,6 +171,20 @@ class Viewed(WithRounding):
         return self.last(out + z + left.sum(1, keepdim=True))
 
 
+class Counting(WithRounding):
+    """Keeps a count and a view of a buffer that it writes to."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(3))
+
+    def forward(self, x):
+        half = self.seen[:2]
+        half.add_(1)
+        z = self.norm(self.first(x) + self.seen)
+        return self.last(torch.tanh(z))
+
+
 class Fickle(WithRounding):
     """Takes a way that hangs on what statistics act on."""
 
@@ -186,6 +200,7 @@ class Fickle(WithRounding):
         (WithoutGradients, InStep),
         (Viewed, ByTurns),
         (Fickle, ByTurns),
+        (Counting, ByTurns),
     ],
 )
 def test_what_models_do_inside(kind, way):

@@ -21,9 +21,7 @@ class Shelf:
         if not self.host:
             return tensor
         pinned = tensor.device.type == "cuda"
-        kept = torch.empty(
-            tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=pinned
-        )
+        kept = torch.empty_like(tensor, device="cpu", pin_memory=pinned)
         return kept.copy_(tensor, non_blocking=pinned)
 
     def fetch(self, kept: Tensor, device: torch.device) -> Tensor:

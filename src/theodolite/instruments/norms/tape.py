@@ -227,13 +227,13 @@ class _Recorder(TorchFunctionMode):
         if not made and not written:
             self._refuse_reading(name, flat)
             return
+        if self._leaves_out(written):
+            return
         arguments = tuple(
             Place(self._slot(entry)) if isinstance(entry, Tensor) else entry
             for entry in flat
         )
         reads = [entry.slot for entry in arguments if type(entry) is Place]
-        if self._leaves_out(written):
-            return
         moves = self._moved(written)
         slots = tuple(
             self._result(entry) if isinstance(entry, Tensor) else None
@@ -262,14 +262,14 @@ class _Recorder(TorchFunctionMode):
 
     def _leaves_out(self, written: list[Tensor]) -> bool:
         """Say whether a call only writes to buffers, and mark those."""
-        outside = {t: self._slot(t) in self._tape.outside for t in written}
-        if not any(outside.values()):
+        slots = {self._entered(tensor): tensor for tensor in written}
+        outside = slots.keys() & self._tape.outside
+        if not outside:
             return False
-        if any(t.requires_grad or not outside[t] for t in written):
+        parameters = any(tensor.requires_grad for tensor in written)
+        if parameters or outside < slots.keys() or outside & self._tape.inputs.keys():
             raise NotOnTape("it writes to parameters, or to the data")
-        if any(self._slot(t) in self._tape.inputs for t in written):
-            raise NotOnTape("it writes to the data")
-        self._spoilt.update(self._slot(tensor) for tensor in written)
+        self._spoilt |= outside
         return True
 
     def _moved(self, written: list[Tensor]) -> tuple[tuple[int, int], ...]:
@@ -279,6 +279,8 @@ class _Recorder(TorchFunctionMode):
         for storage in storages:
             for tensor in self._shared.get(storage, []):
                 before = self._slots[id(tensor)]
+                if before in self._tape.outside:
+                    raise NotOnTape("it writes to a view of a buffer")
                 moves.append((before, self._enter(tensor, known=True)))
         return tuple(moves)
 
@@ -287,6 +289,13 @@ class _Recorder(TorchFunctionMode):
         return self._enter(tensor) if found is None else found
 
     def _slot(self, tensor: Tensor) -> int:
+        """Return the slot of a tensor that a call reads."""
+        found = self._entered(tensor)
+        if found in self._spoilt:
+            raise NotOnTape("it reads a buffer that it has written to")
+        return found
+
+    def _entered(self, tensor: Tensor) -> int:
         """Return a tensor's slot; one never seen comes from outside."""
         found = self._slots.get(id(tensor))
         if found is None:
@@ -294,8 +303,6 @@ class _Recorder(TorchFunctionMode):
                 raise NotOnTape("a tensor was computed unseen")
             found = self._enter(tensor)
             self._tape.constants[found] = tensor
-        if found in self._spoilt:
-            raise NotOnTape("it reads a buffer that it has written to")
         return found
 
     def _enter(self, tensor: Tensor, *, known: bool = False) -> int:

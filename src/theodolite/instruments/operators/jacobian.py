@@ -71,7 +71,7 @@ class Jacobian(ParameterOperator):
             randomness=randomness,
             max_batches=max_batches,
         )
-        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        maps: GraphCache[Map] = given.graphs()
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self._shapes = self._map.shapes()

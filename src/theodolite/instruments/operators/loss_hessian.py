@@ -116,7 +116,7 @@ class Hessian(ParameterOperator):
             max_batches=max_batches,
             check=checked_value,
         )
-        self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        self._curves: GraphCache[tuple[Curve, Tensor]] = given.graphs()
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness

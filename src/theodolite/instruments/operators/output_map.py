@@ -76,7 +76,8 @@ class OutputMap:
     def _built(self, chunk: Chunk) -> Map:
         outputs = self._prepared.run(chunk)
         idle = not outputs.requires_grad and self._prepared.depends(chunk)
-        return Map(outputs, self._prepared.leaves, constant=idle)
+        map_ = Map(outputs, self._prepared.leaves, constant=idle)
+        return map_.prepare() if self._maps.offload else map_
 
     def _shape(self, chunk: Chunk) -> torch.Size:
         # Shapes do not hang on statistics, and a chunk may hold but one sample.

@@ -1,9 +1,13 @@
 """Graphs that are built once and walked by many products."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Generic, TypeVar
 
+from torch import Tensor
+
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.offloading import offloaded
 
 Graph = TypeVar("Graph")
 
@@ -13,10 +17,14 @@ class GraphCache(Generic[Graph]):
 
     Args:
         retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether their tensors lie on the host.
+        staying: Tensors that exist anyway, such as parameters.
     """
 
-    def __init__(self, *, retain: bool) -> None:
-        self._retain = retain
+    def __init__(
+        self, *, retain: bool, offload: bool = False, staying: Sequence[Tensor] = ()
+    ) -> None:
+        self._retain, self.offload, self._staying = retain, offload, staying
         self._graphs: dict[Chunk, Graph] = {}
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
@@ -27,7 +35,8 @@ class GraphCache(Generic[Graph]):
         """
         if chunk in self._graphs:
             return self._graphs[chunk]
-        found = build()
+        with offloaded(self._staying) if self.offload else nullcontext():
+            found = build()
         if self._retain and not group.coupled:
             self._graphs[chunk] = found
         return found

@@ -40,12 +40,20 @@ class GraphMemory:
     build: Build
     allowed: int
 
-    def joined(self) -> object | None:
-        """Return all data as one batch, if it can be joined and its graph fits."""
-        counts = partition_of(self.prepared.items)
-        wanted = self.predict(sum(count or 0 for count in counts))
+    def joined(self, *, offload: bool = False) -> object | None:
+        """Return all data as one batch, if it can be joined and its graph fits.
+
+        Args:
+            offload: Whether the graph is to lie on the host, where it does fit.
+        """
+        wanted = self.predict(self.samples)
         fits = wanted is not None and wanted <= self.allowed
-        return join_batches(list(self.prepared.items)) if fits else None
+        return join_batches(list(self.prepared.items)) if fits or offload else None
+
+    @property
+    def samples(self) -> int:
+        """Samples of all the data, as far as they can be counted."""
+        return sum(count or 0 for count in partition_of(self.prepared.items))
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
         """Return whether the graphs of all chunks fit, and the bytes of the largest.
@@ -82,12 +90,9 @@ class GraphMemory:
         batch = self.prepared.items[0]
         if not samples or not samples_in(batch):
             return None
-        known = [*self.prepared.model.parameters(), *self.prepared.model.buffers()]
-        known += tensors_in(batch)
 
         def measure(count: int) -> int:
-            chunk = Chunk(data=slice_batch(batch, 0, count))
-            return forecast.graph_bytes(lambda: self._grow(chunk), known)
+            return self.saved(count).bytes
 
         try:
             return forecast.predict_bytes(
@@ -95,6 +100,13 @@ class GraphMemory:
             )
         except (RuntimeError, ValueError, MeasurementError):
             return None  # a model that takes no fewer samples than it was given
+
+    def saved(self, count: int) -> forecast.Saved:
+        """Count what the graph of a few samples keeps."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        chunk = Chunk(data=slice_batch(batch, 0, count))
+        return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
     def _grow(self, chunk: Chunk) -> object:
         with BatchNormCalls(own_statistics):

@@ -222,12 +222,14 @@ class PreparedModel:
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
-        if self._found is not None:
-            self._found.lend_buffers()
-        if self._quiet:
-            settle_dropout(self.model, self.mode)
-        set_norm_layers(self.model, self.mode)
-        freeze_norm_layers(self._frozen)
+        # No part of the pass, so that nobody who watches that need see it.
+        with torch._C.DisableTorchFunction():
+            if self._found is not None:
+                self._found.lend_buffers()
+            if self._quiet:
+                settle_dropout(self.model, self.mode)
+            set_norm_layers(self.model, self.mode)
+            freeze_norm_layers(self._frozen)
 
     def _measure_anew(self) -> None:
         """Measure statistics; if that fails, the next session has to."""

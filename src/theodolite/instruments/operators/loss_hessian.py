@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -128,7 +128,7 @@ class Hessian(ParameterOperator):
             check=checked_value,
             team=team,
         )
-        self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        self._curves: GraphCache[tuple[Curve, Tensor]] = given.graphs()
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness
@@ -170,10 +170,15 @@ class Hessian(ParameterOperator):
         with prepared.session():
             total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
             for group in prepared.groups:
-                for chunk in group.chunks:
-                    curve, shared = self.curve(group, chunk)
-                    add(total, curve.gradient[: len(prepared.leaves)])
-                    value += shared.cpu()
+                if group.coupled:
+                    losses, gradient = group.joint.gradient(group.weights)
+                    pairs = zip(group.weights, losses, strict=True)
+                    value += sum(weight * loss.cpu() for weight, loss in pairs)
+                else:
+                    curve, loss = self.curve(group, group.chunks[0])
+                    gradient = curve.gradient
+                    value += loss.cpu()
+                add(total, gradient)
             self.passes += 1
             return self.team.sum_(value), self._summed(total)
 
@@ -193,18 +198,15 @@ class Hessian(ParameterOperator):
     def curve(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         """Return a chunk's part of the loss as a curve, and its value; in a session.
 
-        The variables are the leaves, then the moments where these run over chunks.
+        Only where no batch statistics run over several chunks.
         """
-        return self._curves.graph(group, chunk, lambda: self._built(group, chunk))
+        return self._curves.graph(group, chunk, lambda: self._built(chunk))
 
-    def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
-        if group.statistics is None:
-            value = chunk.weight * self._prepared.run(chunk)
-            idle = not value.requires_grad and self._prepared.depends(chunk)
-            curve = Curve(value, self._prepared.leaves, constant=idle)
-            return curve, value.detach()
-        variables = group.statistics.variables()
-        return self._given_moments(group, chunk, variables)[:2]
+    def _built(self, chunk: Chunk) -> tuple[Curve, Tensor]:
+        value = chunk.weight * self._prepared.run(chunk)
+        idle = not value.requires_grad and self._prepared.depends(chunk)
+        curve = Curve(value, self._prepared.leaves, constant=idle)
+        return curve, value.detach()
 
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
         prepared = self._prepared
@@ -215,48 +217,8 @@ class Hessian(ParameterOperator):
             total = zeros(chosen)
             for group in prepared.groups:
                 if group.coupled:
-                    add(total, self._through_moments(group, tangents))
+                    add(total, group.joint.product(group.weights, tangents))
                 else:
                     curve, _ = self.curve(group, group.chunks[0])
                     add(total, curve.product(tangents, only))
             return self._summed(total)
-
-    def _through_moments(self, group: Group, tangents: Parts) -> Parts:
-        r"""Multiply where batch statistics run over chunks.
-
-        With multipliers $\lambda$ the gradient is that of $\psi = \ell + \lambda S$ at
-        fixed moments; its change along $(v, \sigma)$ acts on parameters directly and
-        on moments, from where the adjoint carries it to parameters.
-        """
-        leaves, statistics = self._prepared.leaves, _statistics(group)
-        moved = statistics.tangent(leaves, tangents)
-
-        def source(chunk: Chunk, variables: Parts) -> tuple[Any, Parts, Parts]:
-            curve, _, shares = self._given_moments(group, chunk, variables)
-            return curve.graph, [*tangents, *moved], shares
-
-        return statistics.pull(leaves, source)
-
-    def _given_moments(
-        self, group: Group, chunk: Chunk, variables: Parts
-    ) -> tuple[Curve, Tensor, Parts]:
-        multipliers = self._multipliers(group)
-        value, shares = _statistics(group).forward(chunk, variables)
-        value = chunk.weight * value
-        pairs = zip(multipliers, shares, strict=True)
-        pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
-        curve = Curve(value + pulled, [*self._prepared.leaves, *variables])
-        return curve, value.detach(), shares
-
-    def _multipliers(self, group: Group) -> Parts:
-        statistics = _statistics(group)
-
-        def source(chunk: Chunk, variables: Parts) -> tuple[Parts, Parts, Parts]:
-            value, shares = statistics.forward(chunk, variables)
-            return [chunk.weight * value], [torch.ones_like(value)], shares
-
-        return self._curves.multipliers(group, lambda: statistics.solve(source))
-
-
-def _statistics(group: Group) -> Any:
-    return group.statistics

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -18,8 +19,23 @@ _SHARE = 0.8
 _AT_PEAK = 2.7
 
 
-def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
-    """Count the bytes that graphs built inside a call keep alive.
+@dataclass(frozen=True)
+class Saved:
+    """What graphs keep alive.
+
+    Attributes:
+        bytes: All of it.
+        fetched: What walking them reads, a tensor as often as it was saved.
+        largest: The largest tensor.
+    """
+
+    bytes: int
+    fetched: int
+    largest: int
+
+
+def saved_tensors(build: Callable[[], object], known: Iterable[Tensor]) -> Saved:
+    """Count what graphs built inside a call keep alive.
 
     Args:
         build: Builds the graphs.
@@ -27,18 +43,28 @@ def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
     """
     owned = {tensor.untyped_storage().data_ptr() for tensor in known}
     kept: dict[int, Tensor] = {}  # alive until the count is done, so no address repeats
+    fetched: list[int] = []
 
     def pack(tensor: Tensor) -> Tensor:
-        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor.detach())
+        place = tensor.untyped_storage().data_ptr()
+        kept.setdefault(place, tensor.detach())
+        if place not in owned:
+            fetched.append(tensor.numel() * tensor.element_size())
         return tensor.detach()
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         build()
-    return sum(
+    sizes = [
         tensor.untyped_storage().nbytes()
         for place, tensor in kept.items()
         if place not in owned
-    )
+    ]
+    return Saved(sum(sizes), sum(fetched), max(sizes, default=0))
+
+
+def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
+    """Count the bytes that graphs built inside a call keep alive."""
+    return saved_tensors(build, known).bytes
 
 
 def predict_bytes(

@@ -75,6 +75,11 @@ def budget(given: int | None, device: torch.device) -> int:
     return int(_SHARE * available_bytes(device)) if given is None else given
 
 
+def still_to_come(peak: int, *, held: bool) -> int:
+    """Return what a pass takes at its peak, less a graph that is held already."""
+    return int(peak * (1 - 1 / _AT_PEAK)) if held else peak
+
+
 def refuse_beyond(wanted: int, allowed: int, what: str, advice: str) -> None:
     """Say in one sentence that something would not fit."""
     if wanted > allowed:

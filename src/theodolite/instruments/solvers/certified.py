@@ -120,6 +120,7 @@ def _exclude(
         capacity=capacity_of(operator, search, len(locked.values)),
         locked=locked.vectors,
         scale=pairs.scale,
+        storage=search.storage,
     )
     sides = _sides(locked.values, search)
     floor = pairs.floor(torch.finfo(operator.dtype).eps)

@@ -179,7 +179,9 @@ def extremes_of(
     search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
     exact = start is None and goes_dense(operator, method, max_matvecs)
     if not exact:
-        search = replace(search, storage=_storage(operator, search, basis))
+        tested = chance is not None
+        storage = _storage(operator, search, basis, tested=tested)
+        search = replace(search, storage=storage)
     if exact:
         found = _dense(operator, k, ends)
     elif chance is None:
@@ -284,8 +286,14 @@ def extreme_eigenvalues(
     ...
 
 
-def _storage(operator: Operator, search: Search, wish: Placement) -> Storage:
+def _storage(
+    operator: Operator, search: Search, wish: Placement, *, tested: bool
+) -> Storage:
+    """Return where the basis goes; refuse one that is too small before any product."""
     ends = 2 if search.ends == "both" else 1
+    if tested:  # beside the pairs that are found
+        count = min(ends * search.k, operator.shape[1])
+        capacity_of(operator, search, count)
     most, least = capacity_of(operator, search, 0), least_basis(search.k, ends)
     return storage_for(operator, wish, vectors=most + 1, least=min(least, most) + 1)
 

@@ -236,6 +236,7 @@ def forecast(**given):
         "gradient": 40,
         "vectors": 200,
         "graph": 60,
+        "check": 0,
         "basis_vectors": 10,
         "basis": 400,
         "device": "cuda:0",
@@ -249,8 +250,8 @@ def forecast(**given):
 @pytest.mark.parametrize(
     ("given", "fits", "words"),
     [
-        ({}, ("device", "host"), "all of it fits on the device"),
-        ({"device_free": 700}, ("device", "host"), "all of it fits"),
+        ({}, ("device", "host"), "the basis fits on the device"),
+        ({"device_free": 700}, ("device", "host"), "the basis fits"),
         ({"device_free": 699}, ("host",), "has to be kept on the host"),
         ({"device_free": 299}, (), "products do not fit"),
         ({"device_free": 699, "host_free": 399}, (), ": pass fewer"),

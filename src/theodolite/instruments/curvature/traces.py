@@ -45,11 +45,11 @@ from theodolite.instruments.solvers.placement import (
 )
 from theodolite.instruments.solvers.sketch import (
     Sketch,
-    dot,
     sketch_of,
     split,
     status_of,
 )
+from theodolite.instruments.solvers.sums import dot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.solvers.sums import inner, take_out
 
 # Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
 _CHUNK = 2**20
@@ -114,10 +115,7 @@ class DeviceBasis(Basis):
 
     def remove(self, vector: Tensor, count: int) -> np.ndarray:
         """Take the rows' components out of a vector, in place, and return them."""
-        rows = self._rows[:count]
-        found = rows @ vector
-        vector -= rows.T @ found
-        return found.double().cpu().numpy()
+        return take_out(vector, self._rows[:count]).double().cpu().numpy()
 
     def combined(self, weights: np.ndarray) -> Tensor:
         """Return weighted sums of the first rows, one for each row of weights."""
@@ -133,7 +131,7 @@ class DeviceBasis(Basis):
     def inner(self, other: Basis) -> Tensor:
         """Return the products of all rows with all of another basis of this kind."""
         assert isinstance(other, DeviceBasis)
-        return (self._rows @ other._rows.T).double()
+        return inner(self._rows, other._rows)
 
     def stretches(self, width: int) -> Iterator[Tensor]:
         """Yield all rows of some columns at a time."""

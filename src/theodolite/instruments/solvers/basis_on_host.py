@@ -16,6 +16,7 @@ from torch import Tensor
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import available_bytes
 from theodolite.instruments.solvers.basis import Basis
+from theodolite.instruments.solvers.sums import inner, products
 
 # Bytes of a block: a power of two, to which pinned memory is rounded up; a copy of so
 # much takes milliseconds, against microseconds to start it.
@@ -73,7 +74,7 @@ class HostBasis(Basis):
         second = torch.zeros_like(first)
         for part, rows in self._sent(vector, count):
             part -= rows.T @ first.to(self.dtype)
-            second += (rows @ part).double()
+            second += products(rows, part).double()
         for part, rows in self._sent(vector, count):
             part -= rows.T @ second.to(self.dtype)
         return (first + second).cpu().numpy()
@@ -99,7 +100,7 @@ class HostBasis(Basis):
         shape = self.capacity, other.capacity
         total = torch.zeros(shape, dtype=torch.float64, device=self._device)
         for ours, theirs in zip(self._blocks, other._blocks, strict=True):
-            total += (self._moved(ours) @ self._moved(theirs).T).double()
+            total += inner(self._moved(ours), self._moved(theirs))
         return total
 
     def stretches(self, width: int) -> Iterator[Tensor]:
@@ -117,7 +118,7 @@ class HostBasis(Basis):
     def _coefficients(self, vector: Tensor, count: int) -> Tensor:
         found = torch.zeros(count, dtype=torch.float64, device=self._device)
         for part, rows in self._sent(vector, count):
-            found += (rows @ part).double()
+            found += products(rows, part).double()
         return found
 
     def _cut(self, vector: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis, DeviceBasis
+from theodolite.instruments.solvers.sums import products
 from theodolite.instruments.team.processes import Team
 
 
@@ -99,7 +100,7 @@ class SharedBasis(Basis):
         rows, own = self._own.rows(count), self._slice(vector)
         total = torch.zeros(count, dtype=torch.float64, device=self._device)
         for _ in range(times):
-            found = self._team.sum((rows @ own).double())
+            found = self._team.sum(products(rows, own).double())
             own -= rows.T @ found.to(self.dtype)
             total += found
         vector.copy_(self.whole(own))

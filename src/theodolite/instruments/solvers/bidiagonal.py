@@ -28,6 +28,7 @@ from torch import Tensor
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import norm
 
 # A look at the bound costs an SVD of the small matrix: the first after so many steps,
 # every next after a quarter more.
@@ -106,7 +107,7 @@ class Bidiagonalisation:
         self._diagonal: list[float] = []
         self._above: list[float] = []
         self.exhausted, self.finite = False, True
-        self._pending = start / start.norm()
+        self._pending = start / norm(start)
 
     @property
     def size(self) -> int:
@@ -146,14 +147,14 @@ class Bidiagonalisation:
 
     def _normalised(self, vector: Tensor) -> float:
         """Divide by the norm, or return 0 where only rounding is left."""
-        norm = float(vector.norm())
-        scale = max([*self._diagonal, *self._above], default=norm)
+        size = norm(vector)
+        scale = max([*self._diagonal, *self._above], default=size)
         eps = torch.finfo(vector.dtype).eps
-        if norm <= 10 * eps * scale or norm == 0:
+        if size <= 10 * eps * scale or size == 0:
             vector.zero_()
             return 0.0
-        vector /= norm
-        return norm
+        vector /= size
+        return size
 
     def rule(self) -> GaussRule:
         """Return the Gauss rule of the steps so far."""
@@ -213,9 +214,9 @@ def chance(size: int, probes: int, level: float) -> float:
 def _project_out(vector: Tensor, rows: Basis, count: int) -> None:
     """Take the rows' components out; again where much was lost to cancellation."""
     for _ in range(2):
-        before = float(vector.norm())
+        before = norm(vector)
         rows.remove(vector, count)
         # Parlett's criterion; the recurrence leaves little to take out, so that one
         # pass is enough as a rule.
-        if float(vector.norm()) > 0.7 * before:
+        if norm(vector) > 0.7 * before:
             return

@@ -22,6 +22,7 @@ from theodolite.core import MeasurementError, Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.lanczos import Krylov, Ritz, gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import norm
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]
@@ -140,7 +141,7 @@ def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pai
 
 def _warm(start: Tensor, random: Tensor) -> Tensor:
     # A tenth of noise keeps directions in reach that the start lacks.
-    return start / start.norm() + 0.1 * random / random.norm()
+    return start / norm(start) + 0.1 * random / norm(random)
 
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
@@ -336,4 +337,4 @@ def _verify(operator: Operator, search: Search, pairs: Pairs) -> None:
     if not bool(torch.isfinite(rest).all()):
         pairs.end = Status.NONFINITE
         return
-    pairs.bounds = pairs.bounds + float(rest.norm()) * np.sqrt(len(signs))
+    pairs.bounds = pairs.bounds + norm(rest) * np.sqrt(len(signs))

@@ -7,15 +7,15 @@ import torch
 
 from theodolite.core import free_memory
 from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.forecast import available_bytes, still_to_come
+from theodolite.instruments.passes.forecast import (
+    IN_FLIGHT,
+    available_bytes,
+    float64_bytes,
+    still_to_come,
+)
 from theodolite.instruments.team.processes import Team
 
 Place = Literal["device", "shared", "host"]
-
-# Vectors on the device at the peak of a step, beside the weights and the basis: the
-# gradient, the vector that is multiplied, the product as it comes, is added up and is
-# joined, and its copy.
-IN_FLIGHT = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class MemoryForecast:
         gradient: Bytes of the gradient, which is kept with its graph.
         vectors: Bytes of the other vectors that are on their way through a product.
         graph: Bytes of the graph at its peak, 0 where that could not be told.
+        check: Bytes that a copy in float64 takes, which tells the rounding of a
+            model below it; after the basis was let go.
         basis_vectors: Vectors that are kept.
         basis: Bytes that they take; what ``basis_bytes`` has to allow.
         device: Where products are made.
@@ -38,8 +40,9 @@ class MemoryForecast:
     Example:
         >>> forecast = MemoryForecast(
         ...     parameters=2**30, weights=2**32, gradient=2**32, vectors=5 * 2**32,
-        ...     graph=2**33, basis_vectors=10, basis=10 * 2**32, device="cuda:0",
-        ...     device_free=40 * 2**30, host_free=200 * 2**30, processes=1,
+        ...     graph=2**33, check=0, basis_vectors=10, basis=10 * 2**32,
+        ...     device="cuda:0", device_free=40 * 2**30, host_free=200 * 2**30,
+        ...     processes=1,
         ... )
         >>> forecast.placement
         'host'
@@ -54,6 +57,7 @@ of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0
     gradient: int
     vectors: int
     graph: int
+    check: int
     basis_vectors: int
     basis: int
     device: str
@@ -83,16 +87,28 @@ of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0
         """The fastest place with room for the basis, None where there is none."""
         return self.fits[0] if self.fits else None
 
+    @property
+    def finer(self) -> bool:
+        """Whether there is room for the copy in float64; else it is in float32."""
+        return self.beside + self.check <= self.device_free
+
     def __str__(self) -> str:
         """Say what is taken, what is free, and where the basis goes."""
-        host = "" if self.device.startswith("cpu") else f" and {_gib(self.host_free)}"
-        host += " on the host" if host else ""
+        power, unit = (30, "GiB") if self.weights >= 2**27 else (20, "MiB")
+
+        def told(size: int) -> str:
+            return f"{size / 2**power:.3g}"
+
+        host = f" and {told(self.host_free)} on the host"
+        host = "" if self.device.startswith("cpu") else host
+        after = f", then {told(self.check)} of a copy in float64" if self.check else ""
         return (
-            f"{self.parameters:,} parameters take {_gib(self.weights)} GiB of weights, "
-            f"{_gib(self.gradient)} of gradient, {_gib(self.graph)} of graph, "
-            f"{_gib(self.vectors)} of vectors on their way and {_gib(self.basis)} of "
-            f"basis ({self.basis_vectors} vectors), with {_gib(self.device_free)} GiB "
-            f"free on {self.device}{host}: {self._conclusion()}"
+            f"{self.parameters:,} parameters take {told(self.weights)} {unit} of "
+            f"weights, {told(self.gradient)} of gradient, {told(self.graph)} of graph, "
+            f"{told(self.vectors)} of vectors on their way and {told(self.basis)} of "
+            f"basis ({self.basis_vectors} vectors){after}, with "
+            f"{told(self.device_free)} {unit} free on {self.device}{host}: "
+            f"{self._conclusion()}"
         )
 
     def _conclusion(self) -> str:
@@ -100,11 +116,12 @@ of vectors on their way and 40 of basis (10 vectors), with 40 GiB free on cuda:0
             wide = "" if self.beside <= self.device_free else "products do not fit: "
             return wide + "pass fewer parameters or samples, or use more processes"
         words: dict[Place, str] = {
-            "device": "all of it fits on the device",
+            "device": "the basis fits on the device",
             "shared": f"the basis has to be shared over {self.processes} processes",
             "host": "the basis has to be kept on the host",
         }
-        return words[self.placement]
+        less = "" if self.finer else ", and the copy to be in float32"
+        return words[self.placement] + less
 
 
 def forecast_of(
@@ -121,17 +138,19 @@ def forecast_of(
     """
     size, width = operator.shape[1], operator.dtype.itemsize
     team = getattr(operator, "team", None) or Team()
-    free, host = _free(operator.device), free_memory() // team.size
+    free, host = available_bytes(operator.device), free_memory() // team.size
     if team.several:
         free, host = (-int(team.largest(-float(x))) for x in (free, host))
     held = bool(getattr(operator, "graphs_held", 0))
-    graph = still_to_come(getattr(operator, "forecast_bytes", None) or 0, held=held)
+    peak = getattr(operator, "forecast_bytes", None) or 0
+    coarse = operator.dtype != torch.float64
     return MemoryForecast(
         parameters=size,
         weights=size * width,
         gradient=0 if held else size * width,
         vectors=(IN_FLIGHT - 1) * size * width,
-        graph=graph,
+        graph=still_to_come(peak, held=held),
+        check=float64_bytes(size, peak) if coarse else 0,
         basis_vectors=vectors,
         basis=vectors * (length or size) * width,
         device=str(operator.device),
@@ -139,11 +158,3 @@ def forecast_of(
         host_free=host,
         processes=team.size,
     )
-
-
-def _free(device: torch.device) -> int:
-    return free_memory() if device.type == "cpu" else available_bytes(device)
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.3g}"

@@ -21,9 +21,8 @@ from theodolite.instruments.operators.drawing import normal_vector
 from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import all_finite, norm, take_out
 
-# Numbers that are looked at together, to see whether they are finite.
-_STRETCH = 2**26
 # An error E makes products of a symmetric operator disagree by 2|E| at most.
 _EXPLAINED = 2.0
 
@@ -92,7 +91,7 @@ class Krylov:
         if not self.invariant:
             _project_out(start, self._locked)
             _project_out(start, self._locked)
-            self._rows.store(0, start / start.norm())
+            self._rows.store(0, start / norm(start))
 
     @property
     def full(self) -> bool:
@@ -135,7 +134,7 @@ class Krylov:
         if not all_finite(product):
             self.finite = False
             return
-        self.scale = max(self.scale, float(product.norm()))
+        self.scale = max(self.scale, norm(product))
         leak = _project_out(product, self._locked) + _project_out(product, self._locked)
         seen = self._rows.remove_twice(product, m + 1)
         self._leaks[:, m] = leak
@@ -147,7 +146,7 @@ class Krylov:
         self._check_symmetry()
 
     def _couple(self, rest: Tensor) -> None:
-        beta, m = float(rest.norm()), self.size
+        beta, m = norm(rest), self.size
         eps = torch.finfo(rest.dtype).eps
         # Rounding is amplified on the way to an invariant subspace: with 20 distinct
         # eigenvalues of six copies each the coupling came down to 1e-9 only.
@@ -213,13 +212,6 @@ def gaussian(operator: Operator, generator: np.random.Generator) -> Tensor:
     return normal_vector(operator, generator)
 
 
-def all_finite(vector: Tensor) -> bool:
-    """Whether a vector holds neither NaN nor infinity, a stretch at a time."""
-    return all(bool(torch.isfinite(part).all()) for part in vector.split(_STRETCH))
-
-
 def _project_out(vector: Tensor, rows: Tensor) -> np.ndarray:
     """Take the rows' components out of the vector, in place, and return them."""
-    found = rows @ vector
-    vector -= rows.T @ found
-    return found.double().cpu().numpy()
+    return take_out(vector, rows).double().cpu().numpy()

@@ -92,10 +92,10 @@ def check_placement(wish: str) -> None:
 
 def _team(operator: Operator) -> Team:
     """Return the operator's own team, or that of all processes."""
-    team = getattr(operator, "team", None)
-    if team is None and dist.is_available() and dist.is_initialized():
+    team = getattr(operator, "team", None) or Team()
+    if not team.several and dist.is_available() and dist.is_initialized():
         team = Team(True)
-    if team is None or not team.several:
+    if not team.several:
         raise ConfigError(
             "basis is 'shared', and this process is alone: start several with "
             "torchrun, or pass basis='host'"

@@ -40,6 +40,7 @@ from theodolite.instruments.solvers.placement import (
     Storage,
     storage_for,
 )
+from theodolite.instruments.solvers.sums import squared_norm
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
@@ -175,7 +176,7 @@ def quadrature_of(
     status, done = Status.CONVERGED, 0
     for p in range(n_probes):
         vector = gaussian(operator, stream(seed, "quadrature", p))
-        squares[p] = float(vector.double().square().sum())
+        squares[p] = squared_norm(vector)
         krylov = Krylov(operator, vector, capacity=steps, storage=storage)
         while not krylov.full and not krylov.invariant and krylov.finite:
             krylov.step()

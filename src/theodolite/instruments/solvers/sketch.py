@@ -23,11 +23,9 @@ from torch import Tensor
 from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis
-from theodolite.instruments.solvers.lanczos import all_finite, gaussian
+from theodolite.instruments.solvers.lanczos import gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
-
-# Entries that are added up in float64 at a time: 8 MiB.
-_STRETCH = 2**20
+from theodolite.instruments.solvers.sums import all_finite, dot, norm
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 
@@ -96,7 +94,7 @@ def sketch_of(
         row = rows.row(place)
         product = rows.agreed(operator.matvec(row).detach())
         finite = finite and all_finite(product)
-        scale = max(scale, float(product.norm()))
+        scale = max(scale, norm(product))
         forms[place] = dot(row, product)
         if kept is not None:
             kept.store(place, product)
@@ -112,25 +110,19 @@ def orthonormalise(rows: Basis, draw: Callable[[], Tensor]) -> None:
     eps = torch.finfo(rows.dtype).eps
     for place in range(rows.capacity):
         row = rows.row(place)
-        size = float(row.norm())
+        size = norm(row)
         while True:
-            before = float(row.norm())
+            before = norm(row)
             if before <= 10 * eps * size or before == 0:
                 row.copy_(draw())
-                size = before = float(row.norm())
+                size = before = norm(row)
             row.div_(before)
             size /= before
             rows.remove(row, place)
-            left = float(row.norm())
+            left = norm(row)
             if left > 0.7:
                 rows.store(place, row.div_(left))
                 break
-
-
-def dot(first: Tensor, second: Tensor) -> float:
-    """Add products up in float64, a stretch at a time."""
-    pairs = zip(first.split(_STRETCH), second.split(_STRETCH), strict=True)
-    return sum(float(a.double() @ b.double()) for a, b in pairs)
 
 
 def split(

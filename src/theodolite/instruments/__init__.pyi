@@ -69,6 +69,7 @@ from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in
+from .passes.sharing import share_of as share_of
 from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
@@ -77,3 +78,4 @@ from .spheres.counting import critical_points as critical_points
 from .spheres.found import CriticalPoints as CriticalPoints
 from .tangents.kernel import tangent_kernel as tangent_kernel
 from .tangents.reading import DenseTangentKernel as DenseTangentKernel
+from .team.processes import Team as Team

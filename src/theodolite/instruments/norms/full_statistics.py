@@ -20,6 +20,7 @@ number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from theodolite.instruments.differentiate.derivatives import Map
 from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.differentiate.pullback import pull_back
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.team.processes import Team
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
 Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
@@ -53,6 +55,27 @@ class Moments:
         return Moments(count, mean, variance + gap.square() * share * (1 - share))
 
 
+def merged_over(team: Team, found: Sequence[Moments]) -> Moments | None:
+    """Return the moments of all sets, those of other processes included.
+
+    Args:
+        team: Who else has sets of the same call.
+        found: Moments of each set here; none where no call was met.
+    """
+    ends = team.largest(not found), team.largest(bool(found))
+    if ends == (1.0, 0.0):
+        return None
+    if not found or ends != (0.0, 1.0):
+        raise _other_path()
+    merged = reduce(Moments.merge, found)
+    if not team.several:
+        return merged
+    counts = team.gather(torch.tensor(merged.count))
+    both = team.gather(torch.stack([merged.mean, merged.variance]))
+    pairs = zip(counts, both, strict=True)
+    return reduce(Moments.merge, [Moments(int(n), *part.unbind()) for n, part in pairs])
+
+
 class Reached(BaseException):
     """A pass came to the call it was meant to reach; no model should catch it."""
 
@@ -71,10 +94,17 @@ class FullStatistics:
     Args:
         chunks: Pieces of the data.
         run: Runs the model on a chunk and returns what is measured.
+        team: Who else holds chunks; sums over chunks go over all of them, but for that
+            of :meth:`pull`, which is this process's share.
     """
 
-    def __init__(self, chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> None:
-        self._chunks, self._run = chunks, run
+    def __init__(
+        self,
+        chunks: Sequence[Any],
+        run: Callable[[Any], Tensor],
+        team: Team | None = None,
+    ) -> None:
+        self._chunks, self._run, self._team = chunks, run, team or Team()
         self.known: list[Moments] = []
         with torch.no_grad():
             while (moments := self._next()) is not None:
@@ -108,7 +138,7 @@ class FullStatistics:
                     change += Map(share, [*leaves, *variables]).push(
                         [*tangents, *found]
                     )
-            found.append(change)
+            found.append(self._team.sum_(change))
         return found
 
     def solve(self, source: Source) -> Parts:
@@ -124,13 +154,15 @@ class FullStatistics:
                     [*cotangents, *solved[place + 1 :]],
                 )
                 solved[place] += parts[0]
+            self._team.sum_(solved[place])
         return solved
 
     def pull(self, leaves: Parts, source: Source) -> Parts:
         """Pull cotangents back to the parameters, also by way of the moments.
 
         All ways go in one pass: on their own, cotangents that batch statistics hold
-        in check grow from layer to layer, and would cancel only at the end.
+        in check grow from layer to layer, and would cancel only at the end. What comes
+        back is this process's share, to be summed over the team.
         """
         total, solved = zeros(leaves), self.solve(source)
         for chunk in self._chunks:
@@ -153,14 +185,9 @@ class FullStatistics:
         for chunk in self._chunks:
             with _until_reached(), BatchNormCalls(act):
                 self._run(chunk)
-        if not found:
-            return None
-        if len(found) != len(self._chunks):
+        if found and len(found) != len(self._chunks):
             raise _other_path()
-        merged = found[0]
-        for moments in found[1:]:
-            merged = merged.merge(moments)
-        return merged
+        return merged_over(self._team, found)
 
     def _shares(self, chunk: Any, variables: Parts, last: int) -> Parts:
         """Run a chunk up to a call; return its shares in all moments so far."""
@@ -190,16 +217,27 @@ class FullStatistics:
 
 
 def frozen_statistics(
-    norms: Sequence[nn.Module], chunks: Sequence[Any], run: Callable[[Any], Tensor]
+    norms: Sequence[nn.Module],
+    chunks: Sequence[Any],
+    run: Callable[[Any], Tensor],
+    team: Team | None = None,
 ) -> dict[nn.Module, Moments]:
-    """Return the moments over all chunks of every layer that is applied."""
+    """Return the moments over all chunks of every layer that is applied.
+
+    Args:
+        norms: Layers whose statistics are wanted.
+        chunks: Pieces of the data.
+        run: Runs the model on a chunk.
+        team: Who else holds chunks.
+    """
+    team = team or Team()
     order: list[nn.Module] = []
     handles = [
         norm.register_forward_pre_hook(lambda module, _: order.append(module))
         for norm in norms
     ]
     try:
-        known = _known(chunks, run)
+        known = _known(chunks, run, team)
         order.clear()
         with torch.no_grad(), BatchNormCalls(_passing(known)):
             run(chunks[0])
@@ -215,10 +253,12 @@ def frozen_statistics(
     return dict(zip(order, known, strict=True))
 
 
-def _known(chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> list[Moments]:
+def _known(
+    chunks: Sequence[Any], run: Callable[[Any], Tensor], team: Team
+) -> list[Moments]:
     """Find all moments, in one pass where there is one chunk."""
-    if len(chunks) > 1:
-        return FullStatistics(chunks, run).known
+    if len(chunks) > 1 or team.several:
+        return FullStatistics(chunks, run, team).known
     known: list[Moments] = []
 
     def act(call: NormCall) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
@@ -27,6 +27,9 @@ from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
+from theodolite.instruments.team.vectors import agreed
 
 
 class HessianOptions(TypedDict, total=False):
@@ -38,6 +41,8 @@ class HessianOptions(TypedDict, total=False):
     randomness: Randomness
     weights: Weights | None
     max_batches: int | None
+    team: Team | None
+    executor: Executor | None
 
 
 class Hessian(ParameterOperator):
@@ -65,6 +70,9 @@ class Hessian(ParameterOperator):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -94,7 +102,10 @@ class Hessian(ParameterOperator):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
         check_weights(weights, self.reduction)
@@ -115,6 +126,7 @@ class Hessian(ParameterOperator):
             randomness=randomness,
             max_batches=max_batches,
             check=checked_value,
+            team=team,
         )
         self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
         super().__init__(given, self._curves)
@@ -132,6 +144,7 @@ class Hessian(ParameterOperator):
             seed=seed,
             randomness=randomness,
             weights=weights,
+            team=team,
         )
 
     def matvec(self, vector: Tensor) -> Tensor:
@@ -143,7 +156,8 @@ class Hessian(ParameterOperator):
         if self.coupled:
             whole = self.matvec(self._embedded(places, vector))
             return self._extracted(places, whole)
-        parts = vector.detach().split([self._sizes[i] for i in places])
+        given = agreed(vector.detach(), self.team)
+        parts = given.split([self._sizes[i] for i in places])
         shaped = [
             part.reshape(self.layout[i][1])
             for i, part in zip(places, parts, strict=True)
@@ -160,8 +174,8 @@ class Hessian(ParameterOperator):
                     curve, shared = self.curve(group, chunk)
                     add(total, curve.gradient[: len(prepared.leaves)])
                     value += shared.cpu()
-        self.passes += 1
-        return value, flat(total)
+            self.passes += 1
+            return self.team.sum_(value), self._summed(total)
 
     @contextmanager
     def curves(self) -> Iterator[Iterator[Curve]]:
@@ -175,11 +189,6 @@ class Hessian(ParameterOperator):
                 for group in self._prepared.groups
                 for chunk in group.chunks
             )
-
-    @property
-    def coupled(self) -> bool:
-        """Whether batch statistics run over several passes."""
-        return any(group.coupled for group in self._prepared.groups)
 
     def curve(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         """Return a chunk's part of the loss as a curve, and its value; in a session.
@@ -210,7 +219,7 @@ class Hessian(ParameterOperator):
                 else:
                     curve, _ = self.curve(group, group.chunks[0])
                     add(total, curve.product(tangents, only))
-        return flat(total)
+            return self._summed(total)
 
     def _through_moments(self, group: Group, tangents: Parts) -> Parts:
         r"""Multiply where batch statistics run over chunks.

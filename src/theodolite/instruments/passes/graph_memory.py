@@ -52,6 +52,8 @@ class GraphMemory:
             MeasurementError: If the largest alone does not fit.
         """
         sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
+        if not sizes:
+            return True, None  # only what other ranks hold counts
         largest = self.predict(max(sizes))
         if largest is None:
             return True, None

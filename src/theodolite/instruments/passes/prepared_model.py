@@ -37,7 +37,12 @@ from theodolite.instruments.passes.batches import (
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.streams import StreamedBatches, read_batches
+from theodolite.instruments.passes.streams import (
+    StreamedBatches,
+    checksum,
+    read_batches,
+)
+from theodolite.instruments.team.processes import Team
 
 T = TypeVar("T")
 
@@ -54,11 +59,19 @@ def _no_recomputing() -> Iterator[None]:
         ) from error
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return what was compiled, or spread over processes that compute gradients."""
+    model = getattr(model, "_orig_mod", model)
+    spread = isinstance(model, nn.parallel.DistributedDataParallel)
+    return model.module if spread else model
+
+
 class PreparedModel:
     """A model that is run in sessions, each of which leaves it as found.
 
     Args:
-        model: Any module; a compiled one is unwrapped.
+        model: Any module; a compiled one is unwrapped, and one of
+            ``DistributedDataParallel``.
         batches: What :func:`read_batches` takes.
         measure: Runs the model on a batch; returns what is differentiated.
         norm_mode: Statistics that normalisation layers use.
@@ -66,6 +79,7 @@ class PreparedModel:
         max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
         check: Returns what was measured, or says why it is of no use.
+        team: Who else holds batches, with the same model.
 
     Attributes:
         items: The batches as given.
@@ -85,10 +99,12 @@ class PreparedModel:
         max_batches: int | None = None,
         callables: Sequence[Callable[..., object]] = (),
         check: Callable[[Tensor], Tensor] | None = None,
+        team: Team | None = None,
     ) -> None:
+        self.team = team or Team()
         self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
-        self.model = getattr(model, "_orig_mod", model)
+        self.model = unwrapped(model)
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
@@ -102,6 +118,12 @@ class PreparedModel:
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
         self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def joins(self) -> bool:
+        """Whether statistics are those of more than one batch."""
+        several = len(self.items) > 1 or self.team.several
+        return several and self.mode in (NormMode.FULL, NormMode.FROZEN)
 
     def when_changed(self, listener: Callable[[], None]) -> None:
         """Have something called whenever the model is found changed."""
@@ -150,17 +172,39 @@ class PreparedModel:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Open the model for passes; it is as found on the way out."""
-        reach = self._reach()
-        changed = self._follow(reach)
-        with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
-            self.renew()
-            if changed:
-                self._measure_statistics()
-            yield
+        with self.team.telling():
+            reach = self._reach()
+            changed = self._follow_together(reach)
+            with (
+                self.sheltered(reach),
+                BatchNormCalls(batch_statistics),
+                _no_recomputing(),
+            ):
+                self.renew()
+                if changed:
+                    self._measure_statistics()
+                yield
         counted()
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
+
+    def _follow_together(self, reach: Reach) -> bool:
+        """Notice a change here or in another process, where it must be the same."""
+        changed = self._follow(reach)
+        if not self.team.several or not self.team.largest(changed):
+            return changed
+        held = [*self.model.parameters()]
+        if self.mode is NormMode.EVAL:
+            held += [*self.model.buffers()]
+        if not self.team.alike(checksum([tensor.detach() for tensor in held])):
+            raise MeasurementError(
+                f"the models of {self.team.size} ranks have different weights, wanted "
+                "is one model: load the same state_dict, or seed all ranks alike"
+            )
+        if not changed:
+            self._forget()
+        return True
 
     def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
@@ -179,10 +223,13 @@ class PreparedModel:
         running = self.mode is NormMode.EVAL
         spared = [] if running else norm_layers(self.model)
         self._fingerprint = Fingerprint(reach, data, spared)
+        self._forget()
+        return True
+
+    def _forget(self) -> None:
         self._frozen = {}
         for listener in self._listeners:
             listener()
-        return True
 
     def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
         """Run a chunk from the state the model was found in; only in a session.
@@ -225,10 +272,12 @@ class PreparedModel:
         """Find what norms need to know of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
         if self.mode is NormMode.FROZEN and self._norms:
-            self._frozen = frozen_statistics(norm_layers(self.model), chunks, self.run)
+            self._frozen = frozen_statistics(
+                norm_layers(self.model), chunks, self.run, self.team
+            )
         for group in self.groups:
             if group.coupled:
-                group.statistics = FullStatistics(group.chunks, self.run)
+                group.statistics = FullStatistics(group.chunks, self.run, group.team)
 
     def _resolve(self) -> None:
         """Find the parameters by name, since a module may be given new ones."""

@@ -7,17 +7,21 @@ import pytest
 import torch
 from torch import nn
 
+from tests.instruments import ranks
 from tests.instruments.spectra import operator_with
 from theodolite.core import ConfigError, MeasurementError, Reading, UnknownNameError
 from theodolite.instruments import (
     MemoryForecast,
     Operator,
+    Team,
     condition_of_operator,
     density_of,
     diagonal_of,
+    extreme_eigenvalues,
     extremes_of,
     index_of_operator,
     memory_forecast,
+    share_of,
     sharpness_along,
     singular_values,
     trace_of,
@@ -26,7 +30,7 @@ from theodolite.instruments.solvers import basis_on_host
 from theodolite.instruments.solvers.basis import DeviceBasis
 from theodolite.instruments.solvers.basis_on_host import HostBasis
 from theodolite.instruments.solvers.basis_over_ranks import SharedBasis
-from theodolite.instruments.team.processes import Team
+from theodolite.instruments.solvers.sums import inner, norm, products, squared_norm
 
 # An odd number of them, so that no slice and no block is like the others.
 SPECTRUM = np.r_[50.0, 20, 10, 7, 5, 3, np.linspace(-0.3, 0.3, 95), -4.0, -6.0]
@@ -137,6 +141,26 @@ def test_a_reading_with_its_basis_on_the_host(name, on_device):
     check_same(found, on_device[name], where="on the host")
 
 
+def test_long_vectors_of_float32_are_added_up_without_loss():
+    # One after the other, so many numbers lose 5e-4 of the products.
+    size = 3 * 2**20
+    rows = torch.rand(3, size) + 1
+    vector = rows.sum(0)
+    exact = rows.double() @ vector.double()
+    torch.testing.assert_close(products(rows, vector), exact, rtol=3e-6, atol=0)
+    wanted = rows.double() @ rows.double().T
+    torch.testing.assert_close(inner(rows, rows), wanted, rtol=3e-6, atol=0)
+    assert norm(vector) == pytest.approx(float(vector.double().norm()), rel=1e-7)
+    assert squared_norm(vector) == pytest.approx(norm(vector) ** 2, rel=1e-6)
+    basis = DeviceBasis(3, size, rows)
+    for place, row in enumerate(rows):
+        basis.remove_twice(row, place)
+        basis.store(place, row / norm(row))
+    torch.testing.assert_close(
+        basis.inner(basis), torch.eye(3).double(), atol=2e-6, rtol=0
+    )
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_singular_values_with_bases_on_the_host():
     torch.manual_seed(0)
@@ -152,6 +176,14 @@ def test_singular_values_with_bases_on_the_host():
         np.testing.assert_allclose(*both, rtol=1e-9, atol=1e-11, err_msg=name)
 
 
+def parallel(team=None, **settings):
+    """Measure a network whose batches a team holds together."""
+    given = {"loss": ranks.LOSS, "norm_mode": "full", "team": team}
+    model, mine = ranks.network(), share_of(ranks.data(), team)
+    found = extreme_eigenvalues(model, mine, **given, method="products", **settings)
+    return found, memory_forecast(model, mine, **given)
+
+
 def _of_two(rank, store, out):
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{store}", rank=rank, world_size=2
@@ -159,7 +191,10 @@ def _of_two(rank, store, out):
     for name, read in READINGS.items():
         found = read(operator_with(SPECTRUM), basis="shared")
         found.save(f"{out}/{name}-{rank}.npz")
-    own = SharedBasis(4, SIZE, torch.empty(0).double(), Team(True))
+    team = Team(True)
+    found, told = parallel(team, basis="shared")
+    found.save(f"{out}/parallel-{rank}.npz")
+    own = SharedBasis(4, SIZE, torch.empty(0).double(), team)
     vector = torch.arange(SIZE).double()
     own.store(2, vector)
     # One of the processes has other bits, as products that nobody adds up may have.
@@ -169,6 +204,8 @@ def _of_two(rank, store, out):
         bytes=own.device_bytes,
         row=own.row(2).numpy(),
         agreed=agreed.numpy(),
+        processes=told.processes,
+        free=told.device_free,
     )
     torch.distributed.destroy_process_group()
 
@@ -183,7 +220,9 @@ def test_two_processes_share_a_basis(tmp_path, on_device):
     for child in children:
         child.join(60)
     assert [child.exitcode for child in children] == [0, 0]
-    for name, wanted in on_device.items():
+    alone, told = parallel()
+    assert told.processes == 1
+    for name, wanted in {**on_device, "parallel": alone}.items():
         both = [Reading.load(tmp_path / f"{name}-{rank}.npz") for rank in (0, 1)]
         check_same(both[0], wanted, where="over 2 processes")
         for key, value in numbers(both[0]).items():
@@ -192,6 +231,8 @@ def test_two_processes_share_a_basis(tmp_path, on_device):
     for rank in (0, 1):
         own = np.load(tmp_path / f"own-{rank}.npz")
         assert int(own["bytes"]) == 4 * half * 8
+        assert own["processes"] == 2
+        assert own["free"] == np.load(tmp_path / "own-0.npz")["free"]
         np.testing.assert_array_equal(own["row"], np.arange(SIZE))
         np.testing.assert_array_equal(
             own["agreed"], np.arange(SIZE) + (np.arange(SIZE) >= half)

@@ -69,10 +69,11 @@ def twin_of(operator: Operator) -> Twin | None:
 
 
 def _has_room(operator: Operator) -> bool:
-    """Whether products of a copy in float64 fit beside what is there."""
+    """Whether products of a copy in float64 fit beside what is there, everywhere."""
     peak = getattr(operator, "forecast_bytes", None)
-    wanted = float64_bytes(operator.shape[1], peak)
-    return wanted <= available_bytes(operator.device)
+    short = float64_bytes(operator.shape[1], peak) > available_bytes(operator.device)
+    team = getattr(operator, "team", None)
+    return not (short if team is None else team.largest(short))
 
 
 def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:

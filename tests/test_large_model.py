@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 import torch
-from scipy.sparse.linalg import LinearOperator, eigsh
-
 from bench import large_model
 from bench.gpt2 import Config, build, next_token_loss
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 TINY = ["--tiny", "--device", "cpu", "--sequence", "6", "--tol", "1e-2"]
 

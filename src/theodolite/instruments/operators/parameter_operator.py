@@ -80,6 +80,11 @@ class ParameterOperator(Operator):
         return None if self._remake is None else self._remake(change)
 
     @property
+    def graphs_held(self) -> int:
+        """How many graphs are kept between products."""
+        return len(self._kept)
+
+    @property
     def names(self) -> list[str]:
         """Names of the parameters, in order."""
         return [name for name, _ in self.layout]

@@ -20,6 +20,8 @@ class ByTurns:
         leaves: Parameters to differentiate by.
     """
 
+    way = "by turns"
+
     def __init__(
         self,
         chunks: Sequence[Any],

@@ -51,7 +51,9 @@ class Hessian(ParameterOperator):
     The gradient's graph is built once and each product pulls a vector back through it:
     exact, also through batch statistics. Where graphs do not fit in memory, or
     ``micro_batch`` is given, they are built anew, a chunk at a time; batch statistics
-    are then variables of their own, so that cutting changes nothing.
+    are then variables of their own, so that cutting changes nothing. All chunks go from
+    norm to norm together where ``graph_bytes`` holds what they carry, which takes about
+    five gradients a product; else one after the other, at five gradients a norm.
 
     Args:
         model: Any module; left as found by every product.

@@ -3,8 +3,9 @@
 - ``parts``: vectors in parts, one tensor a variable.
 - ``pullback``: cotangents pulled back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``embeddings``: operators that
-  torch differentiates once, wrongly or slowly the second time, replaced by others.
+- ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``attention_twice``,
+  ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
+  time, replaced by others.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 
 May touch: ``core`` and torch. Start reading at ``derivatives``.

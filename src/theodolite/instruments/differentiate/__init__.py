@@ -6,6 +6,7 @@
 - ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``attention_twice``,
   ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
   time, replaced by others.
+- ``replay``: a product recorded once as a CUDA graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 
 May touch: ``core`` and torch. Start reading at ``derivatives``.

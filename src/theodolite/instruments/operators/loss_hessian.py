@@ -1,7 +1,8 @@
 """The Hessian of the loss by the parameters, as an operator."""
 
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypedDict
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
@@ -65,6 +67,8 @@ class Hessian(ParameterOperator):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
+        replay: Record the product of each batch as a CUDA graph and replay it for every
+            vector, where graphs are kept on a CUDA device; else a warning says why not.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -94,6 +98,7 @@ class Hessian(ParameterOperator):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        replay: bool = False,
     ) -> None:
         loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
@@ -117,6 +122,7 @@ class Hessian(ParameterOperator):
             check=checked_value,
         )
         self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        self._replay, self._retain = replay, given.retain
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness
@@ -190,12 +196,29 @@ class Hessian(ParameterOperator):
 
     def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         if group.statistics is None:
-            value = chunk.weight * self._prepared.run(chunk)
-            idle = not value.requires_grad and self._prepared.depends(chunk)
-            curve = Curve(value, self._prepared.leaves, constant=idle)
+            with recordable(self.device) if self._replay else nullcontext():
+                value = chunk.weight * self._prepared.run(chunk)
+                idle = not value.requires_grad and self._prepared.depends(chunk)
+                curve = Curve(value, self._prepared.leaves, constant=idle)
+            if self._replay:
+                self._record(curve)
             return curve, value.detach()
         variables = group.statistics.variables()
         return self._given_moments(group, chunk, variables)[:2]
+
+    def _record(self, curve: Curve) -> None:
+        try:
+            if not self._retain:
+                raise NotRecorded("the graphs of all batches do not fit in memory")
+            curve.record()
+        except NotRecorded as reason:
+            self._replay = False
+            warnings.warn(
+                f"the product was not recorded: {reason}; it is computed anew for each "
+                "vector, which takes longer and gives the same",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
         prepared = self._prepared

@@ -122,29 +122,6 @@ def test_an_interrupted_report_ends_all_threads():
     assert torch.get_num_threads() == 2
 
 
-def test_float32_maps_go_channels_last_and_come_back_contiguous():
-    layouts = []
-
-    class Seen(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = network(0, dtype=torch.float32)
-
-        def forward(self, x):
-            weight = self.inner.stem.weight
-            layouts.append(weight.is_contiguous(memory_format=torch.channels_last))
-            return self.inner(x)
-
-    torch.set_num_threads(1)
-    images, model = some_images(), Seen()
-    (done,) = train_many([model], images, recipe=RECIPE, seeds=[0])
-    assert all(layouts)
-    assert all(p.is_contiguous() for p in model.parameters())
-    exact = plain_loop(network(0), images, RECIPE, 0)
-    for reading, (loss, _) in zip(done.history[1:], exact, strict=True):
-        assert reading["train_loss"] == pytest.approx(loss, rel=1e-4)
-
-
 def test_a_network_that_cannot_be_built_is_retired_and_others_go_on():
     def broken():
         raise ValueError("no such network")

@@ -57,7 +57,6 @@ class Step:
         weight_decay: float,
         nesterov: bool,
         half: bool,
-        channels_last: bool,
     ) -> None:
         self.model = model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
@@ -72,8 +71,6 @@ class Step:
         self.wrong = torch.zeros((), dtype=torch.int64, device=first.device)
         self.momentum, self.weight_decay = momentum, weight_decay
         self.nesterov, self.half = nesterov, half
-        layouts = (torch.contiguous_format, torch.channels_last)
-        self.layout = layouts[channels_last]
 
     def fill(self, batch: Tensor, labels: Tensor) -> None:
         """Put the next batch in place."""
@@ -87,8 +84,9 @@ class Step:
 
     def scores(self, batch: Tensor) -> Tensor:
         """Return the network's scores of raw images, in full precision."""
+        shape = torch.channels_last if batch.is_cuda else torch.contiguous_format
         images = (batch.to(self.rate.dtype) - self.centre) / self.scale
-        images = images.contiguous(memory_format=self.layout)
+        images = images.contiguous(memory_format=shape)
         if not self.half:
             return self.model(images)
         # Casts that a cache kept from another step would be missing in a graph.

@@ -67,13 +67,8 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     ("random_isometry",): _ISOMETRY.lighter("s"),
     ("original",): _look("sky", "o"),
     ("modified", "added_identity"): replace(_look("purple", "s"), line="dashdot"),
-    # Over which samples curvature is read, by whose statistics.
-    ("whole_set",): _INK,
-    ("single_batches",): _PLAIN.darker("o"),
-    ("batches_together",): _PLAIN.lighter("s"),
-    ("constant_statistics",): _look("sky", "D").darker("D"),
-    ("constant_statistics_batches",): _look("sky", "D").lighter("^"),
-    ("running_statistics",): _look("purple", "v").darker("v"),
+    # Batches that are read one by one, beside the whole set.
+    ("single_batches",): _PLAIN.darker("s"),
     # Small networks that a theorem follows to their infimum.
     ("one_layer",): _ONE_LAYER,
     ("one_layer_far",): _ONE_LAYER.darker("s"),

@@ -15,7 +15,10 @@ from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
     PRESETS,
     cells,
 )
-from theodolite.studies.macdonald2023skip.whole_set_curvature.figure import draw
+from theodolite.studies.macdonald2023skip.whole_set_curvature.figure import (
+    draw_corners,
+    draw_courses,
+)
 from theodolite.studies.macdonald2023skip.whole_set_curvature.measure import measure
 from theodolite.studies.macdonald2023skip.whole_set_curvature.predict import predict
 from theodolite.studies.macdonald2023skip.whole_set_curvature.tables import (
@@ -44,14 +47,21 @@ STUDY = Study(
     splits=("train", "test"),
     drawings=(
         Drawing(
-            "curvature",
+            "courses",
             "Largest eigenvalue of the Hessian along training over the curvature that "
-            "descent stands, by the samples that it is read over and by whose "
-            "statistics: geometric means over networks, with their standard "
-            "deviations. Of batches the mean of their eigenvalues; the dotted line is "
-            "the edge of stability.",
+            "descent stands (dotted): of the whole set by its statistics, and the mean "
+            "of single batches by their own. Geometric means over networks, with their "
+            "standard deviations.",
             table,
-            draw,
+            draw_courses,
+        ),
+        Drawing(
+            "corners",
+            "The same after training, by the samples that it is read over and by whose "
+            "statistics: differentiated, or constant as running statistics are. The "
+            "fourth to sixth lines are what a network in evaluation mode shows.",
+            table,
+            draw_corners,
         ),
     ),
     departures=(

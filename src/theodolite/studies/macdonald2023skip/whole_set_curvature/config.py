@@ -41,9 +41,12 @@ class Config(StudyConfig):
         steps: Of full-batch descent.
         moments: When descent is read, in the order of the readings.
         stochastic_moments: The same of stochastic descent.
+        corners: Moments at which a network is read in all ways, not in two only.
         chunk: Images that pass at once where a set is read; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
+        double: Whether curvature is read in double precision; where it is not, what
+            rounding does to it is measured at a batch.
         by_moment: Whether each moment is a cell of its own, so that a long run that
             was cut short goes on at the next.
     """
@@ -69,9 +72,11 @@ class Config(StudyConfig):
     # The ends first: they are what most claims are about.
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
+    corners: tuple[float, ...] = (0.0, 1.0)
     chunk: int = 2500
     tol: float = 0.01
     products: int = 60
+    double: bool = False
     by_moment: bool = True
 
     def __post_init__(self) -> None:
@@ -113,34 +118,43 @@ class Config(StudyConfig):
         return self.moments if rule == DESCENT else self.stochastic_moments
 
 
-# Narrow networks on 8×8 digits, which need no files and no GPU.
+# One block on few 8×8 digits, which needs no files and no GPU.
 _SMALL: dict[str, Any] = {
     "dataset": "digits",
     "channels": 1,
-    "width": 4,
-    "blocks": (1, 1),
-    "samples": 128,
-    "descent_samples": 128,
+    "blocks": (1,),
     "batch_size": 16,
+    "corners": (1.0,),
     "chunk": 0,
+    "double": True,
     "by_moment": False,
 }
 PRESETS = {
     "smoke": Config(
         n_seeds=2,
-        steps=6,
+        width=2,
+        samples=32,
+        descent_samples=32,
+        steps=4,
         epochs=2,
         moments=(0.0, 1.0),
         stochastic_moments=(0.0, 1.0),
-        tol=0.05,
-        **{**_SMALL, "samples": 32, "descent_samples": 32},
+        tol=0.2,
+        **_SMALL,
     ),
     "quick": Config(
         n_seeds=4,
-        steps=150,
-        epochs=12,
-        moments=(0.0, 0.3, 0.8, 0.9, 1.0),
-        stochastic_moments=(0.0, 0.5, 1.0),
+        width=6,
+        samples=128,
+        descent_samples=128,
+        read_batches=3,
+        rate=0.05,
+        epochs=20,
+        descent_rate=0.2,
+        steps=120,
+        moments=(0.0, 0.8, 1.0),
+        stochastic_moments=(0.0, 1.0),
+        tol=0.02,
         **_SMALL,
     ),
     "paper": Config(n_seeds=3, device="cuda"),

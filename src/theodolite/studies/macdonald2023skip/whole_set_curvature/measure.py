@@ -1,6 +1,7 @@
 """Networks in training, stopped at some moments and read in six ways there."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,9 @@ from theodolite.studies.macdonald2023skip.shared.image_training import images_of
 from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
     BATCHES,
     DESCENT,
-    END,
     FROZEN,
     FROZEN_BATCHES,
     RUNNING,
-    START,
     TOGETHER,
     WHOLE,
     Config,
@@ -42,8 +41,7 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
         state = found.states.get(steps_of(config, rule, moment))
         if state is None:  # it diverged before
             continue
-        model = networks.build(config.plan, seed=0, device=config.device)
-        model.load_state_dict(state)
+        model = model_of(config, state)
         here = {"moment": moment, "status": found.status}
         if moment in found.losses:
             loss = found.losses[moment]
@@ -71,7 +69,7 @@ def trained(config: Config, rule: str, trial: int) -> Course:
     steps = {steps_of(config, rule, m): m for m in config.moments_of(rule)}
 
     def keep(model: "nn.Module") -> dict[str, float]:
-        states.append({k: v.detach().clone() for k, v in model.state_dict().items()})
+        states.append(deepcopy(model.state_dict()))
         return {}
 
     (run,) = training.train_many(
@@ -120,25 +118,33 @@ def steps_of(config: Config, rule: str, moment: float) -> int:
     return round(moment * config.epochs * (count // config.batch_size))
 
 
+def model_of(config: Config, state: Mapping[str, Any]) -> "nn.Module":
+    """Return the network with given weights, in the precision of the readings."""
+    model = networks.build(config.plan, seed=0, device=config.device)
+    model.load_state_dict(state)
+    return model.to(_precision(config))
+
+
 def readings(
     config: Config, cell: Mapping[str, Any], moment: float, model: "nn.Module"
 ) -> list[Row]:
     """Read the largest eigenvalue in all ways that a moment asks for.
 
-    Of stochastic descent, and between the ends, only what is followed along training.
+    What is of all samples batch by batch, or at constant statistics, is read of
+    full-batch descent alone, whose whole set is smaller.
     """
     rule, trial = cell["rule"], cell["trial"]
-    data = _samples(config, rule)
-    parts = _partition(data, config.batch_size, seed=derive(trial, "partition"))
+    data = samples_of(config, rule)
+    parts = partition_of(config, data, trial=trial)
     single = parts[: config.read_batches]
-    seed = derive(trial, "directions")
-    meter = _Meter(config, seed)
+    meter = _Meter(config, derive(trial, "directions"))
     rows = [
         meter.over(BATCHES, model, single, "batch"),
         meter.of(WHOLE, model, data, "full"),
-        meter.of(RUNNING, model, data, "eval"),
     ]
-    if rule == DESCENT and moment in (START, END):
+    if moment in config.corners:
+        rows.append(meter.of(RUNNING, model, data, "eval"))
+    if moment in config.corners and rule == DESCENT:
         rows.append(meter.of(TOGETHER, model, parts, "batch"))
         with instruments.preserve(model):
             # From here on running statistics are those of the whole set.
@@ -206,19 +212,26 @@ def _row(reading: str, mode: str, found: Sequence[Any]) -> Row:
     }
 
 
-def _samples(config: Config, rule: str) -> "Pair":
+def samples_of(config: Config, rule: str) -> "Pair":
     """Return the whole set of a rule as the network sees it."""
     images = images_of(config.dataset, config.samples_of(rule), config.device)
     centre, scale = (t.reshape(1, -1, 1, 1) for t in (images.centre, images.scale))
-    return (images.inputs.float() - centre) / scale, images.labels
+    inputs = (images.inputs.float() - centre) / scale
+    return inputs.to(_precision(config)), images.labels
 
 
-def _partition(data: "Pair", size: int, *, seed: int) -> "list[Pair]":
+def _precision(config: Config) -> "torch.dtype":
+    import torch
+
+    return torch.float64 if config.double else torch.float32
+
+
+def partition_of(config: Config, data: "Pair", *, trial: int) -> "list[Pair]":
     """Cut the set into batches at random; what does not fill one is left out."""
     import torch
 
     inputs, labels = data
-    order = torch.as_tensor(stream(seed).permutation(len(labels)))
-    order = order.to(labels.device)
-    full = len(labels) // size * size
-    return [(inputs[part], labels[part]) for part in order[:full].split(size)]
+    drawn = stream(derive(trial, "partition")).permutation(len(labels))
+    full = len(labels) // config.batch_size * config.batch_size
+    order = torch.as_tensor(drawn[:full]).to(labels.device)
+    return [(inputs[part], labels[part]) for part in order.split(config.batch_size)]

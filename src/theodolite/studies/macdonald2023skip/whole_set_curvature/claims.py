@@ -1,6 +1,7 @@
 """Are batches a fair sample of curvature where statistics are theirs? All is ours."""
 
 import math
+from typing import Any
 
 from theodolite.core import (
     Choice,
@@ -77,11 +78,11 @@ def _late(row: Row) -> bool:
     return row["moment"] >= LATE
 
 
-def _read(reading: str, **labels: object) -> Select:
+def _read(reading: str, **labels: Any) -> Select:
     return measured("sharpness", reading=reading, **labels)
 
 
-def _lately(reading: str, **labels: object) -> Select:
+def _lately(reading: str, **labels: Any) -> Select:
     return measured("sharpness", _late, reading=reading, **labels)
 
 

@@ -1,5 +1,6 @@
 """Networks in training, stopped at some moments and read in six ways there."""
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -39,12 +40,12 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows: list[Row] = []
     for moment in [cell["moment"]] if "moment" in cell else config.moments_of(rule):
         state = found.states.get(steps_of(config, rule, moment))
-        if state is None:  # it diverged before
+        loss = found.losses.get(moment)
+        if state is None or not math.isfinite(loss or 0.0):  # it had diverged
             continue
         model = model_of(config, state)
         here = {"moment": moment, "status": found.status}
-        if moment in found.losses:
-            loss = found.losses[moment]
+        if loss is not None:
             told = {"value": loss, "error": 2.0**-23 * abs(loss)}
             rows.append({"quantity": "train_loss", **here, **told})
         rows += [{**here, **row} for row in readings(config, cell, moment, model)]
@@ -174,14 +175,14 @@ class _Meter:
     def _top(self, model: "nn.Module", data: Any, mode: str) -> Any:
         from torch.nn import CrossEntropyLoss
 
-        joined = isinstance(data, tuple)
-        wide = joined and len(data[1]) > self._config.batch_size
+        chunk = self._config.chunk
+        wide = isinstance(data, tuple) and 0 < chunk < len(data[1])
         with instruments.Hessian(
             model,
             data,
             loss=CrossEntropyLoss(),
             norm_mode=mode,
-            micro_batch=(self._config.chunk or None) if wide else None,
+            micro_batch=chunk if wide else None,
         ) as operator:
             found = instruments.extremes_of(
                 operator,

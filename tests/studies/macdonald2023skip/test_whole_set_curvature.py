@@ -141,20 +141,21 @@ def found():
     return tight()
 
 
-def top(loss, parameters):
-    """Return the largest eigenvalue of a dense Hessian, by plain double backward."""
-    gradient = torch.autograd.grad(loss, parameters, create_graph=True)
-    flat = torch.cat([g.flatten() for g in gradient])
-    lines = [
-        torch.cat(
-            [
-                g.flatten()
-                for g in torch.autograd.grad(entry, parameters, retain_graph=True)
-            ]
-        )
-        for entry in flat
-    ]
-    return float(torch.linalg.eigvalsh(torch.stack(lines))[-1])
+def dense(model, inputs, labels):
+    """Return the Hessian of the mean cross-entropy, by plain double backward."""
+    parameters = [*model.parameters()]
+    loss = nn.functional.cross_entropy(model(inputs), labels)
+
+    def flat(value, **settings):
+        parts = torch.autograd.grad(value, parameters, **settings)
+        return torch.cat([part.flatten() for part in parts])
+
+    gradient = flat(loss, create_graph=True)
+    return torch.stack([flat(entry, retain_graph=True) for entry in gradient])
+
+
+def top(matrix):
+    return float(torch.linalg.eigvalsh(matrix)[-1])
 
 
 def test_readings_are_those_of_dense_hessians(found):
@@ -162,12 +163,6 @@ def test_readings_are_those_of_dense_hessians(found):
     state = measure.trained(config, DESCENT, 0).states[config.steps]
     data = measure.samples_of(config, DESCENT)
     parts = measure.partition_of(config, data, trial=0)
-
-    def dense(batches, prepare):
-        model = measure.model_of(config, state)
-        prepare(model)
-        loss = sum(nn.functional.cross_entropy(model(x), y) for x, y in batches)
-        return top(loss / len(batches), [*model.parameters()])
 
     def whole_constant(model):
         """Running statistics of all samples, by one pass that forgets the old."""
@@ -181,13 +176,21 @@ def test_readings_are_those_of_dense_hessians(found):
             norm.running_var *= (count - 1) / count
         model.eval()
 
+    def prepared(prepare):
+        model = measure.model_of(config, state)
+        prepare(model)
+        return model
+
+    # Equal batches that make up the set: of all together, the mean of their Hessians.
+    own = [dense(prepared(nn.Module.train), *one) for one in parts]
+    constant = [dense(prepared(whole_constant), *one) for one in parts]
     wanted = {
-        WHOLE: dense([data], nn.Module.train),
-        RUNNING: dense([data], nn.Module.eval),
-        TOGETHER: dense(parts, nn.Module.train),
-        BATCHES: np.mean([dense([one], nn.Module.train) for one in parts]),
-        FROZEN: dense([data], whole_constant),
-        FROZEN_BATCHES: np.mean([dense([one], whole_constant) for one in parts]),
+        WHOLE: top(dense(prepared(nn.Module.train), *data)),
+        RUNNING: top(dense(prepared(nn.Module.eval), *data)),
+        TOGETHER: top(sum(own) / len(own)),
+        BATCHES: np.mean([top(one) for one in own]),
+        FROZEN: top(sum(constant) / len(constant)),
+        FROZEN_BATCHES: np.mean([top(one) for one in constant]),
     }
     assert found.keys() == wanted.keys()
     for reading, value in wanted.items():
@@ -197,7 +200,9 @@ def test_readings_are_those_of_dense_hessians(found):
 
 def test_chunks_and_single_precision_read_the_same(found):
     """As a long run on a GPU reads, in chunks that statistics run across."""
-    for reading, value in tight(chunk=12, double=False, tol=1e-3).items():
+    again = tight(chunk=12, double=False, tol=1e-3, corners=())
+    assert again.keys() == {BATCHES, WHOLE}
+    for reading, value in again.items():
         assert value == pytest.approx(found[reading], rel=2e-3), reading
 
 

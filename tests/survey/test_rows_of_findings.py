@@ -128,3 +128,37 @@ def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
     )
     named = [row["module"] for row in found.find("decays_invariant")]
     assert named == ([] if skip else ["layer"])
+
+
+class Packed(nn.Module):
+    """A layer whose matrix is not called its weight, as those of attention are."""
+
+    def __init__(self):
+        super().__init__()
+        self.in_proj_weight = nn.Parameter(torch.randn(6, 4))
+        self.norm, self.head = nn.BatchNorm1d(6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = nn.functional.linear(x, self.in_proj_weight)
+        return self.head(torch.relu(self.norm(x)))
+
+
+def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
+    model = Packed()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    given = {"loss": nn.CrossEntropyLoss(), "optimiser": optimiser, "progress": False}
+    given["measures"] = ("map", "signal", "optimiser")
+    batch = torch.randn(30, 4), torch.arange(30) % 3
+    found = survey(model, batch, **given)
+    (advice,) = [a for a in found.advice if a.rule == "decay-on-invariant-weights"]
+    exec(advice.code, {"model": model, "optimiser": optimiser})
+    decays = {
+        id(p): group["weight_decay"]
+        for group in optimiser.param_groups
+        for p in group["params"]
+    }
+    free = [name for name, p in model.named_parameters() if not decays[id(p)]]
+    assert free == ["in_proj_weight"]
+    assert "decay-on-invariant-weights" not in {
+        finding.rule for finding in survey(model, batch, **given).findings
+    }

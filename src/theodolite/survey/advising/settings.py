@@ -2,6 +2,7 @@
 
 from theodolite.survey.advising.remedy import Remedy
 from theodolite.survey.findings.evidence import divided, single
+from theodolite.survey.findings.rates import several_rates
 from theodolite.survey.records.finding import Finding
 from theodolite.survey.records.whole_survey import Survey
 
@@ -20,9 +21,14 @@ def _stable(survey: Survey) -> float | None:
 
 
 def _at_stable_rate(survey: Survey, finding: Finding) -> str | None:
-    rate = _stable(survey)
-    if rate is None:
+    rate, used = _stable(survey), single(survey, "rate_in_use")
+    if rate is None or used is None:
         return None
+    if several_rates(survey):  # which keep their proportions
+        return (
+            "for group in optimiser.param_groups:\n"
+            f'    group["lr"] *= {float(f"{rate / used.value:.2g}")!r}\n'
+        )
     return (
         "for group in optimiser.param_groups:\n"
         f'    group["lr"] = {float(f"{rate:.2g}")!r}\n'
@@ -73,11 +79,13 @@ def _still(survey: Survey, finding: Finding) -> str | None:
 
 def _without_decay(survey: Survey, finding: Finding) -> str | None:
     """Exempt the weights concerned, group by group."""
-    if not finding.where:
+    rows = survey.find("decays_invariant")
+    names = [row["parameter"] for row in rows if "parameter" in row]
+    if not names:
         return None
     return (
-        f"paths = {list(finding.where)!r}\n"
-        "exempt = {id(model.get_submodule(path).weight) for path in paths}\n"
+        f"names = {names!r}\n"
+        "exempt = {id(model.get_parameter(name)) for name in names}\n"
         "for group in list(optimiser.param_groups):\n"
         '    free = [p for p in group["params"] if id(p) in exempt]\n'
         '    if free and group["weight_decay"]:\n'

@@ -74,7 +74,7 @@ def _decayed(survey: Survey) -> Evidence | None:
     decays = [figure_of(row).value for row in survey.find("weight_decay")]
     if share is None or not max(decays, default=0.0):
         return None
-    names = tuple(name for name, _ in by_module(survey, "decays_invariant"))
+    names = tuple(dict(by_module(survey, "decays_invariant")))
     return Evidence(figure=share, threshold=0.0, above=True, where=names)
 
 

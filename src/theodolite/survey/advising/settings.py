@@ -125,7 +125,7 @@ REMEDIES = (
         write=_warmed_up,
     ),
     Remedy(
-        rules=("batch-norm-of-few",),
+        rules=("batch-norm-of-one", "batch-norm-of-few"),
         kind="batch_size",
         title=f"Take batches of {ENOUGH_SAMPLES}",
         write=_larger_batches,

@@ -83,7 +83,12 @@ def _with_identity(survey: Survey, finding: Finding) -> str | None:
 def _in_groups(survey: Survey, finding: Finding) -> str | None:
     if not any(n.startswith("batch") for b in survey.blocks for n in b.norms):
         return None
-    return operated('change_norms(before, inputs, to="group", groups=4)')
+    code = operated('change_norms(before, inputs, to="group", groups=4)')
+    if finding.rule != "batch-norm-of-one":
+        return code
+    return (
+        f"model.eval()  # in train mode one sample does not pass\n{code}model.train()\n"
+    )
 
 
 def _logarithms(survey: Survey, finding: Finding) -> str | None:
@@ -156,7 +161,7 @@ REMEDIES = (
         write=_with_identity,
     ),
     Remedy(
-        rules=("batch-norm-of-few",),
+        rules=("batch-norm-of-one", "batch-norm-of-few"),
         kind="surgery",
         title="Normalise groups of channels instead of the batch",
         write=_in_groups,

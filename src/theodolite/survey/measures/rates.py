@@ -168,8 +168,9 @@ def _use_rows(
         factor = first.rate / first.most
         shift = first.decay if use.plain else 0.0
         ratio, error = factor * (ratio + shift), factor * error
-    # Statistics of fewer samples make another landscape than the one trained on, and
-    # of a flat one no rate is too small.
-    if labels["n_samples"] == site.samples and ratio > error:
+    # Statistics of fewer samples, or of none, make another landscape than the one
+    # trained on, and of a flat one no rate is too small.
+    whole = labels["n_samples"] == site.samples and site.mode_asked is None
+    if whole and ratio > error:
         told |= {**labels, "status": str(top.status)}
         yield number("rate_over_stable", ratio, error, **told)

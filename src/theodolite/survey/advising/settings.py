@@ -10,6 +10,8 @@ from theodolite.survey.records.whole_survey import Survey
 ROOM = 0.5
 WARM_UP_STEPS = 100
 ENOUGH_SAMPLES = 32
+# Decay that keeps a network from fitting single samples: ours.
+DECAY = 0.01
 
 
 def _stable(survey: Survey) -> float | None:
@@ -111,6 +113,25 @@ def _taken_in(survey: Survey, finding: Finding) -> str | None:
     )
 
 
+def _thawed(survey: Survey, finding: Finding) -> str | None:
+    """Train what is frozen, where what is trained is too little."""
+    rows = survey.find("tangent_smallest")
+    if not any(r.get("n_rows", 0) > r.get("n_trained", 0) for r in rows):
+        return None
+    if all(row["n_trained"] >= survey.n_parameters for row in rows):
+        return None
+    return f"model.requires_grad_(True)\n{_taken_in(survey, finding)}"
+
+
+def _against_fitting(survey: Survey, finding: Finding) -> str | None:
+    """Raise the weight decay, where the optimiser has one."""
+    return (
+        "for group in optimiser.param_groups:\n"
+        '    if "weight_decay" in group:\n'
+        f'        group["weight_decay"] = max(group["weight_decay"], {DECAY})\n'
+    )
+
+
 REMEDIES = (
     Remedy(
         rules=("rate-too-large", "rate-too-small"),
@@ -159,5 +180,17 @@ REMEDIES = (
         kind="optimiser",
         title="Give the optimiser all parameters",
         write=_taken_in,
+    ),
+    Remedy(
+        rules=("outputs-tied",),
+        kind="optimiser",
+        title="Train the parameters that are frozen",
+        write=_thawed,
+    ),
+    Remedy(
+        rules=("labels-against-the-rest",),
+        kind="optimiser",
+        title="Let weight decay work against fitting them",
+        write=_against_fitting,
     ),
 )

@@ -113,6 +113,23 @@ def _standardised(survey: Survey, finding: Finding) -> str | None:
     )
 
 
+def _features_standardised(survey: Survey, finding: Finding) -> str | None:
+    """Give every feature mean 0 and variance 1, by the statistics of these samples."""
+    if not survey.blocks:
+        return None
+    return (
+        "# Better: scale the data. Until then:\n"
+        "axis = 1 if inputs.ndim in (4, 5) else inputs.ndim - 1\n"
+        "others = [a for a in range(inputs.ndim) if a != axis]\n"
+        "mean = inputs.mean(others, keepdim=True)\n"
+        "deviation = inputs.std(others, keepdim=True)\n"
+        "deviation = deviation.masked_fill(deviation == 0, 1.0)\n"
+        f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
+        "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
+        ")\n"
+    )
+
+
 def _residual(survey: Survey) -> bool:
     return any(b.kind == "residual" for b in survey.blocks)
 
@@ -177,5 +194,11 @@ REMEDIES = (
         kind="surgery",
         title="Standardise the inputs",
         write=_standardised,
+    ),
+    Remedy(
+        rules=("inputs-ill-conditioned",),
+        kind="surgery",
+        title="Standardise every input feature",
+        write=_features_standardised,
     ),
 )

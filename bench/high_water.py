@@ -37,10 +37,10 @@ def child(module: str, case: str) -> None:
     measured = import_module(module).CASES[case]()
     # Forget the peak of preparing; memory it freed but kept can still be used again,
     # so that the rise is a lower bound.
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _peak()
+    forget_peak()
+    before = peak_mib()
     measured()
-    print(_peak() - before)
+    print(peak_mib() - before)
 
 
 def both(module: str, theirs: str, ours: str) -> str:
@@ -49,6 +49,12 @@ def both(module: str, theirs: str, ours: str) -> str:
     return " : ".join("—" if r is None else f"{r:.0f}" for r in rises) + " MiB"
 
 
-def _peak() -> float:
+def forget_peak() -> None:
+    """Start the peak anew from what the process holds now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mib() -> float:
+    """Return the most that the process has held, in MiB."""
     (line,) = [x for x in _STATUS.read_text().splitlines() if x.startswith("VmHWM")]
     return int(line.split()[1]) / 1024

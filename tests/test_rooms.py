@@ -83,6 +83,7 @@ WITHOUT_TORCH = {"core", "theory", "figures", "runs", "report", "cli", "cli_outp
 # The inner rooms of a room, in order: each may import those before it, and itself.
 INNER = {
     "instruments": (
+        "team",
         "differentiate",
         "model",
         "norms",

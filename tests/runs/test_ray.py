@@ -9,20 +9,30 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
+import torch
+from torch.testing import assert_close
 
 from tests.data.writers import random_images, random_labels, write_idx
+from tests.instruments import ranks
 from tests.later import later
 from tests.runs import ray_work
 from tests.runs.processes import ROOT, environment, until
 from tests.runs.ray_script import SCRIPT
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
 from tests.studies import test_guests
-from theodolite.core import DataError, RunError, ShortcutBlueprint
+from theodolite.core import (
+    DataError,
+    MeasurementError,
+    RunError,
+    ShortcutBlueprint,
+)
 from theodolite.data import load, packed, unpacked
+from theodolite.instruments import Hessian, TangentKernel
+from theodolite.instruments.operators.station import Station
 from theodolite.runs import (
     QuietProgress,
     RayCluster,
@@ -111,12 +121,19 @@ def cell_files(folder):
     return list((folder.path / "cells").glob("*.jsonl"))
 
 
+def page_code(word):
+    """Return the code of the page that holds a word."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (code,) = [b for b in blocks if word in b and not b.startswith(">>>")]
+    return code
+
+
 def test_a_study_equals_the_local_result_value_for_value(
     tmp_path, cluster, monkeypatch
 ):
     """By the code of the page, with this cluster and the smallest scale in it."""
-    page = (ROOT / "docs" / "scale_out.md").read_text()
-    (code,) = re.findall(r"^```python\n(from.*?)^```", page, re.MULTILINE | re.DOTALL)
+    code = page_code("plan_study")
     assert '"HOST:6379", ' in code
     code = code.replace('"HOST:6379", ', "").replace('"quick"', '"smoke"')
     space = {}
@@ -217,6 +234,58 @@ def test_a_node_lost_in_mid_run_costs_nothing(tmp_path, nodes, cluster, folder):
     alone = RunFolder.create(tmp_path / "alone", spec(width=8))
     execute(alone, CELLS, ray_work.OnNode(tmp_path / "other", 0), jobs=0)
     assert folder.rows() == alone.rows()
+
+
+def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
+    tmp_path, nodes, cluster
+):
+    """Under norm mode full, whose statistics run over all members."""
+    doomed = nodes.add_node(**NODE)
+    model, data = ranks.network(), ranks.data()
+    given = {"loss": ray_work.lingering(str(tmp_path)), "norm_mode": "full"}
+    here = Hessian(model, data, **given)
+    vector = torch.linspace(-1, 1, here.shape[1], dtype=torch.float64)
+    try:
+        until(lambda: cluster.jobs == 3)
+        there = Hessian(model, data, **given, executor=cluster)
+        assert (there.shape, there.partition) == (here.shape, here.partition)
+        for _ in range(2):
+            assert_close(there @ vector, here @ vector, rtol=1e-12, atol=1e-14)
+            with torch.no_grad():
+                model[0].weight *= 1.5  # which both of them follow
+        kernels = [
+            TangentKernel(model, data, norm_mode="batch", executor=executor)
+            for executor in (None, cluster)
+        ]
+        ones = torch.ones(kernels[0].shape[0], dtype=torch.float64)
+        assert_close(kernels[1] @ ones, kernels[0] @ ones, rtol=1e-12, atol=1e-14)
+        ignored = [(x, torch.full_like(y, -100)) for x, y in data]
+        with pytest.raises(MeasurementError, match="no sample counts in the loss"):
+            Hessian(model, ignored, loss=ranks.LOSS, norm_mode="full", executor=cluster)
+        code = page_code("executor=cluster")
+        assert "RayCluster(" in code
+        code = code.replace('RayCluster("HOST:6379")', "nullcontext(cluster)")
+        space = {"cluster": cluster, "nullcontext": nullcontext}
+        exec(compile(code, "scale_out.md", "exec"), space)
+        alone = {"cluster": None, "nullcontext": nullcontext}
+        exec(compile(code, "scale_out.md", "exec"), alone)
+        assert space["found"].trace == pytest.approx(alone["found"].trace, rel=1e-4)
+        assert cluster.crew(Station).size == 3
+        wanted = here @ vector
+        (tmp_path / "linger").touch()
+
+        def kill():
+            until(lambda: (tmp_path / "begun").exists())
+            nodes.remove_node(doomed, allow_graceful=False)
+            (tmp_path / "linger").unlink()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        assert_close(there @ vector, wanted, rtol=1e-12, atol=1e-14)
+        killer.join()
+        assert cluster.crew(Station).size == 2
+    finally:
+        cluster.dismiss()
 
 
 def test_a_killed_driver_resumes_and_redoes_nothing(tmp_path, nodes, folder):

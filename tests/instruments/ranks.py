@@ -37,6 +37,13 @@ WAYS = [
 OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
 
 
+class Peeking(nn.Module):
+    """Looks at a number behind a norm, so that passes cannot be cut there."""
+
+    def forward(self, x):
+        return x if x.sum().item() < 1e9 else -x
+
+
 def network():
     torch.manual_seed(0)
     return nn.Sequential(
@@ -77,6 +84,16 @@ def measured(team=None):
         vector = torch.linspace(-1, 1, kernel.shape[0], dtype=torch.float64)
         found[f"{name} kernel"] = kernel @ vector
         found[f"{name} outputs"] = kernel.jacobian.outputs()
+    by_turns = Hessian(
+        nn.Sequential(*model[:5], Peeking(), *model[5:]),
+        mine,
+        loss=LOSS,
+        norm_mode="full",
+        micro_batch=3,
+        team=team,
+    )
+    vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
+    found["by turns"] = by_turns @ vector
     return found | spectra(model, mine, team) | followed(model, mine, team)
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self, cast
 
 import torch
@@ -65,6 +66,15 @@ class ParameterOperator(Operator):
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
         self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found.
+
+        Only where its graphs are kept: what is run again starts as found. Ranks, which
+        may keep them or not, open it product by product, to look at it together.
+        """
+        kept = self._kept.keeps(self._prepared.groups) and not self.team.several
+        return self._prepared.together() if kept else nullcontext()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
@@ -213,6 +223,10 @@ class Block(Operator):
         self.dtype, self.device = whole.dtype, whole.device
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
         self.seed = whole.seed
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found."""
+        return self._whole.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the block of the changed operator."""

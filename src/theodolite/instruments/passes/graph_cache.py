@@ -1,6 +1,6 @@
 """Graphs that are built once and walked by many products."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Generic, TypeVar
 
@@ -26,6 +26,10 @@ class GraphCache(Generic[Graph]):
     ) -> None:
         self._retain, self.offload, self._staying = retain, offload, staying
         self._graphs: dict[Chunk, Graph] = {}
+
+    def keeps(self, groups: Iterable[Group]) -> bool:
+        """Whether the graphs of all these groups are kept once they are built."""
+        return self._retain and not any(group.coupled for group in groups)
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
         """Return a chunk's graph, built if it is not there.

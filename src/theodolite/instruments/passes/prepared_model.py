@@ -111,6 +111,7 @@ class PreparedModel:
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._quiet = False
+        self._open = False
         self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
@@ -179,7 +180,17 @@ class PreparedModel:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Open the model for passes; it is as found on the way out."""
+        """Open the model for the passes of a product; as found on the way out."""
+        with self.together():
+            yield
+        counted()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Open the model, unless it is open, for all sessions within."""
+        if self._open:
+            yield
+            return
         with self.team.telling():
             reach = self._reach()
             changed = self._follow_together(reach)
@@ -191,8 +202,11 @@ class PreparedModel:
                 self.renew()
                 if changed:
                     self._measure_anew()
-                yield
-        counted()
+                self._open = True
+                try:
+                    yield
+                finally:
+                    self._open = False
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])

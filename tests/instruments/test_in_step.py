@@ -89,6 +89,23 @@ def test_micro_batches_of_batches_with_statistics_of_their_own():
     assert kinds(swept) == {InStep}
 
 
+def test_frozen_statistics_take_two_passes_whatever_the_depth():
+    model, batch = Deep(6).double(), data()
+    model.norms[-1] = nn.BatchNorm1d(3, affine=False).double()
+    model.layers = model.layers[:-1]  # else a norm is applied twice
+    calls = []
+    model.first.register_forward_hook(lambda *_: calls.append(1))
+    whole = Hessian(model, batch, loss=LOSS, norm_mode="frozen")
+    swept = Hessian(model, cut(batch, 3), loss=LOSS, norm_mode="frozen")
+    near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+    with torch.no_grad():
+        model.first.weight.mul_(1.1)
+    calls.clear()
+    swept @ vector(whole)
+    assert len(calls) == 2 + 1 + 1 + 2  # tapes, a check, the order, the graphs
+    near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+
+
 def test_data_that_is_read_again():
     model, batch = Deep(3).double(), data(8)
     loader = DataLoader(TensorDataset(*batch), batch_size=3)
@@ -218,6 +235,7 @@ def test_little_memory_takes_turns():
     tight = Hessian(model, batch, **given, graph_bytes=roomy.forecast_bytes + 5_000)
     near(tight @ vector(roomy), roomy @ vector(roomy), rtol=1e-9)
     assert (kinds(roomy), kinds(tight)) == ({InStep}, {ByTurns})
+    assert (roomy.way, tight.way) == ("in step", "by turns")
 
 
 def test_an_exception_leaves_everything_as_found():

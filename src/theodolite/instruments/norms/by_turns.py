@@ -22,6 +22,8 @@ class ByTurns:
         team: Who else holds chunks; what is pulled back is this process's share.
     """
 
+    way = "by turns"
+
     def __init__(
         self,
         chunks: Sequence[Any],

@@ -11,6 +11,11 @@ from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
 from theodolite.instruments.norms.by_turns import ByTurns
+from theodolite.instruments.norms.full_statistics import (
+    FullStatistics,
+    Moments,
+    passing,
+)
 from theodolite.instruments.norms.given_moments import (
     as_variable,
     normalised,
@@ -23,6 +28,8 @@ from theodolite.instruments.team.processes import Team
 
 T = TypeVar("T")
 Coupled = InStep | ByTurns
+# What is wrong with the model itself, rather than with its tape, is said by turns.
+_NOT_IN_STEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +72,40 @@ class Coupling:
             team=team,
         )
 
+    def moments(self, chunks: Sequence[Any], team: Team) -> list[Moments]:
+        """Return the moments of all calls, without derivatives.
+
+        Args:
+            chunks: Those that are held here.
+            team: Who else holds chunks, and goes the same way.
+        """
+        found = self._tried(lambda: self._opened_in_step(chunks, team))
+        if found is not None and found.carried_bytes[1] > self.room.device:
+            found = None
+        if team.alike(-1 if found is None else found.calls) and found is not None:
+            values = self._found_moments(found, team)
+            right = values is not None and self._tried(
+                lambda: self._passes_alike(found, values[0], chunks[0])
+            )
+            if not team.largest(not right):
+                return found.known
+        return FullStatistics(chunks, self.run, team).known
+
+    def _passes_alike(self, found: InStep, value: Tensor, chunk: Any) -> bool:
+        """Say whether a plain pass at these moments gives the same."""
+        with torch.no_grad(), BatchNormCalls(passing(found.known)):
+            plain = self.run(self.opened(chunk)[0])
+        return _near(value, plain, float(plain.abs().max()))
+
+    def _opened_in_step(self, chunks: Sequence[Any], team: Team) -> InStep:
+        return InStep(
+            chunks,
+            run=self.run,
+            opened=self.opened,
+            leaves=self.leaves,
+            team=team,
+        )
+
     def _in_step(self, chunks: Sequence[Any], team: Team) -> InStep | None:
         found = self._tried(lambda: self._cut(chunks, team))
         if not team.alike(-1 if found is None else found.calls) or found is None:
@@ -81,13 +122,7 @@ class Coupling:
 
     def _cut(self, chunks: Sequence[Any], team: Team) -> InStep | None:
         """Return the chunks cut at their norms, None where that takes too much."""
-        found = InStep(
-            chunks,
-            run=self.run,
-            opened=self.opened,
-            leaves=self.leaves,
-            team=team,
-        )
+        found = self._opened_in_step(chunks, team)
         shelf = self._shelf(*found.carried_bytes)
         if shelf is None:
             return None
@@ -103,8 +138,8 @@ class Coupling:
     def _tried(self, act: Callable[[], T]) -> T | None:
         try:
             return act()
-        except (NotOnTape, NotImplementedError, RuntimeError, MeasurementError):
-            return None  # what is wrong with the model itself is said by turns
+        except _NOT_IN_STEP:
+            return None
 
     def _shelf(self, carried: int, adjoints: int) -> Shelf | None:
         """Return where to keep what is carried, None where it fits nowhere."""

@@ -103,6 +103,11 @@ class InStep:
         self.known: list[Moments] = []
 
     @property
+    def way(self) -> str:
+        """What this way is called."""
+        return "in step on the host" if self.shelf.host else "in step"
+
+    @property
     def carried_bytes(self) -> tuple[int, int]:
         """What a product with the Hessian keeps for all chunks at once.
 

@@ -1,8 +1,8 @@
-"""A tape cut at its norms: what each piece takes, gives on, and computes.
+"""A tape cut at its norms: what each segment takes, gives on, and computes.
 
-A piece starts by applying a norm, whose statistics it is handed, and ends with the
+A segment starts by applying a norm, whose statistics it is handed, and ends with the
 input of the next one, or with what is measured. A tensor that goes past norms, such as
-a skip, is carried from the piece that makes it to all that use it.
+a skip, is carried from the segment that makes it to all that use it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,18 +22,18 @@ from theodolite.instruments.norms.tape import Call, NormOnTape, NotOnTape, Tape
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
-    """One piece of a tape.
+    """What a tape calls between two norms.
 
     Attributes:
         tape: The whole.
         head: The norm that it starts with, None at the start of the pass.
         calls: What it calls then.
         tail: Slot of the next norm's input, None at the end of the pass.
-        ins: Slots that it takes of pieces before it.
-        outs: Slots that it makes for pieces after it.
+        ins: Slots that it takes of segments before it.
+        outs: Slots that it makes for segments after it.
         copied: Slots among those taken that it writes to.
         outside: Slots that it takes from outside: data, parameters, other constants.
-        done: Slots that no piece after it takes.
+        done: Slots that no segment after it takes.
     """
 
     tape: Tape
@@ -48,12 +48,12 @@ class Segment:
 
     @property
     def taken(self) -> tuple[int, ...]:
-        """Slots of earlier pieces to differentiate by."""
+        """Slots of earlier segments to differentiate by."""
         return tuple(slot for slot in self.ins if slot in self.tape.active)
 
     @property
     def given(self) -> tuple[int, ...]:
-        """Slots for later pieces that can be differentiated."""
+        """Slots for later segments that can be differentiated."""
         return tuple(slot for slot in self.outs if slot in self.tape.active)
 
     @property
@@ -117,12 +117,12 @@ def segments_of(tape: Tape) -> list[Segment]:
     Raises:
         NotOnTape: If memory that is written to is shared across a cut.
     """
-    pieces = len(tape.calls)
+    places = range(len(tape.calls))
     heads = [None, *tape.norms]
     tails = [*(norm.x for norm in tape.norms), None]
     made = _makers(tape)
     uses: dict[int, list[int]] = {}
-    for place in range(pieces):
+    for place in places:
         end = tape.value if tails[place] is None else tails[place]
         for slot in _read(heads[place], tape.calls[place], end):
             uses.setdefault(slot, []).append(place)
@@ -138,7 +138,7 @@ def segments_of(tape: Tape) -> list[Segment]:
             outside=frozenset(s for s, u in uses.items() if place in u) & tape.outside,
             done=frozenset(s for s, u in uses.items() if u[-1] == place),
         )
-        for place in range(pieces)
+        for place in places
     ]
 
 
@@ -167,7 +167,10 @@ def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> se
 
 
 def _makers(tape: Tape) -> Any:
-    """Return a function from a slot to the piece that makes it; outside is no piece."""
+    """Return a function from a slot to the place of the segment that makes it.
+
+    What comes from outside is behind them all.
+    """
     made: dict[int, int] = {}
     for place, calls in enumerate(tape.calls):
         if place:
@@ -184,7 +187,7 @@ def _makers(tape: Tape) -> Any:
 def _copied(
     tape: Tape, place: int, made: Any, uses: Mapping[int, Sequence[int]]
 ) -> frozenset[int]:
-    """Return slots of earlier pieces that calls of this one write to."""
+    """Return slots of earlier segments that calls of this one write to."""
     found: set[int] = set()
     for call in tape.calls[place]:
         wanted = [

@@ -1,7 +1,8 @@
 """The Hessian of the loss by the parameters, as an operator."""
 
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypedDict
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
@@ -51,7 +53,9 @@ class Hessian(ParameterOperator):
     The gradient's graph is built once and each product pulls a vector back through it:
     exact, also through batch statistics. Where graphs do not fit in memory, or
     ``micro_batch`` is given, they are built anew, a chunk at a time; batch statistics
-    are then variables of their own, so that cutting changes nothing.
+    are then variables of their own, so that cutting changes nothing. All chunks go from
+    norm to norm together where ``graph_bytes`` holds what they carry, which takes about
+    five gradients a product; else one after the other, at five gradients a norm.
 
     Args:
         model: Any module; left as found by every product.
@@ -73,6 +77,8 @@ class Hessian(ParameterOperator):
         team: Who else holds batches, where this process holds its share of them.
         executor: Has the products made by processes elsewhere, such as
             ``RayCluster``; this one then holds no share.
+        replay: Record the product of each batch as a CUDA graph and replay it for every
+            vector, where graphs are kept on a CUDA device; else a warning says why not.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -104,6 +110,7 @@ class Hessian(ParameterOperator):
         max_batches: int | None = None,
         team: Team | None = None,
         executor: Executor | None = None,
+        replay: bool = False,
     ) -> None:
         del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
@@ -129,6 +136,7 @@ class Hessian(ParameterOperator):
             team=team,
         )
         self._curves: GraphCache[tuple[Curve, Tensor]] = given.graphs()
+        self._replay, self._retain = replay, given.retain
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness
@@ -203,10 +211,27 @@ class Hessian(ParameterOperator):
         return self._curves.graph(group, chunk, lambda: self._built(chunk))
 
     def _built(self, chunk: Chunk) -> tuple[Curve, Tensor]:
-        value = chunk.weight * self._prepared.run(chunk)
-        idle = not value.requires_grad and self._prepared.depends(chunk)
-        curve = Curve(value, self._prepared.leaves, constant=idle)
+        with recordable(self.device) if self._replay else nullcontext():
+            value = chunk.weight * self._prepared.run(chunk)
+            idle = not value.requires_grad and self._prepared.depends(chunk)
+            curve = Curve(value, self._prepared.leaves, constant=idle)
+        if self._replay:
+            self._record(curve)
         return curve, value.detach()
+
+    def _record(self, curve: Curve) -> None:
+        try:
+            if not self._retain or self._curves.offload:
+                raise NotRecorded("the graphs of all batches do not fit in memory")
+            curve.record()
+        except NotRecorded as reason:
+            self._replay = False
+            warnings.warn(
+                f"the product was not recorded: {reason}; it is computed anew for each "
+                "vector, which takes longer and gives the same",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
         prepared = self._prepared

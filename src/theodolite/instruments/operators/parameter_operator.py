@@ -81,6 +81,25 @@ class ParameterOperator(Operator):
         return None if self._remake is None else self._remake(change)
 
     @property
+    def graphs_held(self) -> int:
+        """How many graphs are kept between products."""
+        return len(self._kept)
+
+    @property
+    def way(self) -> str:
+        """How products are taken: as graphs, or over chunks that share statistics.
+
+        ``graphs``, ``graphs on the host``, ``in step``, ``in step on the host`` or ``by
+        turns``; for chunks the choice is made with the first product, and until then
+        it is ``chunks``.
+        """
+        coupled = [group for group in self._prepared.groups if group.coupled]
+        if not coupled:
+            return "graphs on the host" if self._kept.offload else "graphs"
+        ways = {g.statistics.way for g in coupled if g.statistics is not None}
+        return ", ".join(sorted(ways)) or "chunks"
+
+    @property
     def names(self) -> list[str]:
         """Names of the parameters, in order."""
         return [name for name, _ in self.layout]

@@ -303,10 +303,6 @@ class PreparedModel:
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
-        if self.mode is NormMode.FROZEN and self._norms:
-            self._frozen = frozen_statistics(
-                norm_layers(self.model), chunks, self.run, self.team
-            )
         coupling = Coupling(
             run=lambda chunk: self.run(chunk, check=False),
             opened=_opened,
@@ -314,6 +310,9 @@ class PreparedModel:
             room=self._room,
             check=self.check,
         )
+        if self.mode is NormMode.FROZEN and self._norms:
+            norms, find = norm_layers(self.model), coupling.moments
+            self._frozen = frozen_statistics(norms, chunks, self.run, self.team, find)
         for group in self.groups:
             if group.coupled:
                 group.statistics = coupling.of(group.chunks, group.team)

@@ -36,14 +36,19 @@ def launch(target, *arguments, size=SIZE):
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory):
+def alone():
+    """What one process measures; first, so that ranks find all modules imported."""
+    return ranks.measured()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory, alone):
     place = tmp_path_factory.mktemp("ranks")
     assert launch(ranks.work, place) == [0] * SIZE, os.listdir(place)
     return [torch.load(place / f"found-{rank}") for rank in range(SIZE)]
 
 
-def test_ranks_measure_what_one_process_does(together):
-    alone = ranks.measured()
+def test_ranks_measure_what_one_process_does(together, alone):
     for found, _, _ in together:
         assert found.keys() - {"sum"} == alone.keys()
         for name, wanted in alone.items():

@@ -104,15 +104,24 @@ def measured(team=None):
 
 def spectra(model, mine, team):
     given = {"loss": LOSS, "norm_mode": "full", "team": team}
+    # As a model that is trained over processes comes.
+    held = model if team is None else nn.parallel.DistributedDataParallel(model)
     ends = extreme_eigenvalues(model, mine, **given)
     return {
         "eigenvalues": torch.from_numpy(ends.eigenvalues),
-        "trace": torch.tensor(trace(model, mine, max_matvecs=12, **given).trace),
+        "trace": torch.tensor(trace(held, mine, max_matvecs=12, **given).trace),
         "density": torch.from_numpy(
             spectral_density(model, mine, n_probes=2, steps=6, **given).density
         ),
         "matrix": torch.from_numpy(
-            hessian(model, mine, loss=LOSS, norm_mode="batch", team=team).matrix
+            hessian(
+                held,
+                mine,
+                loss=LOSS,
+                norm_mode="batch",
+                params=["0.weight"],
+                team=team,
+            ).matrix
         ),
     }
 

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from tests.instruments import ranks
 from theodolite.core import ConfigError, MeasurementError
-from theodolite.instruments import Team, share_of
+from theodolite.instruments import Hessian, Team, share_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 SIZE = 3
@@ -140,6 +140,9 @@ def test_alone_a_team_changes_nothing():
     assert alone.alike(-7)
     with pytest.raises(ConfigError, match="belongs to none: call torch"):
         Team(True)
+    given = {"loss": ranks.LOSS, "norm_mode": "eval", "team": alone}
+    with pytest.raises(ConfigError, match="both a team and an executor came"):
+        Hessian(ranks.network(), ranks.data(), **given, executor=object())
 
 
 def test_a_share_of_one_batch_is_cut_and_a_loader_is_refused():

@@ -29,10 +29,12 @@ LOSS = nn.CrossEntropyLoss()
 WAYS = [
     ("batch", 2),
     ("full", None),
-    ("full", 2),
+    ("full", 3),
     ("frozen", None),
     ("eval", 2),
 ]
+
+OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
 
 
 def network():
@@ -61,8 +63,7 @@ def measured(team=None):
     for mode, micro_batch in WAYS:
         given = {"norm_mode": mode, "micro_batch": micro_batch, "team": team}
         name = f"{mode} {micro_batch}"
-        others = (Fisher, EmpiricalFisher) if mode == "frozen" else ()
-        for kind in (Hessian, GaussNewton, *others):
+        for kind in (Hessian, *OTHERS.get((mode, micro_batch), ())):
             operator = kind(model, mine, loss=LOSS, **given)
             vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
             found[f"{name} {operator.title}"] = operator @ vector
@@ -148,6 +149,37 @@ def work(rank, size, place):
     found["sum"] = team.sum(torch.tensor([rank + 1.0]))
     torch.save((found, said, seconds), f"{place}/found-{rank}")
     dist.destroy_process_group()
+
+
+def on_one_card(rank, size, place):
+    """Share a card: what is sent goes by way of the host."""
+    begin(rank, size, f"{place}/store")
+    team = Team(True)
+    model = network().cuda()
+    mine = [(x.cuda(), y.cuda()) for x, y in share_of(data(), team)]
+    operator = Hessian(model, mine, loss=LOSS, norm_mode="full", team=team)
+    vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+    torch.save((operator @ vector).cpu(), f"{place}/card-{rank}")
+    dist.destroy_process_group()
+
+
+def by_nccl(rank, size, place):
+    """Make the calls of a team by NCCL, with which each rank needs a card."""
+    torch.cuda.set_device(rank)
+    store = f"file://{place}/store"
+    dist.init_process_group("nccl", init_method=store, rank=rank, world_size=size)
+    team, tensor = Team(True), torch.ones(3, device="cuda")
+    team._meet(dist.all_reduce, tensor, op=dist.ReduceOp.SUM)
+    torch.save(tensor.cpu(), f"{place}/nccl-{rank}")
+    dist.destroy_process_group()
+
+
+def follow_the_page(rank, size, place, code, port):
+    """Run a script as launchers do, who say by the environment who is who."""
+    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
+    exec(compile(code, "scale_out.md", "exec"), space := {})
+    torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
 
 
 def lose(rank, size, place, how):

@@ -2,6 +2,11 @@
 
 import multiprocessing
 import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,14 +18,15 @@ from theodolite.instruments import Team, share_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 SIZE = 3
+ROOT = Path(__file__).parents[2]
 
 
-def launch(target, *arguments):
+def launch(target, *arguments, size=SIZE):
     """Start one process a rank, and wait for them."""
     fork = multiprocessing.get_context("fork")
     children = [
-        fork.Process(target=target, args=(rank, SIZE, *arguments))
-        for rank in range(SIZE)
+        fork.Process(target=target, args=(rank, size, *arguments))
+        for rank in range(size)
     ]
     for child in children:
         child.start()
@@ -77,6 +83,48 @@ def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
         seconds, said = (tmp_path / f"said-{rank}").read_text().split(" ", 1)
         assert said.startswith("rank 2 of 3 was lost: start all ranks again")
         assert float(seconds) < 10
+
+
+def script():
+    """Return the script of the page, and the same for one process."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (code,) = [block for block in blocks if "init_process_group" in block]
+    lines = [line for line in code.splitlines() if "dist" not in line]
+    return code, "\n".join(lines).replace("Team(True)", "Team()")
+
+
+def test_the_script_of_the_page_runs_on_every_rank(tmp_path):
+    code, alone = script()
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        port = found.getsockname()[1]
+    assert launch(ranks.follow_the_page, tmp_path, code, port, size=2) == [0, 0]
+    exec(compile(alone, "scale_out.md", "exec"), space := {})
+    wanted = torch.from_numpy(space["found"].eigenvalues)
+    for rank in range(2):
+        found = torch.load(tmp_path / f"page-{rank}")
+        assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
+    code, alone = script()
+    (tmp_path / "measure.py").write_text(code)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", "measure.py"],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    exec(compile(alone, "scale_out.md", "exec"), space := {})
+    (told,) = re.findall(r"eigenvalues +1: ([0-9.]+)", done.stdout)
+    assert float(told) == pytest.approx(space["found"].eigenvalues[0], rel=1e-4)
 
 
 def test_alone_a_team_changes_nothing():

@@ -83,7 +83,7 @@ class Jacobian(ParameterOperator):
             max_batches=max_batches,
             team=team,
         )
-        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        maps: GraphCache[Map] = given.graphs()
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self._shapes = self._map.shapes()
@@ -117,13 +117,7 @@ class Jacobian(ParameterOperator):
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, as the rows go."""
         with self._prepared.session():
-            return self._all_rows(
-                [
-                    self._map.map(group, chunk).outputs
-                    for group in self._prepared.groups
-                    for chunk in group.chunks
-                ]
-            )
+            return self._all_rows(self._map.outputs())
 
     def _all_rows(self, parts: Sequence[Tensor]) -> Tensor:
         return self.team.concatenate(flat(parts))

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self, cast
 
 import torch
@@ -66,6 +67,14 @@ class ParameterOperator(Operator):
         self.passes = 0
         self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
 
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found.
+
+        Only where its graphs are kept: what is run again starts as found.
+        """
+        kept = self._kept.keeps(self._prepared.groups)
+        return self._prepared.together() if kept else nullcontext()
+
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
         return None if self._remake is None else self._remake(change)
@@ -74,6 +83,20 @@ class ParameterOperator(Operator):
     def graphs_held(self) -> int:
         """How many graphs are kept between products."""
         return len(self._kept)
+
+    @property
+    def way(self) -> str:
+        """How products are taken: as graphs, or over chunks that share statistics.
+
+        ``graphs``, ``graphs on the host``, ``in step``, ``in step on the host`` or ``by
+        turns``; for chunks the choice is made with the first product, and until then
+        it is ``chunks``.
+        """
+        coupled = [group for group in self._prepared.groups if group.coupled]
+        if not coupled:
+            return "graphs on the host" if self._kept.offload else "graphs"
+        ways = {g.statistics.way for g in coupled if g.statistics is not None}
+        return ", ".join(sorted(ways)) or "chunks"
 
     @property
     def names(self) -> list[str]:
@@ -218,6 +241,10 @@ class Block(Operator):
         self.dtype, self.device = whole.dtype, whole.device
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
         self.seed = whole.seed
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found."""
+        return self._whole.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the block of the changed operator."""

@@ -1,6 +1,7 @@
 """The tangent kernel of a model as an operator on its outputs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self, cast
 
 from torch import Tensor, nn
@@ -97,6 +98,10 @@ class TangentKernel(Operator):
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
         self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
 
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found."""
+        return self.jacobian.together()
+
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the kernel of a changed model on changed data."""
         return self._remake(change)
@@ -104,4 +109,5 @@ class TangentKernel(Operator):
     def matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push those forward."""
         self.passes += 2
-        return self.jacobian.matvec(self.jacobian.rmatvec(vector))
+        with self.together():
+            return self.jacobian.matvec(self.jacobian.rmatvec(vector))

@@ -97,7 +97,7 @@ class ThroughOutputs(ParameterOperator):
             callables=[output_loss],
             **settings,
         )
-        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        maps: GraphCache[Map] = given.graphs()
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self.shape = (sum(self._sizes), sum(self._sizes))

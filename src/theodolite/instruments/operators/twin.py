@@ -163,6 +163,11 @@ def _factors(like: Tensor, eps: float, place: int) -> Tensor:
 class _Coarsest(TorchDispatchMode):
     """Notice the coarsest type of real numbers in what runs inside."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
+
     def __init__(self) -> None:
         super().__init__()
         self.eps, self.paused = 0.0, False

@@ -7,7 +7,8 @@
 - ``forecast``: how much memory a graph will take, before it is built.
 - ``prepared_model``: model, data and norm mode together, opened for passes.
 - ``inspection``, ``graph_memory``: a first look at a model, and what of it fits.
-- ``graph_cache``: graphs that many products walk.
+- ``whole_data``, ``ways``: which way to statistics of all the data is the cheapest.
+- ``graph_cache``, ``offloading``: graphs that many products walk, here or on the host.
 - ``set_up``: all of these in order, for an operator.
 
 May touch: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.

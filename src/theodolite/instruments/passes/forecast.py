@@ -1,6 +1,7 @@
 """How much memory a graph will take, before it is built."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,8 +21,23 @@ _AT_PEAK = 2.7
 IN_FLIGHT = 6
 
 
-def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
-    """Count the bytes that graphs built inside a call keep alive.
+@dataclass(frozen=True)
+class Saved:
+    """What graphs keep alive.
+
+    Attributes:
+        bytes: All of it.
+        fetched: What walking them reads, a tensor as often as it was saved.
+        largest: The largest tensor.
+    """
+
+    bytes: int
+    fetched: int
+    largest: int
+
+
+def saved_tensors(build: Callable[[], object], known: Iterable[Tensor]) -> Saved:
+    """Count what graphs built inside a call keep alive.
 
     Args:
         build: Builds the graphs.
@@ -29,18 +45,28 @@ def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
     """
     owned = {tensor.untyped_storage().data_ptr() for tensor in known}
     kept: dict[int, Tensor] = {}  # alive until the count is done, so no address repeats
+    fetched: list[int] = []
 
     def pack(tensor: Tensor) -> Tensor:
-        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor.detach())
+        place = tensor.untyped_storage().data_ptr()
+        kept.setdefault(place, tensor.detach())
+        if place not in owned:
+            fetched.append(tensor.numel() * tensor.element_size())
         return tensor.detach()
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         build()
-    return sum(
+    sizes = [
         tensor.untyped_storage().nbytes()
         for place, tensor in kept.items()
         if place not in owned
-    )
+    ]
+    return Saved(sum(sizes), sum(fetched), max(sizes, default=0))
+
+
+def graph_bytes(build: Callable[[], object], known: Iterable[Tensor]) -> int:
+    """Count the bytes that graphs built inside a call keep alive."""
+    return saved_tensors(build, known).bytes
 
 
 def predict_bytes(

@@ -9,11 +9,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError, NormMode, derive
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    moments_of,
-)
+from theodolite.instruments.norms.coupling import Coupled
+from theodolite.instruments.norms.full_statistics import Moments, moments_of
 from theodolite.instruments.passes.batches import (
     check_micro_batch,
     samples_in,
@@ -68,12 +65,24 @@ class Group:
 
     chunks: tuple[Chunk, ...]
     team: Team = field(default_factory=Team)
-    statistics: FullStatistics | None = None
+    statistics: Coupled | None = None
 
     @property
     def coupled(self) -> bool:
         """Whether statistics run over several chunks."""
         return len(self.chunks) > 1 or self.team.several
+
+    @property
+    def weights(self) -> list[float]:
+        """Factors of the chunks' losses."""
+        return [chunk.weight for chunk in self.chunks]
+
+    @property
+    def joint(self) -> Coupled:
+        """What moves the chunks together, once their statistics are measured."""
+        if self.statistics is None:
+            raise RuntimeError("statistics of several chunks before they were measured")
+        return self.statistics
 
 
 def group_batches(

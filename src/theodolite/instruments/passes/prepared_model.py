@@ -18,11 +18,8 @@ from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
 )
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    frozen_statistics,
-)
+from theodolite.instruments.norms.coupling import Coupling, Room
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
@@ -64,6 +61,11 @@ def unwrapped(model: nn.Module) -> nn.Module:
     model = getattr(model, "_orig_mod", model)
     spread = isinstance(model, nn.parallel.DistributedDataParallel)
     return model.module if spread else model
+
+
+def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
+    held = chunk.held()
+    return held, tensors_in(held.data)
 
 
 class PreparedModel:
@@ -109,12 +111,13 @@ class PreparedModel:
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._quiet = False
+        self._open = False
         self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
-        self._norms = False
+        self._norms, self._room = False, Room(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
         self._listeners: list[Callable[[], None]] = []
@@ -129,9 +132,15 @@ class PreparedModel:
         """Have something called whenever the model is found changed."""
         self._listeners.append(listener)
 
-    def settle(self, groups: list[Group], *, norms: bool) -> None:
-        """Say which passes a session makes, and whether norms couple samples."""
-        self.groups, self._norms = groups, norms
+    def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
+        """Say which passes a session makes, and whether norms couple samples.
+
+        Args:
+            groups: Chunks of the data that share batch statistics.
+            norms: Whether norms couple samples.
+            room: Memory for what chunks carry from norm to norm.
+        """
+        self.groups, self._norms, self._room = groups, norms, room
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -171,7 +180,17 @@ class PreparedModel:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Open the model for passes; it is as found on the way out."""
+        """Open the model for the passes of a product; as found on the way out."""
+        with self.together():
+            yield
+        counted()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Open the model, unless it is open, for all sessions within."""
+        if self._open:
+            yield
+            return
         with self.team.telling():
             reach = self._reach()
             changed = self._follow_together(reach)
@@ -182,9 +201,12 @@ class PreparedModel:
             ):
                 self.renew()
                 if changed:
-                    self._measure_statistics()
-                yield
-        counted()
+                    self._measure_anew()
+                self._open = True
+                try:
+                    yield
+                finally:
+                    self._open = False
 
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
@@ -261,23 +283,39 @@ class PreparedModel:
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
-        if self._found is not None:
-            self._found.lend_buffers()
-        if self._quiet:
-            settle_dropout(self.model, self.mode)
-        set_norm_layers(self.model, self.mode)
-        freeze_norm_layers(self._frozen)
+        # No part of the pass, so that nobody who watches that need see it.
+        with torch._C.DisableTorchFunction():
+            if self._found is not None:
+                self._found.lend_buffers()
+            if self._quiet:
+                settle_dropout(self.model, self.mode)
+            set_norm_layers(self.model, self.mode)
+            freeze_norm_layers(self._frozen)
+
+    def _measure_anew(self) -> None:
+        """Measure statistics; if that fails, the next session has to."""
+        try:
+            self._measure_statistics()
+        except BaseException:
+            self._fingerprint = None
+            raise
 
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
+        coupling = Coupling(
+            run=lambda chunk: self.run(chunk, check=False),
+            opened=_opened,
+            leaves=self.leaves,
+            room=self._room,
+            check=self.check,
+        )
         if self.mode is NormMode.FROZEN and self._norms:
-            self._frozen = frozen_statistics(
-                norm_layers(self.model), chunks, self.run, self.team
-            )
+            norms, find = norm_layers(self.model), coupling.moments
+            self._frozen = frozen_statistics(norms, chunks, self.run, self.team, find)
         for group in self.groups:
             if group.coupled:
-                group.statistics = FullStatistics(group.chunks, self.run, group.team)
+                group.statistics = coupling.of(group.chunks, group.team)
 
     def _resolve(self) -> None:
         """Find the parameters by name, since a module may be given new ones."""

@@ -12,11 +12,13 @@ from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory
 from theodolite.instruments.passes.grouping import Mass, check_separable, group_batches
 from theodolite.instruments.passes.inspection import norms_couple
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import partition_of
+from theodolite.instruments.passes.whole_data import WholeData
 from theodolite.instruments.team.processes import as_team
 
 
@@ -27,6 +29,7 @@ class SetUp:
     Attributes:
         prepared: The model and its data, with passes settled.
         retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether graphs lie on the host.
         forecast_bytes: Memory that the largest pass takes at its peak, None where that
             could not be told.
         partition: Samples of each batch as given, those of all ranks.
@@ -37,11 +40,17 @@ class SetUp:
 
     prepared: PreparedModel
     retain: bool
+    offload: bool
     forecast_bytes: int | None
     partition: tuple[int | None, ...]
     micro_batch: int | None
     seed: int
     coupled: bool
+
+    def graphs(self) -> GraphCache[Any]:
+        """Return where products keep the graphs that they share."""
+        staying = list(self.prepared.model.parameters())
+        return GraphCache(retain=self.retain, offload=self.offload, staying=staying)
 
 
 def set_up(
@@ -111,6 +120,10 @@ def set_up(
             )
         )
         with prepared.sheltered():
+            several = norms and micro_batch is None and len(prepared.items) > 1
+            # One graph of what ranks hold apart is nowhere.
+            offload = several and prepared.mode is NormMode.FULL and not team.several
+            offload = offload and WholeData(memory=memory).offloads()
             groups = group_batches(
                 prepared.items,
                 mode=prepared.mode,
@@ -118,21 +131,22 @@ def set_up(
                 micro_batch=micro_batch,
                 mass=mass,
                 seed=seed,
-                joined=memory.joined,
+                joined=lambda: memory.joined(offload=offload),
                 team=team,
             )
             if micro_batch is not None or prepared.joins:
                 check_separable(prepared.items[0], prepared.run, mass, scalar)
-            fits, largest = memory.decide(groups)
+            fits, largest = (True, None) if offload else memory.decide(groups)
         if fits and micro_batch is None:
             # Graphs that are kept hold the data anyway.
             groups = [
                 replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups
             ]
-        prepared.settle(groups, norms=norms)
+        prepared.settle(groups, norms=norms, room=memory.room(largest))
         return SetUp(
             prepared=prepared,
             retain=fits and micro_batch is None,
+            offload=offload,
             forecast_bytes=largest,
             partition=_partition(prepared),
             micro_batch=micro_batch,

@@ -9,7 +9,7 @@ from theodolite.core import TeamError
 from theodolite.instruments.team.watch import Watch, lost
 
 # How often a waiting process looks up: at once, then ever less often.
-_FIRST_S, _LAST_S = 2e-5, 2e-2
+_FIRST_S, _LAST_S = 5e-5, 2e-2
 
 _ADVICE = "start all ranks again, once what ended it (often memory) is seen to"
 
@@ -43,7 +43,7 @@ class Meeting:
                 if (trouble := watch.trouble()) is not None:
                     raise self._broken(trouble)
                 time.sleep(pause)
-                pause = min(1.2 * pause, _LAST_S)
+                pause = min(1.3 * pause, _LAST_S)
             work.wait()
         except RuntimeError as error:
             raise self._broken(self._who()) from error

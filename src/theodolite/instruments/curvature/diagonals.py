@@ -189,10 +189,12 @@ def _estimate(
         return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
+    value = _known(sketch) + mean
+    del sketch  # whose room a copy of the model may need
     if operator.dtype != torch.float64:  # the graph is rounded as well
         noise = graph_noise(operator)
         error = error if noise is None else error + noise.rows
-    return _known(sketch) + mean, error, factor, Status.CONVERGED
+    return value, error, factor, Status.CONVERGED
 
 
 def _known(sketch: Sketch) -> np.ndarray:

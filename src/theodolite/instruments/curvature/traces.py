@@ -204,13 +204,14 @@ def _estimate(
     forms, squares = _probe(operator, sketch, n_probes, seed)
     if not np.isfinite(forms).all():
         return np.nan, np.inf, np.inf, Status.NONFINITE
-    left = operator.shape[1] - rank
+    scale, left = sketch.scale, operator.shape[1] - rank
+    del sketch  # whose room a copy of the model may need
     value = float(forms.mean())
     spread = max(float(squares.mean()) - value**2 / left, 0.0)
     error = np.sqrt(2 * left / (left + 2) * spread / n_probes)
     # Rounding of the sums, where nothing is left to chance.
     eps = torch.finfo(operator.dtype).eps
-    floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
+    floor = eps * np.sqrt(operator.shape[1]) * max(scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
     # Below float64 the graph is rounded as well, in no random way.

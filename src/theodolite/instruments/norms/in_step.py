@@ -16,6 +16,7 @@ one forwards with tangents, three back (pass, gradient, its derivative).
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, cast
 
 import torch
@@ -40,6 +41,17 @@ from theodolite.instruments.norms.tape import NotOnTape, Tape, record
 from theodolite.instruments.team.processes import Team
 
 Open = Callable[[Any], tuple[Any, Sequence[Tensor]]]
+
+
+def _unwatched(sweep: Callable[..., Any]) -> Callable[..., Any]:
+    """Switch off modes that watch torch, for all but the model's own calls."""
+
+    @wraps(sweep)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return sweep(*args, **kwargs)
+
+    return run
 
 
 @dataclass(kw_only=True, eq=False)
@@ -128,6 +140,7 @@ class InStep:
         """How many batch norms a pass calls."""
         return len(self._steps) - 1
 
+    @_unwatched
     def find_moments(self) -> list[Tensor]:
         """Find the moments of all calls; return what is measured of each chunk."""
         self.known, marches = [], self._marches()
@@ -137,27 +150,32 @@ class InStep:
                 self.known.append(self._merged(found))
         return [march.output for march in marches]
 
+    @_unwatched
     def push(self, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
         """Return what is measured of each chunk, and its change along tangents."""
         marches, _ = self._pushed(tangents)
         return [(march.output, march.change) for march in marches]
 
+    @_unwatched
     def gradient(self, weights: Sequence[float]) -> tuple[list[Tensor], Parts]:
         """Return the losses of all chunks, and the gradient of their weighed sum."""
         marches = self._forwards()
         ones = [w * torch.ones_like(m.output) for w, m in _pairs(weights, marches)]
         return [march.output for march in marches], self._back(marches, ones)
 
+    @_unwatched
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Pull cotangents of all chunks back to the parameters."""
         return self._back(self._forwards(), cotangents)
 
+    @_unwatched
     def product(self, weights: Sequence[float], tangents: Parts) -> Parts:
         """Multiply the Hessian of the weighed sum of all chunks' losses."""
         marches, moved = self._pushed(tangents)
         ones = [w * torch.ones_like(m.output) for w, m in _pairs(weights, marches)]
         return self._back(marches, ones, tangents, moved)
 
+    @_unwatched
     def outputs(self) -> list[Tensor]:
         """Return what is measured of each chunk."""
         return [march.output for march in self._forwards(keep=False)]

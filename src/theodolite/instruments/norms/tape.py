@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, local
+from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from theodolite.instruments.differentiate.twice import REPLACED
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
 
 # Calls that turn values into Python objects, on which a path may hang.
@@ -25,6 +27,8 @@ _READS = frozenset(
     "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
     "tolist numpy is_nonzero equal allclose".split()
 )
+# Kinds of functions that call no others of torch by way of Python.
+_BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
 
 class NotOnTape(Exception):
@@ -49,6 +53,7 @@ class Call:
         results: Slot of each flat result, None where it is no tensor.
         moves: Slots before and after of tensors that the call writes to.
         graded: Whether the model had derivatives on.
+        watched: Whether modes that replace operators have to see it.
     """
 
     function: Callable[..., Any]
@@ -57,6 +62,7 @@ class Call:
     results: tuple[int | None, ...]
     moves: tuple[tuple[int, int], ...]
     graded: bool
+    watched: bool
 
     @property
     def reads(self) -> list[int]:
@@ -250,6 +256,7 @@ class _Recorder(TorchFunctionMode):
                 results=slots,
                 moves=moves,
                 graded=torch.is_grad_enabled(),
+                watched=function in REPLACED or not isinstance(function, _BUILT_IN),
             )
         )
 

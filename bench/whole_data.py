@@ -20,6 +20,7 @@ from bench.high_water import rise_mib
 from bench.networks import Data, Residual
 from bench.timing import cpu_seconds, in_turns
 from theodolite.instruments import Hessian
+from theodolite.instruments.norms.in_step import InStep
 
 LOSS = nn.CrossEntropyLoss()
 NORMS = (2, 5, 10, 20)
@@ -58,7 +59,8 @@ def in_step(model: nn.Module, data: Data, *, host: bool = False) -> Hessian:
     if host:
         operator.loss_and_gradient()
         for group in operator._prepared.groups:
-            group.joint.shelf.host = True
+            if isinstance(group.statistics, InStep):
+                group.statistics.shelf.host = True
     return operator
 
 
@@ -67,7 +69,7 @@ def by_turns(model: nn.Module, data: Data) -> Hessian:
     size = len(data[0]) // PARTS
     given = {"loss": LOSS, "norm_mode": "full", "micro_batch": size}
     least = Hessian(model, data, **given).forecast_bytes
-    return Hessian(model, data, **given, graph_bytes=least + 1)
+    return Hessian(model, data, **given, graph_bytes=(least or 0) + 1)
 
 
 WAYS: dict[str, Make] = {
@@ -126,7 +128,7 @@ def _memory_case(make: Make, norms: int) -> Callable[[], Callable[[], Any]]:
     def prepare() -> Callable[[], Any]:
         model, data = case(norms)
         few, v = (data[0][:8], data[1][:8]), torch.ones(_size(model))
-        in_step(model, few) @ v  # loads what is loaded once
+        _ = in_step(model, few) @ v  # loads what is loaded once
         if make is by_turns:  # whose products hold no more than a gradient does
             return lambda: make(model, data).loss_and_gradient()
         return lambda: make(model, data) @ v

@@ -85,10 +85,10 @@ def _measure(prepare: Any, writer: int) -> None:
         measured = prepare()
         # Forget the peak of preparing; memory it freed but kept can still be used
         # again, so that the rise is a lower bound.
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _peak()
+        forget_peak()
+        before = peak_mib()
         measured()
-        os.write(writer, str(_peak() - before).encode())
+        os.write(writer, str(peak_mib() - before).encode())
     finally:
         os._exit(0)
 
@@ -99,6 +99,12 @@ def both(module: str, theirs: str, ours: str) -> str:
     return " : ".join("—" if r is None else f"{r:.0f}" for r in rises) + " MiB"
 
 
-def _peak() -> float:
+def forget_peak() -> None:
+    """Start the peak anew from what the process holds now."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mib() -> float:
+    """Return the most that the process has held, in MiB."""
     (line,) = [x for x in _STATUS.read_text().splitlines() if x.startswith("VmHWM")]
     return int(line.split()[1]) / 1024

@@ -42,6 +42,15 @@ SUITES = {
         "One product of the same net's Hessian, in gradients of the same loss. Each "
         "product is first compared with a float64 one.",
     ),
+    "whole_data": Suite(
+        "Batch statistics of all the data",
+        "One product of the Hessian of a residual net of width 16 on 64 images of "
+        "16 × 16 in float32, with batch statistics of all of them, in gradients of the "
+        "same loss: as one graph that is kept, in four chunks that go from norm to "
+        "norm together, and in four chunks by turns, which is what is left where "
+        "memory is that of one chunk. The first takes memory for time, the last time "
+        "for memory.",
+    ),
     "block_jacobian": Suite(
         "Jacobian of a residual block",
         "Singular values of the block's outputs by its inputs, samples coupled by "
@@ -135,6 +144,7 @@ _HEADS = {
     "gradients": "cost in gradients",
     "agree": "results agree",
     "memory": "peak memory, theirs : ours",
+    "peak": "peak memory",
 }
 _OPENING = """# Benchmarks
 

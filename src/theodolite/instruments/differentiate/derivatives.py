@@ -13,6 +13,7 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.parts import Parts, filled
 from theodolite.instruments.differentiate.pullback import pull_back
+from theodolite.instruments.differentiate.replay import Replay
 
 
 class Curve:
@@ -28,6 +29,7 @@ class Curve:
         self, value: Tensor, variables: Sequence[Tensor], *, constant: bool = False
     ) -> None:
         self._variables, self.value = list(variables), value.detach()
+        self._replay: Replay | None = None
         if not value.requires_grad and constant:
             self._graph: Sequence[Tensor | None] = [None] * len(self._variables)
             return
@@ -59,9 +61,19 @@ class Curve:
             tangents: One for each variable, or for each of ``only``.
             only: Places of the variables; all by default.
         """
+        if self._replay is not None and only is None:
+            return self._replay(tangents)
         places = range(len(self._variables)) if only is None else only
         variables = [self._variables[i] for i in places]
         return pull_back([self._graph[i] for i in places], variables, tangents)
+
+    def record(self) -> None:
+        """Have products of all variables recorded once and replayed from then on.
+
+        Raises:
+            NotRecorded: If that cannot be; products then go on as before.
+        """
+        self._replay = Replay(self.product, self._variables)
 
 
 class Map:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,15 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
-        columns = [self.matvec(column) for column in given.unbind(1)]
-        if not columns:
+        if given.shape[1] == 0:
             return given.new_zeros(self.shape[0], 0)
+        with self.together():
+            columns = [self.matvec(column) for column in given.unbind(1)]
         return torch.stack(columns, dim=1)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what products need once for all of them within."""
+        return nullcontext()
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.
@@ -89,10 +95,12 @@ class Operator(ABC):
                 "raise matrix_bytes"
             )
         matrix = np.empty((rows, columns))
-        for j in range(columns):
-            unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
-            unit[j] = 1
-            matrix[:, j] = self.matvec(unit).detach().cpu().double().numpy()
+        with self.together():
+            for j in range(columns):
+                unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
+                unit[j] = 1
+                product = self.matvec(unit)
+                matrix[:, j] = product.detach().cpu().double().numpy()
         return matrix
 
     def to_scipy(self) -> Any:
@@ -128,6 +136,10 @@ class Transposed(Operator):
         self._inner = inner
         self.shape = (inner.shape[1], inner.shape[0])
         self.dtype, self.device = inner.dtype, inner.device
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what the original needs once for all products within."""
+        return self._inner.together()
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply into the transpose."""

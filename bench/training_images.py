@@ -72,6 +72,7 @@ def run() -> Iterator[Result]:
     for place, case in told((c.words, (i, c)) for i, c in enumerate(CASES)):
         warm(case)
         mine, theirs, wall = float("inf"), float("inf"), [float("inf")] * 2
+        gap = float("inf")
         for _ in range(ROUNDS):
             own = ours(case)
             other = loops(place)

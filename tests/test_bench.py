@@ -1,11 +1,15 @@
 """What benchmarks stand on: peak memory of a case, and suites side by side."""
 
 import json
+from importlib.util import find_spec
 
 import pytest
 from bench import several
 from bench.high_water import rise_mib
+from bench.kernel_counts import assembled, in_unit_loops, row
 from bench.telling import told
+
+from theodolite.training.engines.stacked.triton import Columns
 
 
 def test_the_rise_is_what_a_case_takes_whatever_came_before():
@@ -37,3 +41,33 @@ def test_the_longest_suite_starts_first_and_failures_are_named(
     # There are no such suites: each ends in a sentence, and all are named.
     assert any(line.startswith("[short] no suite 'short': choose") for line in lines)
     assert failed == ["new", "long", "short"]
+
+
+def code_of(forward, back):
+    """Return machine code as it is taken apart: two loops over units in one."""
+    lines, place = [".L_x_0:"], 0
+    for label, name, count in ((1, forward, 60), (2, back, 80)):
+        lines.append(f".L_x_{label}:")
+        for _ in range(count):
+            place += 16
+            lines.append(f"        /*{place:04x}*/                   {name} R1, R2 ;")
+        place += 16
+        lines.append(f"        /*{place:04x}*/              @!P0 BRA `(.L_x_{label}) ;")
+    lines.append(f"        /*{place + 16:04x}*/               @P1 BRA `(.L_x_0) ;")
+    return "\n".join(lines)
+
+
+def test_instructions_are_those_of_the_two_inner_loops():
+    found = in_unit_loops(code_of("FFMA.FTZ", "SHFL.BFLY"))
+    assert found == {"FFMA": 60, "SHFL": 80, "BRA": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+def test_columns_fit_registers_and_exchange_gradients_alone():
+    layout = Columns(4)
+    counts = row(layout, *assembled(layout))
+    assert counts["spilled bytes a thread"] == 0
+    assert counts["tensor products"] == 0
+    # Two layers of 96 + 4 entries and 128 samples: 31 exchanges of 32 entries.
+    assert counts["exchanges"] == (2 * (3 * 31 + 3 + 3)) // 2

@@ -207,9 +207,11 @@ def test_names_of_modules_cannot_become_code():
 
 def test_decay_is_taken_off_the_weights_named():
     subject = patient(0.1, weight_decay=0.5)
-    (advice,) = advise(
-        survey(1.0, 1.0), [finding("decay-on-invariant-weights", where=("0",))]
+    named = row("optimiser", "decays_invariant", 1.0, 0.0, parameter="0.weight")
+    found = dataclasses.replace(
+        survey(1.0, 1.0), measured=(done("optimiser", [named]),)
     )
+    (advice,) = advise(found, [finding("decay-on-invariant-weights")])
     treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
     decay = {
         id(p): group["weight_decay"]

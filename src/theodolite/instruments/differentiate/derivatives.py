@@ -67,6 +67,11 @@ class Curve:
         variables = [self._variables[i] for i in places]
         return pull_back([self._graph[i] for i in places], variables, tangents)
 
+    @property
+    def recorded(self) -> bool:
+        """Whether products are replayed, so that nothing of the model's own runs."""
+        return self._replay is not None
+
     def record(self) -> None:
         """Have products of all variables recorded once and replayed from then on.
 

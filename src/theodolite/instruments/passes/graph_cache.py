@@ -34,6 +34,10 @@ class GraphCache(Generic[Graph]):
             self._graphs[chunk] = found
         return found
 
+    def kept(self, chunk: Chunk) -> Graph | None:
+        """Return a chunk's graph if it is there."""
+        return self._graphs.get(chunk)
+
     def multipliers(self, group: Group, solve: Callable[[], Parts]) -> Parts:
         """Return the multipliers of a group's moments, solved for if not known."""
         if group not in self._multipliers:

@@ -11,13 +11,13 @@ References:
     and an improved algorithm (Diag++).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
@@ -160,10 +160,8 @@ def _estimate(
     sketch = sketch_of(operator, rank=rank, seed=seed, keep=True)
     mean, square = np.zeros(n), np.zeros(n)
     finite = sketch.finite
-    for p in range(n_probes if finite else 0):  # Welford's update
-        probe = signs(operator, stream(seed, "diagonal", p))
-        product = sketch.rest(operator.matvec(sketch.rest(probe)).detach())
-        each = (probe * product).double().cpu().numpy()
+    for p, probe, product in _probes(operator, sketch, n_probes if finite else 0, seed):
+        each = (probe * product).double().cpu().numpy()  # for Welford's update
         gap = each - mean
         mean += gap / (p + 1)
         square += gap * (each - mean)
@@ -176,6 +174,18 @@ def _estimate(
         noise = graph_noise(operator)
         error = error if noise is None else error + noise.rows
     return _known(sketch) + mean, error, factor, Status.CONVERGED
+
+
+def _probes(
+    operator: Operator, sketch: Sketch, n_probes: int, seed: int
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield signs and what is left of the products with them."""
+    for start in range(0, n_probes, operator.together):
+        places = range(start, min(start + operator.together, n_probes))
+        probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
+        rest = torch.stack([sketch.rest(probe) for probe in probes])
+        for p, probe, found in zip(places, probes, operator.matvecs(rest), strict=True):
+            yield p, probe, sketch.rest(found)
 
 
 def _known(sketch: Sketch) -> np.ndarray:

@@ -211,10 +211,13 @@ def _probe(
     """Return estimates of the trace of what is left, and of its square."""
     left = operator.shape[1] - len(sketch.directions)
     forms, squares = np.empty(n_probes), np.empty(n_probes)
-    for p in range(n_probes):
-        probe = sketch.rest(gaussian(operator, stream(seed, "trace", p)))
-        product = sketch.rest(operator.matvec(probe).detach())
-        norm = dot(probe, probe)
-        forms[p] = left * dot(probe, product) / norm
-        squares[p] = left * dot(product, product) / norm
+    for start in range(0, n_probes, operator.together):
+        places = range(start, min(start + operator.together, n_probes))
+        drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
+        probes = torch.stack([sketch.rest(vector) for vector in drawn])
+        pairs = zip(places, probes, operator.matvecs(probes), strict=True)
+        for p, probe, found in pairs:
+            product, norm = sketch.rest(found), dot(probe, probe)
+            forms[p] = left * dot(probe, product) / norm
+            squares[p] = left * dot(product, product) / norm
     return forms, squares

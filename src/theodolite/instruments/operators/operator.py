@@ -34,9 +34,27 @@ class Operator(ABC):
     passes: int = 0
     noise_norm: float | None = None
 
+    @property
+    def together(self) -> int:
+        """How many products are quicker at once than one by one; 1 for none."""
+        return 1
+
     @abstractmethod
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector from the right."""
+
+    def matvecs(self, vectors: Tensor) -> Tensor:
+        """Multiply many vectors, given as rows; several at once where that is quicker.
+
+        Args:
+            vectors: Shape (count, columns).
+
+        Returns:
+            The products as rows, shape (count, rows).
+        """
+        if not len(vectors):
+            return vectors.new_zeros(0, self.shape[0])
+        return torch.stack([self.matvec(vector).detach() for vector in vectors])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -59,10 +77,7 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
-        columns = [self.matvec(column) for column in given.unbind(1)]
-        if not columns:
-            return given.new_zeros(self.shape[0], 0)
-        return torch.stack(columns, dim=1)
+        return self.matvecs(given.T).T.contiguous()
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.

@@ -75,18 +75,21 @@ def sketch_of(operator: Operator, *, rank: int, seed: int, keep: bool) -> Sketch
     kept = torch.empty_like(rows) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
     forms = np.zeros(rank)
-    for row in rows:
-        row.copy_(operator.matvec(gaussian(operator, generator)).detach())
+    for start in range(0, rank, operator.together):
+        some = rows[start : start + operator.together]
+        drawn = torch.stack([gaussian(operator, generator) for _ in some])
+        some.copy_(operator.matvecs(drawn))
     finite = all(bool(torch.isfinite(row).all()) for row in rows)
     if finite:
         orthonormalise(rows, lambda: gaussian(operator, generator))
-    for place, row in enumerate(rows if finite else ()):
-        product = operator.matvec(row).detach()
-        finite = finite and bool(torch.isfinite(product).all())
-        scale = max(scale, float(product.norm()))
-        forms[place] = dot(row, product)
-        if kept is not None:
-            kept[place] = product
+    for start in range(0, rank if finite else 0, operator.together):
+        some = rows[start : start + operator.together]
+        for place, product in enumerate(operator.matvecs(some), start):
+            finite = finite and bool(torch.isfinite(product).all())
+            scale = max(scale, float(product.norm()))
+            forms[place] = dot(rows[place], product)
+            if kept is not None:
+                kept[place] = product
     return Sketch(rows, forms, kept, scale if finite else 0.0, finite)
 
 

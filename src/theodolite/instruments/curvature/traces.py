@@ -27,7 +27,7 @@ from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_m
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.operator import Operator, stacked
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -227,10 +227,13 @@ def _probe(
     """Return estimates of the trace of what is left, and of its square."""
     left = operator.shape[1] - sketch.directions.capacity
     forms, squares = np.empty(n_probes), np.empty(n_probes)
-    for p in range(n_probes):
-        probe = sketch.rest(gaussian(operator, stream(seed, "trace", p)))
-        product = sketch.rest(operator.matvec(probe).detach())
-        norm = dot(probe, probe)
-        forms[p] = left * dot(probe, product) / norm
-        squares[p] = left * dot(product, product) / norm
+    for start in range(0, n_probes, operator.at_once):
+        places = range(start, min(start + operator.at_once, n_probes))
+        drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
+        probes = stacked([sketch.rest(vector) for vector in drawn])
+        pairs = zip(places, probes, operator.matvecs(probes), strict=True)
+        for p, probe, found in pairs:
+            product, norm = sketch.rest(found), dot(probe, probe)
+            forms[p] = left * dot(probe, product) / norm
+            squares[p] = left * dot(product, product) / norm
     return forms, squares

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
 from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (

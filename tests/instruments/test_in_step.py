@@ -1,5 +1,7 @@
 """All chunks from norm to norm together: right, whatever the model does, and cheap."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -18,6 +20,7 @@ from theodolite.instruments import (
     TangentKernel,
 )
 from theodolite.instruments.norms.by_turns import ByTurns
+from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.norms.in_step import InStep
 from theodolite.instruments.norms.shelf import Shelf
 
@@ -236,6 +239,26 @@ def test_little_memory_takes_turns():
     near(tight @ vector(roomy), roomy @ vector(roomy), rtol=1e-9)
     assert (kinds(roomy), kinds(tight)) == ({InStep}, {ByTurns})
     assert (roomy.way, tight.way) == ("in step", "by turns")
+
+
+def test_turns_hold_one_graph_at_a_time(monkeypatch):
+    forward, graphs = FullStatistics.forward, []
+
+    def watched(self, chunk, variables):
+        assert all(graph() is None for graph in graphs)
+        value, shares = forward(self, chunk, variables)
+        graphs.append(weakref.ref(shares[0]))
+        return value, shares
+
+    model, batch = Deep(3).double(), data()
+    given = {"loss": LOSS, "norm_mode": "full", "micro_batch": 3}
+    least = Hessian(model, batch, **given).forecast_bytes
+    turning = Hessian(model, batch, **given, graph_bytes=least + 1)
+    monkeypatch.setattr(FullStatistics, "forward", watched)
+    turning.loss_and_gradient()
+    turning @ vector(turning)
+    assert turning.way == "by turns"
+    assert len(graphs) > 20
 
 
 def test_an_exception_leaves_everything_as_found():

@@ -18,6 +18,17 @@ from theodolite.instruments.differentiate.convolution_twice import (
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
 from theodolite.instruments.differentiate.recomputing import without_recomputing
 
+# The functions of torch that are replaced, wherever they are called.
+REPLACED: frozenset[Callable[..., Any]] = frozenset(
+    [
+        *CONVOLUTIONS,
+        functional.scaled_dot_product_attention,
+        torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
+        functional.embedding,
+        functional.embedding_bag,
+    ]
+)
+
 
 @contextmanager
 def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
@@ -61,6 +72,8 @@ class _Replace(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func not in REPLACED:
+            return func(*args, **kwargs)
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
@@ -69,9 +82,7 @@ class _Replace(TorchFunctionMode):
             return _weight_norm(*args, **kwargs)
         if func is functional.embedding:
             return embedding(*args, **kwargs)
-        if func is functional.embedding_bag:
-            return embedding_bag(*args, **kwargs)
-        return func(*args, **kwargs)
+        return embedding_bag(*args, **kwargs)
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:

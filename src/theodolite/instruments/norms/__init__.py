@@ -8,8 +8,8 @@ Statistics of all the data where a pass sees a chunk of it:
 
 - ``coupling``: which of the two ways below, within the memory there is.
 - ``in_step``: all chunks from norm to norm together; a pass is kept as a ``tape``, cut
-  into ``segments``, each of which a chunk takes in a ``crossing``; a ``shelf`` keeps
-  what is carried from one to the next.
+  into ``segments``, each of which a chunk on its ``march`` takes in a ``crossing``; a
+  ``shelf`` keeps what it carries from one to the next.
 - ``by_turns``, ``full_statistics``: one chunk at a time, a pass over all a norm.
 
 May touch: ``differentiate``, ``model``. Start reading at ``normalisation``, or at

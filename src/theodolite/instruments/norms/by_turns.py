@@ -71,9 +71,8 @@ class ByTurns:
         """Return the losses of all chunks, and the gradient of their weighed sum."""
         total, values = zeros(self._leaves), []
         for chunk, weight in zip(self._chunks, weights, strict=True):
-            variables = self._statistics.variables()
-            curve, value, _ = self._curve(chunk, variables, weights, weight)
-            add(total, curve.gradient[: len(self._leaves)])
+            value, parts = self._slope(chunk, weights, weight)
+            add(total, parts)
             values.append(value)
         return values, total
 
@@ -96,6 +95,14 @@ class ByTurns:
 
     def _forward(self, chunk: Any) -> tuple[Tensor, Parts]:
         return self._statistics.forward(chunk, self._statistics.variables())
+
+    def _slope(
+        self, chunk: Any, weights: Sequence[float], weight: float
+    ) -> tuple[Tensor, Parts]:
+        """Return a chunk's loss and its part of the gradient; its graph goes."""
+        variables = self._statistics.variables()
+        curve, value, _ = self._curve(chunk, variables, weights, weight)
+        return value, [part.detach() for part in curve.gradient[: len(self._leaves)]]
 
     def _curve(
         self, chunk: Any, variables: Parts, weights: Sequence[float], weight: float

@@ -21,7 +21,8 @@ from theodolite.instruments.norms.given_moments import (
     normalised,
     shares_of,
 )
-from theodolite.instruments.norms.in_step import InStep, Open
+from theodolite.instruments.norms.in_step import InStep
+from theodolite.instruments.norms.march import Open
 from theodolite.instruments.norms.shelf import Shelf
 from theodolite.instruments.norms.tape import NotOnTape
 from theodolite.instruments.team.processes import Team

@@ -148,14 +148,7 @@ class FullStatistics:
         solved = zeros(self.variables())
         for place in reversed(range(len(self.known))):
             for chunk in self._chunks:
-                variables = self.variables()
-                outputs, cotangents, shares = source(chunk, variables)
-                parts = pull_back(
-                    [*outputs, *shares[place + 1 :]],
-                    [variables[place]],
-                    [*cotangents, *solved[place + 1 :]],
-                )
-                solved[place] += parts[0]
+                solved[place] += self._adjoint(source, chunk, place, solved)
             self._team.sum_(solved[place])
         return solved
 
@@ -168,10 +161,28 @@ class FullStatistics:
         """
         total, solved = zeros(leaves), self.solve(source)
         for chunk in self._chunks:
-            outputs, cotangents, shares = source(chunk, self.variables())
-            parts = pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
-            add(total, parts)
+            add(total, self._pulled(source, chunk, leaves, solved))
         return total
+
+    # A chunk's graph goes with the function that builds it, before the next is built.
+
+    def _adjoint(self, source: Source, chunk: Any, place: int, solved: Parts) -> Tensor:
+        """Return a chunk's part of the adjoint of a call, those after it given."""
+        variables = self.variables()
+        outputs, cotangents, shares = source(chunk, variables)
+        later = slice(place + 1, None)
+        return pull_back(
+            [*outputs, *shares[later]],
+            [variables[place]],
+            [*cotangents, *solved[later]],
+        )[0]
+
+    def _pulled(
+        self, source: Source, chunk: Any, leaves: Parts, solved: Parts
+    ) -> Parts:
+        """Return a chunk's part of what is pulled back, all adjoints given."""
+        outputs, cotangents, shares = source(chunk, self.variables())
+        return pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
 
     def _next(self) -> Moments | None:
         """Find the moments of the first call that is not known, or None at the end."""

@@ -15,14 +15,14 @@ one forwards with tangents, three back (pass, gradient, its derivative).
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from theodolite.instruments.differentiate.parts import Parts, zeros
-from theodolite.instruments.norms.crossing import HEAD, TAIL, BySlot, Crossing
+from theodolite.instruments.norms.crossing import TAIL, BySlot, Crossing
 from theodolite.instruments.norms.full_statistics import (
     Moments,
     merged_over,
@@ -30,35 +30,22 @@ from theodolite.instruments.norms.full_statistics import (
     other_path,
 )
 from theodolite.instruments.norms.given_moments import as_variable
-from theodolite.instruments.norms.segments import (
-    Segment,
-    carried_bytes,
-    segments_of,
-)
+from theodolite.instruments.norms.march import Gear, March, Open, taken
+from theodolite.instruments.norms.segments import carried_bytes, segments_of
 from theodolite.instruments.norms.shelf import Shelf
 from theodolite.instruments.norms.tape import NotOnTape, Tape, record
 from theodolite.instruments.team.processes import Team
 
-Open = Callable[[Any], tuple[Any, Sequence[Tensor]]]
 
+def _unwatched(sweep: Callable[..., Any]) -> Callable[..., Any]:
+    """Switch off modes that watch torch, for all but the model's own calls."""
 
-@dataclass(kw_only=True, eq=False)
-class March:
-    """One chunk on its way, with what it carries across norms, by slot."""
+    @wraps(sweep)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return sweep(*args, **kwargs)
 
-    chunk: Any
-    segments: Sequence[Segment]
-    values: BySlot = field(default_factory=dict)
-    tangents: BySlot = field(default_factory=dict)
-    adjoints: BySlot = field(default_factory=dict)
-    moving: BySlot = field(default_factory=dict)  # tangents of the adjoints
-    output: Tensor = field(default_factory=lambda: torch.empty(0))
-    change: Tensor = field(default_factory=lambda: torch.empty(0))
-
-    @property
-    def value(self) -> int:
-        """Slot of what is measured."""
-        return self.segments[0].tape.value
+    return run
 
 
 class InStep:
@@ -92,7 +79,6 @@ class InStep:
         self._team = team or Team()
         self._chunks, self._run, self._opened = list(chunks), run, opened
         self._leaves, self.shelf = list(leaves), Shelf()
-        self._places = {id(leaf): place for place, leaf in enumerate(self._leaves)}
         self._cuts = [segments_of(self._tape(chunk)) for chunk in self._chunks]
         self._steps = range(len(self._cuts[0]))
         if any(len(cut) != len(self._steps) for cut in self._cuts):
@@ -128,6 +114,7 @@ class InStep:
         """How many batch norms a pass calls."""
         return len(self._steps) - 1
 
+    @_unwatched
     def find_moments(self) -> list[Tensor]:
         """Find the moments of all calls; return what is measured of each chunk."""
         self.known, marches = [], self._marches()
@@ -137,27 +124,31 @@ class InStep:
                 self.known.append(self._merged(found))
         return [march.output for march in marches]
 
+    @_unwatched
     def push(self, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
         """Return what is measured of each chunk, and its change along tangents."""
         marches, _ = self._pushed(tangents)
         return [(march.output, march.change) for march in marches]
 
+    @_unwatched
     def gradient(self, weights: Sequence[float]) -> tuple[list[Tensor], Parts]:
         """Return the losses of all chunks, and the gradient of their weighed sum."""
         marches = self._forwards()
-        ones = [w * torch.ones_like(m.output) for w, m in _pairs(weights, marches)]
-        return [march.output for march in marches], self._back(marches, ones)
+        total = self._back(marches, _weighed(weights, marches))
+        return [march.output for march in marches], total
 
+    @_unwatched
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Pull cotangents of all chunks back to the parameters."""
         return self._back(self._forwards(), cotangents)
 
+    @_unwatched
     def product(self, weights: Sequence[float], tangents: Parts) -> Parts:
         """Multiply the Hessian of the weighed sum of all chunks' losses."""
         marches, moved = self._pushed(tangents)
-        ones = [w * torch.ones_like(m.output) for w, m in _pairs(weights, marches)]
-        return self._back(marches, ones, tangents, moved)
+        return self._back(marches, _weighed(weights, marches), tangents, moved)
 
+    @_unwatched
     def outputs(self) -> list[Tensor]:
         """Return what is measured of each chunk."""
         return [march.output for march in self._forwards(keep=False)]
@@ -167,9 +158,9 @@ class InStep:
         return record(lambda: self._run(chunk), tensors)
 
     def _marches(self) -> list[March]:
-        return [
-            March(chunk=c, segments=cut) for c, cut in _pairs(self._chunks, self._cuts)
-        ]
+        gear = Gear(opened=self._opened, leaves=self._leaves, shelf=self.shelf)
+        pairs = zip(self._chunks, self._cuts, strict=True)
+        return [March(chunk=c, segments=cut, gear=gear) for c, cut in pairs]
 
     def _forwards(self, *, keep: bool = True) -> list[March]:
         """Bring every chunk to the end; given the moments, none waits for others."""
@@ -182,14 +173,11 @@ class InStep:
     def _step(self, march: March, place: int, *, keep: bool) -> Moments | None:
         """Take a chunk across a segment; return the moments of what it ends with."""
         segment = march.segments[place]
-        found = self._crossing(march, place, known_after=False).plain()
-        self._keep(march.values, segment.outs, found)
+        found = march.crossing(place, self._known(place - 1), None).plain()
+        march.keep(segment, found, {})
         if not keep:
-            _drop(march, segment.done)
-        if segment.tail is None:
-            march.output = found[march.value]
-            return None
-        return moments_of(found[segment.tail])
+            march.drop(segment.done)
+        return None if segment.tail is None else moments_of(found[segment.tail])
 
     def _pushed(self, tangents: Parts) -> tuple[list[March], list[Tensor | None]]:
         """Bring all chunks to the end with tangents; return those of the moments."""
@@ -203,16 +191,10 @@ class InStep:
         self, march: March, place: int, along: Parts, moved: Tensor | None
     ) -> Tensor | None:
         """Take a chunk across a segment with tangents; return its shares' change."""
-        segment = march.segments[place]
         crossing = self._crossing(march, place)
-        tangents = self._tangents(march, crossing, along, moved)
+        tangents = march.tangents_into(crossing, along, moved)
         values, changes = self._crossed(crossing, place, tangents)
-        self._keep(march.values, segment.outs, values)
-        self._keep(march.tangents, [s for s in segment.outs if s in changes], changes)
-        if segment.tail is None:
-            march.output = values[march.value]
-            change = changes.get(march.value)
-            march.change = torch.zeros_like(march.output) if change is None else change
+        march.keep(crossing.segment, values, changes)
         return changes.get(TAIL)
 
     def _crossed(
@@ -234,7 +216,7 @@ class InStep:
     ) -> Parts:
         """Sweep back to the gradient, or to its change along tangents if there are."""
         total = zeros(self._leaves)
-        for march, cotangent in _pairs(marches, cotangents):
+        for march, cotangent in zip(marches, cotangents, strict=True):
             march.adjoints[march.value] = cotangent
         adjoint, moving = None, None
         for place in reversed(self._steps):
@@ -254,8 +236,9 @@ class InStep:
     def _pull(self, march: March, place: int, total: Parts) -> Tensor | None:
         """Take adjoints back across a segment; return that of the moments before it."""
         crossing = self._crossing(march, place)
-        adjoints = crossing.pull(self._taken(march.adjoints, crossing))
-        return self._share_out(march, march.adjoints, crossing, adjoints, total)
+        adjoints = crossing.pull(taken(march.adjoints, crossing))
+        march.drop(crossing.segment.outs)
+        return march.share_out(march.adjoints, crossing, adjoints, total)
 
     def _pull_moving(
         self,
@@ -267,84 +250,20 @@ class InStep:
     ) -> tuple[Tensor | None, Tensor | None]:
         """Do the same with tangents; return the adjoint of the moments, and its own."""
         crossing = self._crossing(march, place)
-        tangents = self._tangents(march, crossing, along, moved[place])
         adjoints, changes = crossing.pull_moving(
-            self._taken(march.adjoints, crossing),
-            self._taken(march.moving, crossing),
-            tangents,
+            taken(march.adjoints, crossing),
+            taken(march.moving, crossing),
+            march.tangents_into(crossing, along, moved[place]),
         )
-        before = self._share_out(march, march.adjoints, crossing, adjoints, None)
-        return before, self._share_out(march, march.moving, crossing, changes, total)
+        march.drop(crossing.segment.outs)
+        before = march.share_out(march.adjoints, crossing, adjoints, None)
+        return before, march.share_out(march.moving, crossing, changes, total)
 
-    def _share_out(
-        self,
-        march: March,
-        carried: BySlot,
-        crossing: Crossing,
-        found: BySlot,
-        total: Parts | None,
-    ) -> Tensor | None:
-        """Add what was pulled back to what is carried, and to the parameters'."""
-        for slot, part in found.items():
-            place = self._places.get(id(crossing.given[slot]))
-            if slot in crossing.segment.ins:
-                before = carried.get(slot)
-                carried[slot] = part if before is None else before + part
-            elif place is not None and total is not None:
-                total[place] += part
-        if carried is march.moving or total is not None:
-            _drop(march, crossing.segment.outs)
-        return found.get(HEAD)
+    def _crossing(self, march: March, place: int) -> Crossing:
+        return march.crossing(place, self._known(place - 1), self._known(place))
 
-    def _taken(self, carried: BySlot, crossing: Crossing) -> BySlot:
-        """Take what is carried of a segment's results; it is complete by then."""
-        tape, segment = crossing.segment.tape, crossing.segment
-        slots = (*segment.outs, TAIL if segment.tail is not None else tape.value)
-        return {slot: carried.pop(slot) for slot in slots if slot in carried}
-
-    def _crossing(
-        self, march: March, place: int, *, known_after: bool = True
-    ) -> Crossing:
-        segment = march.segments[place]
-        given = self._outside(march, segment)
-        device = self._leaves[0].device
-        for slot in segment.ins:
-            given[slot] = self.shelf.fetch(march.values[slot], device)
-        before = self.known[place - 1] if place else None
-        after = self.known[place] if known_after and place < len(self.known) else None
-        by = [slot for slot in segment.ins if slot in segment.tape.active]
-        by += [s for s in segment.outside if id(given[s]) in self._places]
-        if before is not None:
-            given[HEAD] = as_variable(before)
-            by += [HEAD] if segment.moving else []
-        return Crossing(
-            segment=segment, given=given, known=(before, after), by=tuple(by)
-        )
-
-    def _outside(self, march: March, segment: Segment) -> BySlot:
-        """Return parameters, constants and data that a segment takes."""
-        tape = segment.tape
-        found = {s: tape.constants[s] for s in segment.outside if s in tape.constants}
-        wanted = [slot for slot in segment.outside if slot in tape.inputs]
-        if wanted:
-            _, tensors = self._opened(march.chunk)
-            found |= {slot: tensors[tape.inputs[slot]] for slot in wanted}
-        return found
-
-    def _tangents(
-        self, march: March, crossing: Crossing, along: Parts, moved: Tensor | None
-    ) -> BySlot:
-        """Return the tangents of what a segment is differentiated by."""
-        device, found = self._leaves[0].device, {}
-        for slot in crossing.by:
-            place = self._places.get(id(crossing.given[slot]))
-            if slot in march.tangents:
-                found[slot] = self.shelf.fetch(march.tangents[slot], device)
-            elif slot == HEAD and moved is not None:
-                found[slot] = moved
-            elif place is not None:
-                found[slot] = along[place]
-        return found
+    def _known(self, call: int) -> Moments | None:
+        return self.known[call] if 0 <= call < len(self.known) else None
 
     def _merged(self, parts: Sequence[Moments | None]) -> Moments:
         """Return the moments of all chunks' values together, over all ranks."""
@@ -364,10 +283,6 @@ class InStep:
             here = torch.zeros_like(as_variable(self.known[call]))
         return self._team.sum_(here)
 
-    def _keep(self, carried: BySlot, slots: Sequence[int], found: BySlot) -> None:
-        for slot in slots:
-            carried[slot] = self.shelf.put(found[slot])
-
 
 def summed(parts: Sequence[Tensor | None]) -> Tensor | None:
     """Add up the chunks' parts of what belongs to moments: tangents, adjoints."""
@@ -375,16 +290,12 @@ def summed(parts: Sequence[Tensor | None]) -> Tensor | None:
     return torch.stack(found).sum(0) if found else None
 
 
-def _drop(march: March, slots: Any) -> None:
-    for slot in slots:
-        march.values.pop(slot, None)
-        march.tangents.pop(slot, None)
-
-
 def _set(carried: BySlot, slot: int, part: Tensor | None) -> None:
     if part is not None:
         carried[slot] = part
 
 
-def _pairs(first: Sequence[Any], second: Sequence[Any]) -> Any:
-    return zip(first, second, strict=True)
+def _weighed(weights: Sequence[float], marches: Sequence[March]) -> list[Tensor]:
+    """Return cotangents of the losses of all chunks."""
+    pairs = zip(weights, marches, strict=True)
+    return [weight * torch.ones_like(march.output) for weight, march in pairs]

@@ -6,10 +6,10 @@ torch, and the calls are kept with the places of their tensors. Custom functions
 autograd are one call each and keep their own derivatives.
 """
 
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, local
+from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from theodolite.instruments.differentiate.twice import REPLACED
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
 
 # Calls that turn values into Python objects, on which a path may hang.
@@ -25,6 +26,8 @@ _READS = frozenset(
     "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
     "tolist numpy is_nonzero equal allclose".split()
 )
+# Kinds of functions that call no others of torch by way of Python.
+_BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
 
 class NotOnTape(Exception):
@@ -44,19 +47,24 @@ class Call:
 
     Attributes:
         function: The function.
-        arguments: Arguments, flat, with a ``Place`` for each tensor.
-        layout: How they are nested, None where they are not.
+        arguments: Arguments, with a ``Place`` for each tensor.
+        names: Names of the last of them.
+        layout: How all are nested and named, where tensors are within others; they
+            are flat then.
         results: Slot of each flat result, None where it is no tensor.
         moves: Slots before and after of tensors that the call writes to.
         graded: Whether the model had derivatives on.
+        watched: Whether modes that replace operators have to see it.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    names: tuple[str, ...]
     layout: Any
     results: tuple[int | None, ...]
     moves: tuple[tuple[int, int], ...]
     graded: bool
+    watched: bool
 
     @property
     def reads(self) -> list[int]:
@@ -67,7 +75,9 @@ class Call:
         """Make the call again on other values, and note its results among them."""
         flat = [values[a.slot] if type(a) is Place else a for a in self.arguments]
         if self.layout is None:
-            out = self.function(*flat)
+            first = len(flat) - len(self.names)
+            named = dict(zip(self.names, flat[first:], strict=True))
+            out = self.function(*flat[:first], **named)
         else:
             args, kwargs = pytree.tree_unflatten(flat, self.layout)
             out = self.function(*args, **kwargs)
@@ -167,9 +177,10 @@ class _Recorder(TorchFunctionMode):
             return function(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             flat, layout = pytree.tree_flatten((tuple(args), dict(kwargs)))
-            if not kwargs and len(flat) == len(args):
-                layout = None if all(map(operator.is_, flat, args)) else layout
             tensors = [entry for entry in flat if isinstance(entry, Tensor)]
+            plain = [*args, *kwargs.values()]
+            if len(tensors) == sum(isinstance(entry, Tensor) for entry in plain):
+                flat, layout = plain, None
             versions = [tensor._version for tensor in tensors]
         self._inside = True
         try:
@@ -182,7 +193,7 @@ class _Recorder(TorchFunctionMode):
                 for tensor, version in zip(tensors, versions, strict=True)
                 if tensor._version != version
             ]
-            self._write(function, flat, layout, out, written)
+            self._write(function, flat, (tuple(kwargs), layout), out, written)
         return out
 
     def norm(self, call: NormCall) -> Tensor:
@@ -217,7 +228,7 @@ class _Recorder(TorchFunctionMode):
         return self._tape
 
     def _write(
-        self, function: Any, flat: Any, layout: Any, out: Any, written: list[Tensor]
+        self, function: Any, flat: Any, shape: Any, out: Any, written: list[Tensor]
     ) -> None:
         results = pytree.tree_leaves(out)
         made = [entry for entry in results if isinstance(entry, Tensor)]
@@ -246,10 +257,12 @@ class _Recorder(TorchFunctionMode):
             Call(
                 function=function,
                 arguments=arguments,
-                layout=layout,
+                names=shape[0],
+                layout=shape[1],
                 results=slots,
                 moves=moves,
                 graded=torch.is_grad_enabled(),
+                watched=function in REPLACED or not isinstance(function, _BUILT_IN),
             )
         )
 

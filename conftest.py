@@ -13,8 +13,11 @@ Found = list[pytest.Collector]
 def pytest_collect_file(file_path: Path) -> Generator[None, Found, Found]:
     """Leave out the files without a prompt, which need not be imported to be read.
 
-    Tests, too, would be searched, and four of five modules hold no example.
+    Tests, too, would be searched, and four of five modules hold no example. Packages
+    stay, to be imported before their modules, as they are by everybody else.
     """
     found = yield
-    examples = file_path.suffix != ".py" or ">>>" in file_path.read_text()
-    return [one for one in found if examples or not isinstance(one, DoctestModule)]
+    module = file_path.suffix == ".py" and file_path.name != "__init__.py"
+    if not module or ">>>" in file_path.read_text():
+        return found
+    return [one for one in found if not isinstance(one, DoctestModule)]

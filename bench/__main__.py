@@ -40,8 +40,8 @@ def main() -> None:
     away = [name for name in wanted if not SUITES[name].here]
     if away:
         raise SystemExit(
-            f"suite {away[0]!r} wants a CUDA device: run python -m bench.{away[0]} "
-            "--out FILE where one is"
+            f"suite {away[0]!r} wants what make bench does not install: run python -m "
+            f"bench.{away[0]} where it is"
         )
     names = wanted or [name for name in SUITES if SUITES[name].here]
     if len(names) > 1:

@@ -56,8 +56,13 @@ def _started(module: str) -> Any:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    atexit.register(made.kill)
+    atexit.register(_end, made)
     return made
+
+
+def _end(started: Any) -> None:
+    started.kill()
+    started.communicate()
 
 
 def serve(module: str) -> None:

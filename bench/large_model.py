@@ -42,7 +42,7 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
     add("--vectors", type=int, help="that the basis holds; the fewest by default")
     add("--tol", type=float, default=1e-3, help="wanted relative residual of λmax")
     add("--products", type=int, default=60, help="for λmax, at most")
-    add("--probes", type=int, default=12, help="products for the trace")
+    add("--probes", type=int, default=120, help="products for the trace")
     add("--sketch", type=int, default=0, help="vectors kept for the trace")
     add("--seed", type=int, default=0)
     add("--out", type=Path, default=RESULTS, help="folder for the row")
@@ -191,6 +191,12 @@ def _named(device: str) -> str:
     return f"cpu, {platform.machine()}"
 
 
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def main(given: Sequence[str] | None = None) -> Path:
     """Measure what the command line asks for, and write the row."""
     asked = options(given)
@@ -202,7 +208,7 @@ def main(given: Sequence[str] | None = None) -> Path:
     row = measure(asked)
     asked.out.mkdir(parents=True, exist_ok=True)
     place = asked.out / f"{row['model']}_{asked.device.partition(':')[0]}.json"
-    place.write_text(json.dumps(row, indent=2, ensure_ascii=False) + "\n")
+    place.write_text(json.dumps(_rounded(row), indent=2, ensure_ascii=False) + "\n")
     print(place)
     return place
 

@@ -114,7 +114,20 @@ SUITES = {
         "scaled). Losses along the way are compared first. The share counts three "
         "products a layer, sample and step, against the card's rate for large float32 "
         "matrix products in the same process. Made by `python -m bench.training_gpu`, "
-        "which `make bench` leaves out.",
+        "which `make bench` leaves out. The rows are of the kernel by tiles; that by "
+        "columns has not been timed on a card yet, only counted (below).",
+        here=False,
+    ),
+    "kernel_counts": Suite(
+        "Instructions of the GPU kernels",
+        "What a unit of two layers of width 10, forward and back, takes of 64 samples, "
+        "in instructions of a warp, compiled for compute capability 9.0 and taken "
+        "apart, which needs no card. Useful are 1,200: three products a layer. Tiles "
+        "of 16 columns do 2.6 times the work of 10, three times over to reach float32 "
+        "on tensor cores, and exchange their operands; columns are carried by threads "
+        "and only gradients are exchanged. Block-diagonal tiles of three networks in "
+        "32 columns would do 3.4 times the work. An upper limit of the rate, no "
+        "measure of it. Made by `python -m bench.kernel_counts`.",
         here=False,
     ),
     "bookkeeping": Suite(

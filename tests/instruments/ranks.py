@@ -37,6 +37,13 @@ WAYS = [
 OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
 
 
+class Peeking(nn.Module):
+    """Looks at a number behind a norm, so that passes cannot be cut there."""
+
+    def forward(self, x):
+        return x if x.sum().item() < 1e9 else -x
+
+
 def network():
     torch.manual_seed(0)
     return nn.Sequential(
@@ -48,6 +55,11 @@ def network():
         nn.Softplus(),
         nn.Linear(3, 3),
     ).double()
+
+
+def peeking_network():
+    model = network()
+    return nn.Sequential(*model[:5], Peeking(), *model[5:])
 
 
 def data():
@@ -77,20 +89,39 @@ def measured(team=None):
         vector = torch.linspace(-1, 1, kernel.shape[0], dtype=torch.float64)
         found[f"{name} kernel"] = kernel @ vector
         found[f"{name} outputs"] = kernel.jacobian.outputs()
+    by_turns = Hessian(
+        peeking_network(),
+        mine,
+        loss=LOSS,
+        norm_mode="full",
+        micro_batch=3,
+        team=team,
+    )
+    vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
+    found["by turns"] = by_turns @ vector
     return found | spectra(model, mine, team) | followed(model, mine, team)
 
 
 def spectra(model, mine, team):
     given = {"loss": LOSS, "norm_mode": "full", "team": team}
+    # As a model that is trained over processes comes.
+    held = model if team is None else nn.parallel.DistributedDataParallel(model)
     ends = extreme_eigenvalues(model, mine, **given)
     return {
         "eigenvalues": torch.from_numpy(ends.eigenvalues),
-        "trace": torch.tensor(trace(model, mine, max_matvecs=12, **given).trace),
+        "trace": torch.tensor(trace(held, mine, max_matvecs=12, **given).trace),
         "density": torch.from_numpy(
             spectral_density(model, mine, n_probes=2, steps=6, **given).density
         ),
         "matrix": torch.from_numpy(
-            hessian(model, mine, loss=LOSS, norm_mode="batch", team=team).matrix
+            hessian(
+                held,
+                mine,
+                loss=LOSS,
+                norm_mode="batch",
+                params=["0.weight"],
+                team=team,
+            ).matrix
         ),
     }
 

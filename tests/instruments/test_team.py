@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from tests.instruments import ranks
 from theodolite.core import ConfigError, MeasurementError
-from theodolite.instruments import Team, share_of
+from theodolite.instruments import Hessian, Team, share_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 SIZE = 3
@@ -36,14 +36,19 @@ def launch(target, *arguments, size=SIZE):
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory):
+def alone():
+    """What one process measures; first, so that ranks find all modules imported."""
+    return ranks.measured()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory, alone):
     place = tmp_path_factory.mktemp("ranks")
     assert launch(ranks.work, place) == [0] * SIZE, os.listdir(place)
     return [torch.load(place / f"found-{rank}") for rank in range(SIZE)]
 
 
-def test_ranks_measure_what_one_process_does(together):
-    alone = ranks.measured()
+def test_ranks_measure_what_one_process_does(together, alone):
     for found, _, _ in together:
         assert found.keys() - {"sum"} == alone.keys()
         for name, wanted in alone.items():
@@ -135,6 +140,9 @@ def test_alone_a_team_changes_nothing():
     assert alone.alike(-7)
     with pytest.raises(ConfigError, match="belongs to none: call torch"):
         Team(True)
+    given = {"loss": ranks.LOSS, "norm_mode": "eval", "team": alone}
+    with pytest.raises(ConfigError, match="both a team and an executor came"):
+        Hessian(ranks.network(), ranks.data(), **given, executor=object())
 
 
 def test_a_share_of_one_batch_is_cut_and_a_loader_is_refused():

@@ -24,12 +24,7 @@ from tests.runs.processes import ROOT, environment, until
 from tests.runs.ray_script import SCRIPT
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
 from tests.studies import test_guests
-from theodolite.core import (
-    DataError,
-    MeasurementError,
-    RunError,
-    ShortcutBlueprint,
-)
+from theodolite.core import DataError, MeasurementError, RunError, ShortcutBlueprint
 from theodolite.data import load, packed, unpacked
 from theodolite.instruments import Hessian, TangentKernel
 from theodolite.instruments.operators.station import Station
@@ -239,9 +234,12 @@ def test_a_node_lost_in_mid_run_costs_nothing(tmp_path, nodes, cluster, folder):
 def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
     tmp_path, nodes, cluster
 ):
-    """Under norm mode full, whose statistics run over all members."""
+    """Under norm mode full, whose statistics run over all members, by turns.
+
+    In step they would have to import what torch's duals need, five times over.
+    """
     doomed = nodes.add_node(**NODE)
-    model, data = ranks.network(), ranks.data()
+    model, data = ranks.peeking_network(), ranks.data()
     given = {"loss": ray_work.lingering(str(tmp_path)), "norm_mode": "full"}
     here = Hessian(model, data, **given)
     vector = torch.linspace(-1, 1, here.shape[1], dtype=torch.float64)

@@ -222,6 +222,21 @@ def test_outputs_that_sum_to_one_are_tied_and_nothing_is_wrong(eight):
     assert tied(model, eight, loss=nn.NLLLoss()) is None
 
 
+def test_outputs_of_a_narrow_head_are_tied_and_nothing_is_wrong(eight):
+    model = nn.Sequential(small(), nn.Linear(3, 5))
+    assert tied(model, eight) is None
+    found = survey(
+        model,
+        (eight, torch.zeros(8, 5)),
+        loss=nn.MSELoss(),
+        measures=("tangent",),
+        progress=False,
+    )
+    row = found.number("tangent_smallest")
+    assert row["narrow"]
+    assert abs(row["value"]) < 1e-5 * found.number("tangent_largest")["value"]
+
+
 def test_features_are_held_against_the_usual_one_and_constants_are_not_counted():
     torch.manual_seed(0)
     inputs = torch.randn(64, 5) * torch.tensor([3.0, 1.0, 1.0, 1.0, 0.0])

@@ -11,13 +11,13 @@ References:
     and an improved algorithm (Diag++).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
@@ -25,7 +25,7 @@ from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_m
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.operator import Operator, stacked
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -177,10 +177,8 @@ def _estimate(
     sketch = sketch_of(operator, rank=rank, seed=seed, keep=True, storage=storage)
     mean, square = np.zeros(n), np.zeros(n)
     finite = sketch.finite
-    for p in range(n_probes if finite else 0):  # Welford's update
-        probe = signs(operator, stream(seed, "diagonal", p))
-        product = sketch.rest(operator.matvec(sketch.rest(probe)).detach())
-        each = (probe * product).double().cpu().numpy()
+    for p, probe, product in _probes(operator, sketch, n_probes if finite else 0, seed):
+        each = (probe * product).double().cpu().numpy()  # for Welford's update
         gap = each - mean
         mean += gap / (p + 1)
         square += gap * (each - mean)
@@ -189,10 +187,24 @@ def _estimate(
         return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
+    value = _known(sketch) + mean
+    del sketch  # whose room a copy of the model may need
     if operator.dtype != torch.float64:  # the graph is rounded as well
         noise = graph_noise(operator)
         error = error if noise is None else error + noise.rows
-    return _known(sketch) + mean, error, factor, Status.CONVERGED
+    return value, error, factor, Status.CONVERGED
+
+
+def _probes(
+    operator: Operator, sketch: Sketch, n_probes: int, seed: int
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield signs and what is left of the products with them."""
+    for start in range(0, n_probes, operator.at_once):
+        places = range(start, min(start + operator.at_once, n_probes))
+        probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
+        rest = stacked([sketch.rest(probe) for probe in probes])
+        for p, probe, found in zip(places, probes, operator.matvecs(rest), strict=True):
+            yield p, probe, sketch.rest(found)
 
 
 def _known(sketch: Sketch) -> np.ndarray:

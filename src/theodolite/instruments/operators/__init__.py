@@ -10,6 +10,8 @@
 - ``block_jacobian``, ``span``: Jacobians between two places of a model.
 - ``twin``: the same operator with other rounding; ``graph_noise`` and ``matrix_noise``
   measure by it how far products and matrices are from exact arithmetic.
+- ``far``: an operator of a crew, which stands for those that members have by
+  ``station``.
 
 May touch: ``passes`` and what stands before it. Start reading at ``operator``.
 """

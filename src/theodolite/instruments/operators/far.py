@@ -3,6 +3,7 @@
 import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import torch
@@ -90,6 +91,10 @@ class FarOperator(ParameterOperator):
     def model(self) -> nn.Module:
         """The model, unwrapped if it was compiled."""
         return self._far_model
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open nothing: the members open what they have."""
+        return nullcontext()
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

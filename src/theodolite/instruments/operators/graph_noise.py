@@ -59,9 +59,9 @@ def graph_noise(
     count = size if whole else _PROBES
     for vector in _vectors(operator, count, whole=whole):
         gap = difference(operator, twin, vector, apply)
-        squares += gap**2
         if square:
             forms.append(float(vector.double().cpu().numpy() @ gap))
+        squares += np.square(gap, out=gap)
     operator.passes += twin.operator.passes
     rows = twin.factor * np.sqrt(squares / (1 if whole else count))
     if whole:

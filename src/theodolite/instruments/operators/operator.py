@@ -1,7 +1,7 @@
 """What every linear operator of this room offers, whatever it differentiates."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,6 +10,11 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Numbers, as_numbers
+
+
+def stacked(vectors: Sequence[Tensor]) -> Tensor:
+    """Return vectors as rows; one alone is not copied."""
+    return vectors[0][None] if len(vectors) == 1 else torch.stack(list(vectors))
 
 
 class Operator(ABC):
@@ -35,9 +40,28 @@ class Operator(ABC):
     passes: int = 0
     noise_norm: float | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many products are quicker at once than one by one; 1 for none."""
+        return 1
+
     @abstractmethod
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector from the right."""
+
+    def matvecs(self, vectors: Tensor) -> Tensor:
+        """Multiply many vectors, given as rows; several at once where that is quicker.
+
+        Args:
+            vectors: Shape (count, columns).
+
+        Returns:
+            The products as rows, shape (count, rows).
+        """
+        if not len(vectors):
+            return vectors.new_zeros(0, self.shape[0])
+        with self.together():
+            return stacked([self.matvec(vector).detach() for vector in vectors])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -60,11 +84,7 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
-        if given.shape[1] == 0:
-            return given.new_zeros(self.shape[0], 0)
-        with self.together():
-            columns = [self.matvec(column) for column in given.unbind(1)]
-        return torch.stack(columns, dim=1)
+        return self.matvecs(given.T).T.contiguous()
 
     def together(self) -> AbstractContextManager[None]:
         """Open what products need once for all of them within."""

@@ -70,9 +70,10 @@ class ParameterOperator(Operator):
     def together(self) -> AbstractContextManager[None]:
         """Open the model once for all products within, which leaves it as found.
 
-        Only where its graphs are kept: what is run again starts as found.
+        Only where its graphs are kept: what is run again starts as found. Ranks, which
+        may keep them or not, open it product by product, to look at it together.
         """
-        kept = self._kept.keeps(self._prepared.groups)
+        kept = self._kept.keeps(self._prepared.groups) and not self.team.several
         return self._prepared.together() if kept else nullcontext()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import torch
@@ -12,10 +11,8 @@ from torch.utils._pytree import tree_map
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.sharing import span
 from theodolite.instruments.team.crews import Seat
+from theodolite.instruments.team.joining import join_group
 from theodolite.instruments.team.processes import Team
-
-# Members have started when they meet, so that those who do not come were lost.
-_MEETING_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +45,7 @@ class Station:
         self._seat = seat
         torch.set_num_threads(seat.threads)
         if seat.size > 1:
-            _meet(seat)
+            join_group(seat.meeting, seat.rank, seat.size)
         self._kept: dict[str, tuple[int, Operator | None]] = {}
 
     def operator(self, order: Order) -> Operator | None:
@@ -118,12 +115,3 @@ def applied(
 
 def _at_home(part: Any) -> Any:
     return part.detach().cpu() if isinstance(part, torch.Tensor) else part
-
-
-def _meet(seat: Seat) -> None:
-    host, port = seat.meeting
-    options: dict[str, Any] = {"timeout": timedelta(seconds=_MEETING_S)}
-    store: Any = dist.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
-        host, port, seat.size, seat.rank == 0, **options
-    )
-    dist.init_process_group("gloo", store=store, rank=seat.rank, world_size=seat.size)

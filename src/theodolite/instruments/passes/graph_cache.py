@@ -45,6 +45,10 @@ class GraphCache(Generic[Graph]):
             self._graphs[chunk] = found
         return found
 
+    def kept(self, chunk: Chunk) -> Graph | None:
+        """Return a chunk's graph if it is there."""
+        return self._graphs.get(chunk)
+
     def __len__(self) -> int:
         """Count the graphs that are held."""
         return len(self._graphs)

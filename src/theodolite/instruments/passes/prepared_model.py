@@ -228,6 +228,11 @@ class PreparedModel:
             self._forget()
         return True
 
+    def unchanged(self) -> bool:
+        """Say whether model and data are as they were in the last session."""
+        known = self._fingerprint
+        return known is not None and known.matches(self._reach())
+
     def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
         if self._fingerprint is not None and self._fingerprint.matches(reach):

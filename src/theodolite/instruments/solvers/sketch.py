@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import Status, stream
-from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.operator import Operator, stacked
 from theodolite.instruments.solvers.basis import Basis
 from theodolite.instruments.solvers.lanczos import gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
@@ -83,21 +83,26 @@ def sketch_of(
     kept = storage.basis(rank, operator.shape[1], operator) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
     forms, finite = np.zeros(rank), True
-    for place in range(rank):
-        product = operator.matvec(gaussian(operator, generator)).detach()
-        product = rows.agreed(product)
-        finite = finite and all_finite(product)
-        rows.store(place, product)
+    for start in range(0, rank, operator.at_once):
+        places = range(start, min(start + operator.at_once, rank))
+        drawn = stacked([gaussian(operator, generator) for _ in places])
+        for place, found in zip(places, operator.matvecs(drawn), strict=True):
+            product = rows.agreed(found)
+            finite = finite and all_finite(product)
+            rows.store(place, product)
     if finite:
         orthonormalise(rows, lambda: gaussian(operator, generator))
-    for place in range(rank if finite else 0):
-        row = rows.row(place)
-        product = rows.agreed(operator.matvec(row).detach())
-        finite = finite and all_finite(product)
-        scale = max(scale, norm(product))
-        forms[place] = dot(row, product)
-        if kept is not None:
-            kept.store(place, product)
+    for start in range(0, rank if finite else 0, operator.at_once):
+        places = range(start, min(start + operator.at_once, rank))
+        some = stacked([rows.row(place) for place in places])
+        products = operator.matvecs(some)
+        for place, row, found in zip(places, some, products, strict=True):
+            product = rows.agreed(found)
+            finite = finite and all_finite(product)
+            scale = max(scale, norm(product))
+            forms[place] = dot(row, product)
+            if kept is not None:
+                kept.store(place, product)
     return Sketch(rows, forms, kept, scale if finite else 0.0, finite)
 
 

@@ -43,7 +43,7 @@ class Meeting:
                 if (trouble := watch.trouble()) is not None:
                     raise self._broken(trouble)
                 time.sleep(pause)
-                pause = min(1.3 * pause, _LAST_S)
+                pause = min(1.5 * pause, _LAST_S)
             work.wait()
         except RuntimeError as error:
             raise self._broken(self._who()) from error

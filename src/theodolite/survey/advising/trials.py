@@ -62,6 +62,7 @@ class _Arm:
     treated: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
     refusal: str = ""
+    untrained: bool = False
 
 
 def try_advice(
@@ -76,7 +77,8 @@ def try_advice(
 
     For every seed the network as it is and each altered copy are trained on the same
     batches in the same order. What is compared is the loss in eval mode over all the
-    samples given. The network itself is not touched.
+    samples given. A network that cannot be trained as it is counts with the loss that
+    it starts from. The network itself is not touched.
 
     Args:
         advice: What :func:`theodolite.survey.advise` wrote.
@@ -108,7 +110,7 @@ def try_advice(
     for seed in range(seeds if arms else 0):
         if seed >= 2 and time.perf_counter() > end:
             break
-        _run_seed(arms, subject, pool, seed, steps, ceiling)
+        _run_seed(arms, subject, pool, seed, steps, (start, ceiling))
     tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
     return tuple(sorted((*tried, *advice[count:]), key=_place))
 
@@ -121,7 +123,10 @@ def _affordable(
     A step is timed on a copy. Steps are given up first, then advice from the end.
     """
     patient = copied(subject.model, subject.optimiser)
-    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    try:
+        loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    except Exception:  # it cannot be trained as it is, and takes no time
+        return count, steps
     start = time.perf_counter()
     loss_after(patient, pool, subject.loss, seed=0, steps=1)
     each_s = 2 * (time.perf_counter() - start)
@@ -138,16 +143,24 @@ def _run_seed(
     pool: Pool,
     seed: int,
     steps: int,
-    ceiling: float,
+    bounds: tuple[float, float],
 ) -> None:
-    """Train the network as it is once, and each altered copy once."""
+    """Train the network as it is once, and each altered copy once.
+
+    The bounds are the loss before training, and what counts as the most.
+    """
+    start, ceiling = bounds
 
     def ended(patient: Treated) -> float:
         value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
         return value if value < ceiling else ceiling
 
-    plain = ended(copied(subject.model, subject.optimiser))
+    try:
+        plain, untrained = ended(copied(subject.model, subject.optimiser)), False
+    except Exception:  # such as batch norm of one sample raises
+        plain, untrained = min(start, ceiling), True
     for arm in arms:
+        arm.untrained = untrained
         if arm.refusal:
             continue
         patient = copied(subject.model, subject.optimiser)
@@ -186,6 +199,7 @@ def _judged(arm: _Arm, steps: int) -> Trial:
         f"after {steps} steps the loss differs by {found.value:+.3g} "
         f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
         f"{', which draw nothing here' if alike else ''}: {word}"
+        f"{'; as it is the network cannot be trained' if arm.untrained else ''}"
     )
     return Trial(
         difference=found.value,

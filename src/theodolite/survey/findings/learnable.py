@@ -37,13 +37,14 @@ def _uneven(survey: Survey) -> Evidence | None:
 def _tied(survey: Survey) -> Evidence | None:
     """Read the kernel's smallest eigenvalue over its largest, against rounding.
 
-    Outputs that sum to one by construction are tied, and nothing is wrong with them.
+    Outputs that sum to one, or are made of fewer features, are tied by construction,
+    and nothing is wrong with them.
     """
     rows, spacing = survey.find("tangent_smallest"), _spacing(survey)
     largest = single(survey, "tangent_largest")
     if len(rows) != 1 or spacing is None or largest is None or largest.value <= 0:
         return None
-    if rows[0].get("probabilities"):
+    if rows[0].get("probabilities") or rows[0].get("narrow"):
         return None
     ratio = divided(figure_of(rows[0]), largest)
     return Evidence(

@@ -23,7 +23,8 @@ class TangentMeasure(Measure):
     which the inequality of Polyak and Łojasiewicz holds there if the loss can be
     brought to 0. Labels of both ends say why the smallest may be 0: ``n_rows`` of the
     kernel, ``n_trained`` numbers that are trained, ``n_repeated`` samples that equal an
-    earlier one, ``probabilities`` where outputs, or their exponentials, sum to one.
+    earlier one, ``probabilities`` where outputs, or their exponentials, sum to one,
+    ``narrow`` where a head makes more outputs than it has features, of more samples.
     """
 
     name: ClassVar = "tangent"
@@ -61,6 +62,7 @@ class TangentMeasure(Measure):
             "n_trained": sum(g.numel() for g in sounding.gradients.values()),
             "n_repeated": _repeated(site.first(samples), samples),
             "probabilities": _sum_to_one(logits_in(sounding.outputs)),
+            "narrow": _is_narrow(site, samples),
         }
         error = found.eigenvalue_error
         yield number("tangent_smallest", found.smallest, error, **labels)
@@ -74,6 +76,19 @@ def _seconds(site: Site, samples: int) -> float:
 def _outputs(site: Site) -> float:
     """Return the number of outputs a sample."""
     return logits_in(site.sounding.outputs).numel() / max(site.sounding.samples, 1)
+
+
+def _is_narrow(site: Site, samples: int) -> bool:
+    """Tell whether a head has fewer features than outputs, and than samples.
+
+    A linear head of $d$ features moves $d + 1$ samples freely, and all before it no
+    more than $d$ directions of each sample's outputs.
+    """
+    if not site.chart.stretches:
+        return False
+    head = site.chart.stretches[-1]
+    features = math.prod(site.chart.anatomy.recording.values[head.entry].shape[1:])
+    return features < _outputs(site) and features + 1 < samples
 
 
 def _sum_to_one(outputs: Tensor) -> bool:

@@ -9,8 +9,8 @@ from theodolite.core import RunError, TeamError, TheodoliteError
 from theodolite.runs.executors.ray.capacity import Capacity
 from theodolite.runs.executors.ray.member import Handle, Member, Refused
 
-# Members of nodes that died a moment ago never start; the others do within this time,
-# or within the longer one where there is none yet.
+# Members of nodes that died a moment ago never start. The others are waited for until
+# there are as many as places, or so long; the first of them for longer.
 _START_S, _PATIENCE_S = 20.0, 60.0
 # Nodes go for reasons of their own; a question that loses so many is at fault itself.
 _LOSSES = 8
@@ -135,10 +135,15 @@ class Crew:
     def _present(self, hired: list[Any]) -> list[Any]:
         """Return the members that have started, and let the others go."""
         calls = {member.meeting.remote(): member for member in hired}
-        ready, _ = self._ray.wait(list(calls), num_returns=len(calls), timeout=_START_S)
-        begun = time.monotonic()
-        while not ready and time.monotonic() - begun < _PATIENCE_S - _START_S:
-            ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=_POLL_S)
+        begun, ready = time.monotonic(), []
+        while len(ready) < len(calls):
+            ready, _ = self._ray.wait(
+                list(calls), num_returns=len(calls), timeout=_POLL_S
+            )
+            waited = time.monotonic() - begun
+            enough = len(ready) >= self._capacity.slots() or waited > _START_S
+            if (ready and enough) or waited > _PATIENCE_S:
+                break
         there = [member for call, member in calls.items() if call in ready]
         for member in hired:
             if member not in there:

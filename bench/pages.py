@@ -146,6 +146,7 @@ _HEADS = {
     "agree": "results agree",
     "memory": "peak memory, theirs : ours",
     "peak": "peak memory",
+    "counted": "arithmetic, in gradients",
 }
 _OPENING = """# Benchmarks
 

@@ -24,7 +24,7 @@ def test_together_as_alone(case, mode):
     model, data, loss = case.make()
     operator = Hessian(model, data, loss=loss, norm_mode=mode)
     rows = _rows(operator)
-    assert operator.together == 16
+    assert operator.at_once == 16
     found = operator.matvecs(rows)
     assert operator.passes == len(rows)
     wanted = torch.stack([operator.matvec(row) for row in rows])
@@ -85,11 +85,11 @@ def test_what_torch_cannot_batch_goes_one_by_one():
 def test_large_graphs_cut_ones_and_other_operators_go_one_by_one(monkeypatch):
     model, data, loss = CONV.make()
     given = {"loss": loss, "norm_mode": "batch"}
-    assert Hessian(model, data, **given, micro_batch=3).together == 1
-    assert GaussNewton(model, data, **given).together == 1
+    assert Hessian(model, data, **given, micro_batch=3).at_once == 1
+    assert GaussNewton(model, data, **given).at_once == 1
     assert MatrixOperator(torch.eye(3)).matvecs(torch.zeros(0, 3)).shape == (0, 3)
     monkeypatch.setattr(loss_hessian, "_SMALL_GRAPH", 1)
-    assert Hessian(model, data, **given).together == 1
+    assert Hessian(model, data, **given).at_once == 1
 
 
 def test_traces_are_the_same_either_way(monkeypatch):

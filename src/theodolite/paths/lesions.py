@@ -185,6 +185,11 @@ def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
 class _Deleting(TorchDispatchMode):
     """Zero operands of chosen calls, before they are added."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
+
     def __init__(self, branches: Sequence[Branch]) -> None:
         super().__init__()
         self._off = {(branch.call, branch.position) for branch in branches}

@@ -22,6 +22,8 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +81,8 @@ def hessian(
     randomness: Randomness = "refuse",
     weights: Weights | None = None,
     max_batches: int | None = None,
+    team: Team | None = None,
+    executor: Executor | None = None,
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -101,6 +105,9 @@ def hessian(
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``.
 
     Returns:
         The reading; ``status`` is EXACT, its error is rounding.
@@ -133,6 +140,8 @@ def hessian(
         randomness=randomness,
         weights=weights,
         max_batches=max_batches,
+        team=team,
+        executor=executor,
     )
     expected(size)
     with operator:
@@ -174,7 +183,7 @@ def _rows(
         for curve in curves:
             gradient = torch.cat([part.reshape(-1) for part in curve.gradient])
             total += _second_derivatives(gradient, leaves, chunk)
-    return total
+        return operator.team.sum(torch.from_numpy(total)).numpy()
 
 
 def _check_finite(rows: np.ndarray) -> None:

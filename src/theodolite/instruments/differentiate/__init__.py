@@ -1,4 +1,4 @@
-"""Derivatives of what torch runs: the first inner room, which knows no model.
+"""Derivatives of what torch runs: an inner room that knows no model.
 
 - ``parts``: vectors in parts, one tensor a variable.
 - ``pullback``: cotangents pulled back through a graph, one or many at once.

@@ -1,6 +1,7 @@
 """Matrices known by their products: Hessians, Gauss-Newton matrices, Jacobians.
 
 - ``operator``: :class:`Operator`, the base of all.
+- ``drawing``: random vectors for any of them.
 - ``parameter_operator``: the base of those that act on a model's parameters, which
   are ``loss_hessian``, ``gauss_newton``, ``fisher`` and ``jacobian``.
 - ``output_map``: outputs as a function of the parameters, for the last three.

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Operator(ABC):
     noise_norm: float | None = None
 
     @property
-    def together(self) -> int:
+    def at_once(self) -> int:
         """How many products are quicker at once than one by one; 1 for none."""
         return 1
 
@@ -54,7 +55,8 @@ class Operator(ABC):
         """
         if not len(vectors):
             return vectors.new_zeros(0, self.shape[0])
-        return torch.stack([self.matvec(vector).detach() for vector in vectors])
+        with self.together():
+            return torch.stack([self.matvec(vector).detach() for vector in vectors])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -77,7 +79,13 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
+        if given.shape[1] == 0:
+            return given.new_zeros(self.shape[0], 0)
         return self.matvecs(given.T).T.contiguous()
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what products need once for all of them within."""
+        return nullcontext()
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.
@@ -104,10 +112,12 @@ class Operator(ABC):
                 "raise matrix_bytes"
             )
         matrix = np.empty((rows, columns))
-        for j in range(columns):
-            unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
-            unit[j] = 1
-            matrix[:, j] = self.matvec(unit).detach().cpu().double().numpy()
+        with self.together():
+            for j in range(columns):
+                unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
+                unit[j] = 1
+                product = self.matvec(unit)
+                matrix[:, j] = product.detach().cpu().double().numpy()
         return matrix
 
     def to_scipy(self) -> Any:
@@ -143,6 +153,10 @@ class Transposed(Operator):
         self._inner = inner
         self.shape = (inner.shape[1], inner.shape[0])
         self.dtype, self.device = inner.dtype, inner.device
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what the original needs once for all products within."""
+        return self._inner.together()
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply into the transpose."""

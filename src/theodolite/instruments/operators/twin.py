@@ -4,9 +4,9 @@ What a graph in float32 computes differs from exact arithmetic by more than its 
 shows, as much as its layers amplify what is rounded before them. A twin tells: a copy
 of the model in float64, at the same weights and on the same data, whose own rounding is
 a billion times smaller. Where nothing finer is to be had, since the model is float64
-and casts to float32 within, or cannot be converted, the twin is a copy whose weights,
-and what its layers return, are moved by one rounding of the coarsest type in its graph,
-up or down by chance (as in Monte Carlo arithmetic).
+and casts to float32 within, or cannot be converted, or since memory is short, the twin
+is a copy whose weights, and what its layers return, are moved by one rounding of the
+coarsest type in its graph, up or down by chance (as in Monte Carlo arithmetic).
 
 References:
     Parker (1997), Monte Carlo arithmetic: exploiting randomness in floating-point
@@ -25,6 +25,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.core import TheodoliteError
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.forecast import available_bytes, float64_bytes
 
 # A twin that is moved differs by two independent roundings, or by one that happened to
 # be small: the difference counts so many times, by choice.
@@ -51,7 +52,7 @@ def twin_of(operator: Operator) -> Twin | None:
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
-        changes = [_in_float64, _copied]
+        changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
     for change in changes:
         with _Coarsest() as seen:
             found = _remade(operator, seen.apart(change))
@@ -65,6 +66,14 @@ def twin_of(operator: Operator) -> Twin | None:
         moved = _remade(operator, _moving(change, eps))
         return None if moved is None else Twin(moved, _MOVED, finer=False)
     return None
+
+
+def _has_room(operator: Operator) -> bool:
+    """Whether products of a copy in float64 fit beside what is there, everywhere."""
+    peak = getattr(operator, "forecast_bytes", None)
+    short = float64_bytes(operator.shape[1], peak) > available_bytes(operator.device)
+    team = getattr(operator, "team", None)
+    return not (short if team is None else team.largest(short))
 
 
 def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
@@ -153,6 +162,11 @@ def _factors(like: Tensor, eps: float, place: int) -> Tensor:
 
 class _Coarsest(TorchDispatchMode):
     """Notice the coarsest type of real numbers in what runs inside."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,196 @@
+"""Choose how chunks that share statistics are swept, within the memory there is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.parts import Parts, flat
+from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.norms.by_turns import ByTurns
+from theodolite.instruments.norms.full_statistics import (
+    FullStatistics,
+    Moments,
+    passing,
+)
+from theodolite.instruments.norms.given_moments import (
+    as_variable,
+    normalised,
+    shares_of,
+)
+from theodolite.instruments.norms.in_step import InStep, Open
+from theodolite.instruments.norms.shelf import Shelf
+from theodolite.instruments.norms.tape import NotOnTape
+from theodolite.instruments.team.processes import Team
+
+T = TypeVar("T")
+Coupled = InStep | ByTurns
+# What is wrong with the model itself, rather than with its tape, is said by turns.
+_NOT_IN_STEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """Memory for what chunks carry from norm to norm: on the device, on the host."""
+
+    device: int
+    host: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coupling:
+    """What joins chunks that share batch statistics.
+
+    Attributes:
+        run: Runs the model on a chunk and returns what is measured.
+        opened: Returns a chunk with its data in memory, and the tensors of it.
+        leaves: Parameters to differentiate by.
+        room: Memory for what chunks carry.
+        check: Returns what was measured, or says why it is of no use.
+    """
+
+    run: Callable[[Any], Tensor]
+    opened: Open
+    leaves: Sequence[Tensor]
+    room: Room
+    check: Callable[[Tensor], Tensor]
+
+    def of(self, chunks: Sequence[Any], team: Team) -> Coupled:
+        """Return the chunks in step where that can be had, else by turns.
+
+        Args:
+            chunks: Those that are held here.
+            team: Who else holds chunks, and goes the same way.
+        """
+        return self._in_step(chunks, team) or ByTurns(
+            chunks,
+            run=lambda chunk: self.check(self.run(chunk)),
+            leaves=self.leaves,
+            team=team,
+        )
+
+    def moments(self, chunks: Sequence[Any], team: Team) -> list[Moments]:
+        """Return the moments of all calls, without derivatives.
+
+        Args:
+            chunks: Those that are held here.
+            team: Who else holds chunks, and goes the same way.
+        """
+        found = self._tried(lambda: self._opened_in_step(chunks, team))
+        if found is not None and found.carried_bytes[1] > self.room.device:
+            found = None
+        if team.alike(-1 if found is None else found.calls) and found is not None:
+            values = self._found_moments(found, team)
+            right = values is not None and self._tried(
+                lambda: self._passes_alike(found, values[0], chunks[0])
+            )
+            if not team.largest(not right):
+                return found.known
+        return FullStatistics(chunks, self.run, team).known
+
+    def _passes_alike(self, found: InStep, value: Tensor, chunk: Any) -> bool:
+        """Say whether a plain pass at these moments gives the same."""
+        with torch.no_grad(), BatchNormCalls(passing(found.known)):
+            plain = self.run(self.opened(chunk)[0])
+        return _near(value, plain, float(plain.abs().max()))
+
+    def _opened_in_step(self, chunks: Sequence[Any], team: Team) -> InStep:
+        return InStep(
+            chunks,
+            run=self.run,
+            opened=self.opened,
+            leaves=self.leaves,
+            team=team,
+        )
+
+    def _in_step(self, chunks: Sequence[Any], team: Team) -> InStep | None:
+        found = self._tried(lambda: self._cut(chunks, team))
+        if not team.alike(-1 if found is None else found.calls) or found is None:
+            return None
+        values = self._found_moments(found, team)
+        right = values is not None and self._tried(
+            lambda: self._right(found, chunks[0])
+        )
+        if team.largest(not right):
+            return None
+        for value in values or []:
+            self.check(value)
+        return found
+
+    def _cut(self, chunks: Sequence[Any], team: Team) -> InStep | None:
+        """Return the chunks cut at their norms, None where that takes too much."""
+        found = self._opened_in_step(chunks, team)
+        shelf = self._shelf(*found.carried_bytes)
+        if shelf is None:
+            return None
+        found.shelf = shelf
+        return found
+
+    def _found_moments(self, found: InStep, team: Team) -> list[Tensor] | None:
+        # Where others wait for this process it cannot turn back.
+        if team.several:
+            return found.find_moments()
+        return self._tried(found.find_moments)
+
+    def _tried(self, act: Callable[[], T]) -> T | None:
+        try:
+            return act()
+        except _NOT_IN_STEP:
+            return None
+
+    def _shelf(self, carried: int, adjoints: int) -> Shelf | None:
+        """Return where to keep what is carried, None where it fits nowhere."""
+        if carried + adjoints <= self.room.device:
+            return Shelf()
+        fits = adjoints <= self.room.device and carried <= self.room.host
+        return Shelf(host=True) if fits else None
+
+    def _right(self, found: InStep, chunk: Any) -> bool:
+        """Compare the derivatives of one chunk with those of a plain pass.
+
+        Its moments move the others', whose own parts are held.
+        """
+        value, gradient = self._plain(found, chunk)
+        first, tangents = found.first(), _directions(self.leaves)
+        pulled = flat(first.pull([torch.ones_like(value)]))
+        output, change = first.push(tangents)[0]
+        along = flat(tangents)
+        return (
+            _near(output, value, float(value.abs().max()))
+            and _near(pulled, gradient, float(gradient.norm()))
+            and _near(
+                change.sum(), pulled @ along, float(gradient.norm() * along.norm())
+            )
+        )
+
+    def _plain(self, found: InStep, chunk: Any) -> tuple[Tensor, Tensor]:
+        def act(call: NormCall) -> Tensor:
+            known = found.known[call.place]
+            moments = as_variable(known) + shares_of(call.x, known)
+            return normalised(call.x, moments, known, call.weight, call.bias, call.eps)
+
+        with torch.enable_grad(), BatchNormCalls(act):
+            value = self.run(self.opened(chunk)[0])
+            parts = torch.autograd.grad(
+                value.sum(),
+                list(self.leaves),
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        return value.detach(), flat(parts)
+
+
+def _near(found: Tensor, wanted: Tensor, scale: float) -> bool:
+    limit = 10 * torch.finfo(wanted.dtype).eps ** 0.5 * scale
+    return float((found - wanted).abs().max()) <= limit
+
+
+def _directions(leaves: Sequence[Tensor]) -> Parts:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(leaf.shape, generator=generator, dtype=torch.float64).to(leaf)
+        for leaf in leaves
+    ]

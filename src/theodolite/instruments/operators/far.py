@@ -1,0 +1,172 @@
+"""An operator whose products are made by the members of a crew."""
+
+import secrets
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from theodolite.core import ConfigError, NormMode
+from theodolite.instruments.model.fingerprint import Fingerprint
+from theodolite.instruments.model.objective import chosen_parameters
+from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.parameter_operator import ParameterOperator
+from theodolite.instruments.operators.station import (
+    Order,
+    Station,
+    applied,
+    described,
+)
+from theodolite.instruments.operators.twin import Several
+from theodolite.instruments.passes.announcing import counted
+from theodolite.instruments.passes.batches import Batches, samples_in, split_batch
+from theodolite.instruments.passes.prepared_model import unwrapped
+from theodolite.instruments.passes.streams import read_batches
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
+
+# Names of operators that are in use; members let all others go.
+_wanted: set[str] = set()
+
+
+class FarOperator(ParameterOperator):
+    """Stands for an operator that a crew has, each member on its share of the data.
+
+    A vector goes to all members and the product comes back, summed. Members that are
+    lost are replaced and what they held is computed again. The model is sent again
+    when it has changed.
+
+    Args:
+        kind: The class of the operator.
+        model: Its model.
+        batches: Its data; whole batches go to members.
+        executor: Who has the crew.
+        settings: All else that the class takes.
+    """
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make the one that stays here."""
+        return object.__new__(cls)
+
+    def __init__(
+        self,
+        kind: Callable[..., Operator],
+        model: nn.Module,
+        batches: Batches,
+        *,
+        executor: Executor,
+        settings: Mapping[str, Any],
+    ) -> None:
+        if settings.get("team") is not None:
+            raise ConfigError(
+                "both a team and an executor came, wanted is one: a team where this "
+                "script runs on every rank, an executor where it runs once"
+            )
+        self._kind, self._executor = kind, executor
+        self._settings = {k: v for k, v in settings.items() if k != "team"}
+        most = self._settings.pop("max_batches", None)
+        self._far_model = unwrapped(model)
+        self._items = read_batches(batches, max_batches=most)
+        self._crew = executor.crew(Station)
+        self.norm_mode = NormMode(self._settings["norm_mode"])
+        self.partition = tuple(samples_in(item) for item in self._items)
+        self._handles = [self._crew.put(part) for part in self._pieces()]
+        self._name, self._version = secrets.token_hex(8), -1
+        self._fingerprint: Fingerprint | None = None
+        weakref.finalize(self, _wanted.discard, self._name)
+        chosen = chosen_parameters(self._far_model, self._settings.get("params"))
+        self.device = next(iter(chosen.values())).device
+        self.team, self.coupled, self.passes = Team(), True, 0
+        self.layout: Any = ()
+        for name, value in self._crew.ask(described, self._order()).items():
+            setattr(self, name, value)
+        self._sizes = [torch.Size(shape).numel() for _, shape in self.layout]
+
+    @property
+    def model(self) -> nn.Module:
+        """The model, unwrapped if it was compiled."""
+        return self._far_model
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector."""
+        return self._asked("matvec", vector)
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector into the transpose."""
+        return self._asked("rmatvec", vector)
+
+    def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
+        """Multiply a diagonal block."""
+        return self._asked("block_matvec", vector, tuple(places))
+
+    def loss_and_gradient(self) -> tuple[Tensor, Tensor]:
+        """Return the loss of all the data and its flat gradient."""
+        return self._asked("loss_and_gradient", None)
+
+    def outputs(self) -> Tensor:
+        """Return the outputs of all the data, flat, as the rows of a Jacobian go."""
+        return self._asked("outputs", None)
+
+    def close(self) -> None:
+        """Have members let the graphs go that they keep between products."""
+        _wanted.discard(self._name)
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the operator of a changed model and changed data."""
+        settings = dict(self._settings)
+        if self.layout:
+            settings["params"] = self.names
+        if "loss" in settings:
+            settings["loss"] = change(settings["loss"])
+        items = self._items
+        data = change(items[0]) if len(items) == 1 else Several(items, change)
+        return FarOperator(
+            self._kind,
+            change(self._far_model),
+            data,
+            executor=self._executor,
+            settings=settings,
+        )
+
+    def _pieces(self) -> Sequence[Any]:
+        """Cut batches where members outnumber them and cutting changes nothing."""
+        drawn = self._settings.get("randomness", "refuse") == "fixed"
+        if self.norm_mode is NormMode.BATCH or drawn or None in self.partition:
+            return self._items
+        samples = sum(count or 0 for count in self.partition)
+        size = -(-samples // self._crew.size)
+        if len(self._items) >= self._crew.size or size < 1:
+            return self._items
+        return [part for item in self._items for part in split_batch(item, size)]
+
+    def _order(self) -> Order:
+        reach = Reach([self._far_model, *filter(callable, self._settings.values())])
+        if self._fingerprint is None or not self._fingerprint.matches(reach):
+            self._fingerprint = Fingerprint(reach)
+            subject = self._kind, self._far_model, self._settings
+            self._subject = self._crew.put(subject)
+            self._version += 1
+            self.noise_norm = None
+        _wanted.add(self._name)
+        return Order(
+            name=self._name,
+            version=self._version,
+            subject=self._subject,
+            batches=self._handles,
+            wanted=frozenset(_wanted),
+        )
+
+    def _asked(self, method: str, vector: Tensor | None, *first: Any) -> Any:
+        given = [] if vector is None else [self._crew.put(vector.detach().cpu())]
+        answer, passes = self._crew.ask(applied, self._order(), method, given, *first)
+        self.passes += passes
+        counted()
+        return tree_map(self._arrived, answer)
+
+    def _arrived(self, part: Any) -> Any:
+        scalar = isinstance(part, Tensor) and not part.ndim
+        return part if scalar or not isinstance(part, Tensor) else part.to(self.device)

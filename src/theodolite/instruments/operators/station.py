@@ -1,0 +1,129 @@
+"""A member of a crew: its share of the data, and operators on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils._pytree import tree_map
+
+from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.sharing import span
+from theodolite.instruments.team.crews import Seat
+from theodolite.instruments.team.processes import Team
+
+# Members have started when they meet, so that those who do not come were lost.
+_MEETING_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What to multiply by.
+
+    Attributes:
+        name: Of the operator, among all that are asked for.
+        version: Of its model, which moves on.
+        subject: Handle of its kind, model and settings.
+        batches: Handles of its data.
+        wanted: Names of all operators that are still asked for.
+    """
+
+    name: str
+    version: int
+    subject: Any
+    batches: Sequence[Any]
+    wanted: frozenset[str]
+
+
+class Station:
+    """Takes a seat and keeps the operators that are asked for.
+
+    Args:
+        seat: The place among the members.
+    """
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        torch.set_num_threads(seat.threads)
+        if seat.size > 1:
+            _meet(seat)
+        self._kept: dict[str, tuple[int, Operator | None]] = {}
+
+    def operator(self, order: Order) -> Operator | None:
+        """Return the operator on this member's share, None where it has none."""
+        for name in [name for name in self._kept if name not in order.wanted]:
+            del self._kept[name]
+        version, found = self._kept.get(order.name, (-1, None))
+        if version != order.version:
+            self._kept.pop(order.name, None)
+            found = self._made(order)
+            self._kept[order.name] = order.version, found
+        return found
+
+    def fetched(self, given: Any) -> Any:
+        """Return what a handle stands for."""
+        return self._seat.fetch(given)
+
+    def _made(self, order: Order) -> Operator | None:
+        size = min(self._seat.size, len(order.batches))
+        team = self._team(size)
+        if self._seat.rank >= size:
+            return None
+        mine = order.batches[span(len(order.batches), team.rank, size, "batches")]
+        kind, model, settings = self.fetched(order.subject)
+        batches = [self.fetched(handle) for handle in mine]
+        return kind(model, batches, **settings, team=team)
+
+    def _team(self, size: int) -> Team:
+        """Return the first members as a team; all of them make it together."""
+        if self._seat.size == 1:
+            return Team()
+        if size == self._seat.size:
+            return Team(True)
+        group = dist.new_group(list(range(size)))
+        return Team(group) if self._seat.rank < size else Team()
+
+
+def described(station: Station, order: Order) -> dict[str, Any]:
+    """Say what there is to know of an operator before its first product."""
+    found: Any = station.operator(order)
+    names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title")
+    names = (*names, "micro_batch", "seed", "forecast_bytes", "reduction", "randomness")
+    return {name: getattr(found, name) for name in names if hasattr(found, name)}
+
+
+def applied(
+    station: Station, order: Order, method: str, handles: Sequence[Any], *first: Any
+) -> tuple[Any, int]:
+    """Call a method of an operator; return its answer, and the passes it took.
+
+    Args:
+        station: This member.
+        order: Which operator.
+        method: Name of the method.
+        handles: Of vectors, which follow the other arguments.
+        first: Other arguments.
+    """
+    found: Any = station.operator(order)
+    if found is None:
+        return None, 0
+    vectors = [station.fetched(handle).to(found.device) for handle in handles]
+    before = found.passes
+    answer = getattr(found, method)(*first, *vectors)
+    here = tree_map(_at_home, answer)
+    return here, found.passes - before
+
+
+def _at_home(part: Any) -> Any:
+    return part.detach().cpu() if isinstance(part, torch.Tensor) else part
+
+
+def _meet(seat: Seat) -> None:
+    host, port = seat.meeting
+    options: dict[str, Any] = {"timeout": timedelta(seconds=_MEETING_S)}
+    store: Any = dist.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
+        host, port, seat.size, seat.rank == 0, **options
+    )
+    dist.init_process_group("gloo", store=store, rank=seat.rank, world_size=seat.size)

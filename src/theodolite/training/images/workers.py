@@ -1,0 +1,174 @@
+"""Networks trained side by side on the CPU, each by one thread of its own.
+
+A product over a small batch hardly gains from a second thread, a second network does.
+So every thread that torch may use trains networks from the first step to the last, and
+none waits for another, but where something is done that all share: networks are built
+in the order given while nobody steps, and probed and reported so by the thread that
+called, with all of torch's threads.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Protocol
+
+import torch
+
+
+class Turns:
+    """Nothing to keep apart: one thread does everything, a step at a time."""
+
+    together = False
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Hold for a step."""
+        yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold for what others must not overlap."""
+        yield
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Do what is not the network's own work."""
+        action()
+
+
+class Gate:
+    """Lets steps of several threads overlap, and nothing overlap what is done alone."""
+
+    together = True
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._stepping, self._asking = 0, 0
+        self._calls = queue.SimpleQueue[tuple[Callable[[], None], Future] | None]()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Hold for a step, beside those of others."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._asking)
+            self._stepping += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stepping -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until nobody steps, then keep everyone waiting."""
+        with self._changed:
+            self._asking += 1
+            try:
+                self._changed.wait_for(lambda: not self._stepping)
+                yield
+            finally:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Have something done alone by the thread that serves, and wait for it."""
+        done = Future()
+        self._calls.put((action, done))
+        done.result()
+
+    def serve(self, workers: int) -> None:
+        """Do what workers call for, until each has left."""
+        while workers:
+            asked = self._calls.get()
+            if asked is None:
+                workers -= 1
+                continue
+            action, done = asked
+            try:
+                with self.alone():
+                    action()
+            except BaseException as problem:
+                done.set_exception(problem)
+                raise
+            done.set_result(None)
+
+    def leave(self) -> None:
+        """Tell the thread that serves that a worker has ended."""
+        self._calls.put(None)
+
+    def abandon(self) -> None:
+        """Let go of workers whose calls nobody will serve."""
+        while not self._calls.empty():
+            if (asked := self._calls.get()) is not None:
+                asked[1].cancel()
+
+
+class Worked(Protocol):
+    """What a worker does with a network."""
+
+    gate: Turns | Gate
+
+    def start(self) -> bool:
+        """Build the network; say whether it is there to be trained."""
+        ...
+
+    def advance_once(self) -> bool:
+        """Make one step; say whether there are more."""
+        ...
+
+    def release(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+def train_side_by_side(
+    runs: Sequence[Worked], at_once: int, in_time: Callable[[], bool]
+) -> None:
+    """Train networks, in the order given, by as many threads as torch may use.
+
+    Args:
+        runs: What to train; their gates are set here.
+        at_once: Most networks at any moment.
+        in_time: Says whether there is time for another step.
+    """
+    threads = torch.get_num_threads()
+    count = max(1, min(at_once, threads, len(runs)))
+    gate, waiting, stop = Gate(), deque(runs), threading.Event()
+    for run in runs:
+        run.gate = gate
+
+    def going() -> bool:
+        return in_time() and not stop.is_set()
+
+    def work() -> None:
+        torch.set_num_threads(1 if count > 1 else threads)
+        try:
+            while going():
+                with gate.alone():
+                    if not waiting:
+                        return
+                    run = waiting.popleft()
+                    more = run.start()
+                while more and going():
+                    more = run.advance_once()
+                run.release()
+        finally:
+            gate.leave()
+
+    try:
+        with ThreadPoolExecutor(count, "training") as pool:
+            working = [pool.submit(work) for _ in range(count)]
+            try:
+                gate.serve(count)
+            finally:
+                stop.set()
+                while not all(one.done() for one in working):
+                    gate.abandon()
+                    wait(working, timeout=0.1)
+            for one in working:
+                one.result()
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,131 @@
+"""On the CPU networks are trained by several threads, each as if it were alone."""
+
+import threading
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from tests.training.test_convolutional import network, plain_loop, some_images
+from theodolite.training import Recipe, train_many
+
+RECIPE = Recipe(epochs=2, batch_size=12, rate=0.05, milestones=(0.5,))
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+class Watched(nn.Module):
+    """A network that notes every pass, and may do more within."""
+
+    def __init__(self, within=lambda: None):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
+        self.passes, self.within = [], within
+
+    def forward(self, x):
+        self.passes.append((threading.current_thread(), torch.get_num_threads()))
+        self.within()
+        return self.inner(x)
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(64, 4))
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_steps_of_two_networks_overlap_each_on_one_thread():
+    """Each waits within a step for the other: in turns they would never meet."""
+    door, models, met = threading.Barrier(2, timeout=20), [], set()
+
+    def meet():
+        me = threading.current_thread()
+        if not all(len(model.passes) > 2 for model in models):
+            time.sleep(0.01)
+        elif me not in met:
+            met.add(me)
+            door.wait()
+
+    models += [Watched(meet), Watched(meet)]
+    recipe = Recipe(epochs=60, batch_size=12, rate=0.05, test_every=60)
+    done = train_many(models, some_images(), recipe=recipe, seeds=[0, 1])
+    assert [run.error for run in done] == ["", ""]
+    assert len(met) == 2
+    assert {threads for model in models for _, threads in model.passes} == {1}
+    assert torch.get_num_threads() == 2
+
+
+def test_each_is_trained_as_a_plain_loop_trains_it():
+    images, jobs = some_images(), [(0, 1), (1, 2), (2, 4)]
+    models = [network(seed, n) for seed, n in jobs]
+    done = train_many(models, images, recipe=RECIPE, seeds=[s for s, _ in jobs])
+    torch.set_num_threads(1)
+    for (seed, n), run in zip(jobs, done, strict=True):
+        wanted = plain_loop(network(seed, n), images, RECIPE, seed)
+        for reading, (loss, error) in zip(run.history[1:], wanted, strict=True):
+            assert reading["train_loss"] == pytest.approx(loss, rel=1e-9)
+            assert reading["test_error"] == error
+
+
+def test_what_a_network_draws_does_not_depend_on_its_company():
+    images, state = some_images(), torch.get_rng_state()
+    losses = {}
+    for at_once in (1, 3):
+        models = [Noisy() for _ in range(3)]
+        torch.set_rng_state(state)
+        done = train_many(
+            models, images, recipe=RECIPE, seeds=[0, 1, 2], at_once=at_once
+        )
+        assert torch.equal(torch.get_rng_state(), state)
+        losses[at_once] = [run.history[-1]["train_loss"] for run in done]
+    assert losses[1] == losses[3]
+    assert len(set(losses[1])) == 3
+
+
+def test_nothing_steps_while_the_calling_thread_probes():
+    probing, overlaps, seen = threading.Event(), [], []
+    models = [Watched(lambda: overlaps.append(probing.is_set())) for _ in range(2)]
+
+    def probe(model):
+        probing.set()
+        seen.append((threading.current_thread(), torch.get_num_threads()))
+        time.sleep(0.02)
+        probing.clear()
+        return {"one": 1.0}
+
+    train_many(models, some_images(), recipe=RECIPE, seeds=[0, 1], probe=probe)
+    assert not any(overlaps)
+    assert seen == [(threading.main_thread(), 2)] * 6
+
+
+def test_an_interrupted_report_ends_all_threads():
+    def report(place, numbers):
+        if numbers["epoch"] == 1:
+            raise KeyboardInterrupt
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        train_many([network(0), network(1)], some_images(), recipe=RECIPE,
+                   seeds=[0, 1], report=report)  # fmt: skip
+    assert threading.active_count() == before
+    assert torch.get_num_threads() == 2
+
+
+def test_a_network_that_cannot_be_built_is_retired_and_others_go_on():
+    def broken():
+        raise ValueError("no such network")
+
+    done = train_many([broken, network(1)], some_images(), recipe=RECIPE, seeds=[0, 1])
+    assert [run.status for run in done] == ["failed", "finished"]
+    assert done[0].error == "ValueError: no such network"

@@ -172,11 +172,12 @@ class Hessian(ParameterOperator):
             return super().matvecs(vectors)
         self.passes += len(vectors)
         found = []
-        for some in vectors.split(self.at_once):
-            with self.curves() as curves:
-                products = [curve.products(some) for curve in curves]
-            counted(len(some) - 1)
-            found.append(torch.stack(products).sum(0))
+        with self.together():
+            for some in vectors.split(self.at_once):
+                with self.curves() as curves:
+                    products = [curve.products(some) for curve in curves]
+                counted(len(some) - 1)
+                found.append(torch.stack(products).sum(0))
         return torch.cat(found)
 
     @property

@@ -47,6 +47,9 @@ class Operator(ABC):
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, given as rows; several at once where that is quicker.
 
+        Products at once differ from single ones, and from those of a block of columns
+        (``operator @ block``), by rounding.
+
         Args:
             vectors: Shape (count, columns).
 
@@ -81,7 +84,9 @@ class Operator(ABC):
             return self.matvec(given)
         if given.shape[1] == 0:
             return given.new_zeros(self.shape[0], 0)
-        return self.matvecs(given.T).T.contiguous()
+        with self.together():
+            columns = [self.matvec(column) for column in given.unbind(1)]
+        return torch.stack(columns, dim=1)
 
     def together(self) -> AbstractContextManager[None]:
         """Open what products need once for all of them within."""

@@ -25,7 +25,7 @@ from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_m
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator, stacked
+from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -40,7 +40,14 @@ from theodolite.instruments.solvers.placement import (
     check_placement,
     storage_for,
 )
-from theodolite.instruments.solvers.sketch import Sketch, signs, sketch_of, split
+from theodolite.instruments.solvers.sketch import (
+    Sketch,
+    products,
+    signs,
+    sketch_of,
+    split,
+    strides,
+)
 
 # Entries that are worked on in float64 at a time.
 _STRETCH = 2**12
@@ -187,23 +194,22 @@ def _estimate(
         return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
-    value = _known(sketch) + mean
-    del sketch  # whose room a copy of the model may need
     if operator.dtype != torch.float64:  # the graph is rounded as well
         noise = graph_noise(operator)
         error = error if noise is None else error + noise.rows
-    return value, error, factor, Status.CONVERGED
+    return _known(sketch) + mean, error, factor, Status.CONVERGED
 
 
 def _probes(
     operator: Operator, sketch: Sketch, n_probes: int, seed: int
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield signs and what is left of the products with them."""
-    for start in range(0, n_probes, operator.at_once):
-        places = range(start, min(start + operator.at_once, n_probes))
+    for places in strides(n_probes, operator):
         probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
-        rest = stacked([sketch.rest(probe) for probe in probes])
-        for p, probe, found in zip(places, probes, operator.matvecs(rest), strict=True):
+        rest = [sketch.rest(probe) for probe in probes]
+        for p, probe, found in zip(
+            places, probes, products(operator, rest), strict=True
+        ):
             yield p, probe, sketch.rest(found)
 
 

@@ -27,7 +27,7 @@ from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_m
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator, stacked
+from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import (
@@ -45,9 +45,11 @@ from theodolite.instruments.solvers.placement import (
 )
 from theodolite.instruments.solvers.sketch import (
     Sketch,
+    products,
     sketch_of,
     split,
     status_of,
+    strides,
 )
 from theodolite.instruments.solvers.sums import dot
 
@@ -204,14 +206,13 @@ def _estimate(
     forms, squares = _probe(operator, sketch, n_probes, seed)
     if not np.isfinite(forms).all():
         return np.nan, np.inf, np.inf, Status.NONFINITE
-    scale, left = sketch.scale, operator.shape[1] - rank
-    del sketch  # whose room a copy of the model may need
+    left = operator.shape[1] - rank
     value = float(forms.mean())
     spread = max(float(squares.mean()) - value**2 / left, 0.0)
     error = np.sqrt(2 * left / (left + 2) * spread / n_probes)
     # Rounding of the sums, where nothing is left to chance.
     eps = torch.finfo(operator.dtype).eps
-    floor = eps * np.sqrt(operator.shape[1]) * max(scale, np.sqrt(spread))
+    floor = eps * np.sqrt(operator.shape[1]) * max(sketch.scale, np.sqrt(spread))
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
     # Below float64 the graph is rounded as well, in no random way.
@@ -227,11 +228,10 @@ def _probe(
     """Return estimates of the trace of what is left, and of its square."""
     left = operator.shape[1] - sketch.directions.capacity
     forms, squares = np.empty(n_probes), np.empty(n_probes)
-    for start in range(0, n_probes, operator.at_once):
-        places = range(start, min(start + operator.at_once, n_probes))
+    for places in strides(n_probes, operator):
         drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
-        probes = stacked([sketch.rest(vector) for vector in drawn])
-        pairs = zip(places, probes, operator.matvecs(probes), strict=True)
+        probes = [sketch.rest(vector) for vector in drawn]
+        pairs = zip(places, probes, products(operator, probes), strict=True)
         for p, probe, found in pairs:
             product, norm = sketch.rest(found), dot(probe, probe)
             forms[p] = left * dot(probe, product) / norm

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
@@ -37,7 +37,7 @@ from theodolite.instruments.team.vectors import agreed
 # Vectors multiplied at once, and the bytes of a graph and of so many vectors up to
 # which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
 # graphs of 150 MB, and 1.0 times with vectors of 26 MB.
-_TOGETHER, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
+_AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
 
 
 class HessianOptions(TypedDict, total=False):
@@ -49,9 +49,9 @@ class HessianOptions(TypedDict, total=False):
     randomness: Randomness
     weights: Weights | None
     max_batches: int | None
+    replay: bool
     team: Team | None
     executor: Executor | None
-    replay: bool
 
 
 class Hessian(ParameterOperator):
@@ -183,13 +183,13 @@ class Hessian(ParameterOperator):
     @property
     def at_once(self) -> int:
         """How many products are quicker at once than one by one; 1 for none."""
-        alone = self._retain and not self.coupled and not self.team.several
-        alone = alone and self.device.type == "cpu"
+        kept = self._retain and not self.coupled and not self._curves.offload
+        alone = kept and not self.team.several and self.device.type == "cpu"
         known = self.dtype in (torch.float32, torch.float64)
-        vectors = _TOGETHER * self.shape[1] * self.dtype.itemsize
+        vectors = _AT_ONCE * self.shape[1] * self.dtype.itemsize
         small = 0 < (self.forecast_bytes or 0) <= _SMALL_GRAPH
         fits = small and vectors <= _SMALL_BLOCK
-        return _TOGETHER if alone and known and fits else 1
+        return _AT_ONCE if alone and known and fits else 1
 
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Multiply a diagonal block; the graph is walked only where it matters."""
@@ -274,7 +274,7 @@ class Hessian(ParameterOperator):
         prepared = self._prepared
         self.passes += 1
         if self._replay and only is None and (found := self._replayed(tangents)):
-            return flat(found)
+            return self._summed(found)
         with prepared.session():
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
@@ -291,6 +291,8 @@ class Hessian(ParameterOperator):
 
     def _replayed(self, tangents: Parts) -> Parts | None:
         """Replay all batches; the model is not opened, since none of its code runs."""
+        if self.team.several:
+            return None  # they must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         kept = [self._curves.kept(chunk) for chunk in chunks]
         curves = [found[0] for found in kept if found is not None and found[0].recorded]

@@ -1,7 +1,7 @@
 """What every linear operator of this room offers, whatever it differentiates."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,11 +10,6 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Numbers, as_numbers
-
-
-def stacked(vectors: Sequence[Tensor]) -> Tensor:
-    """Return vectors as rows; one alone is not copied."""
-    return vectors[0][None] if len(vectors) == 1 else torch.stack(list(vectors))
 
 
 class Operator(ABC):
@@ -52,6 +47,9 @@ class Operator(ABC):
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors, given as rows; several at once where that is quicker.
 
+        Products at once differ from single ones, and from those of a block of columns
+        (``operator @ block``), by rounding.
+
         Args:
             vectors: Shape (count, columns).
 
@@ -61,7 +59,7 @@ class Operator(ABC):
         if not len(vectors):
             return vectors.new_zeros(0, self.shape[0])
         with self.together():
-            return stacked([self.matvec(vector).detach() for vector in vectors])
+            return torch.stack([self.matvec(vector).detach() for vector in vectors])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -84,7 +82,11 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
-        return self.matvecs(given.T).T.contiguous()
+        if given.shape[1] == 0:
+            return given.new_zeros(self.shape[0], 0)
+        with self.together():
+            columns = [self.matvec(column) for column in given.unbind(1)]
+        return torch.stack(columns, dim=1)
 
     def together(self) -> AbstractContextManager[None]:
         """Open what products need once for all of them within."""

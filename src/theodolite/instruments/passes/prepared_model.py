@@ -211,6 +211,11 @@ class PreparedModel:
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
 
+    def unchanged(self) -> bool:
+        """Say whether model and data are as they were in the last session."""
+        known = self._fingerprint
+        return known is not None and known.matches(self._reach())
+
     def _follow_together(self, reach: Reach) -> bool:
         """Notice a change here or in another process, where it must be the same."""
         changed = self._follow(reach)
@@ -227,11 +232,6 @@ class PreparedModel:
         if not changed:
             self._forget()
         return True
-
-    def unchanged(self) -> bool:
-        """Say whether model and data are as they were in the last session."""
-        known = self._fingerprint
-        return known is not None and known.matches(self._reach())
 
     def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""

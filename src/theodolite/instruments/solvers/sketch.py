@@ -13,7 +13,7 @@ References:
     stochastic trace estimation, SIAM J. Matrix Anal. 45.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import Status, stream
-from theodolite.instruments.operators.operator import Operator, stacked
+from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis
 from theodolite.instruments.solvers.lanczos import gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
@@ -56,6 +56,19 @@ class Sketch:
         return found
 
 
+def strides(count: int, operator: Operator) -> Iterator[range]:
+    """Yield the places of as many vectors as are quicker to multiply at once."""
+    for start in range(0, count, operator.at_once):
+        yield range(start, min(start + operator.at_once, count))
+
+
+def products(operator: Operator, vectors: list[Tensor]) -> Sequence[Tensor]:
+    """Multiply vectors; one alone takes no further memory."""
+    if len(vectors) == 1:
+        return [operator.matvec(vectors[0]).detach()]
+    return operator.matvecs(torch.stack(vectors)).unbind()
+
+
 def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
     """Return a vector of random signs for the operator."""
     drawn = generator.integers(0, 2, operator.shape[1]) * 2.0 - 1.0
@@ -83,21 +96,19 @@ def sketch_of(
     kept = storage.basis(rank, operator.shape[1], operator) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
     forms, finite = np.zeros(rank), True
-    for start in range(0, rank, operator.at_once):
-        places = range(start, min(start + operator.at_once, rank))
-        drawn = stacked([gaussian(operator, generator) for _ in places])
-        for place, found in zip(places, operator.matvecs(drawn), strict=True):
+    for places in strides(rank, operator):
+        drawn = [gaussian(operator, generator) for _ in places]
+        for place, found in zip(places, products(operator, drawn), strict=True):
             product = rows.agreed(found)
             finite = finite and all_finite(product)
             rows.store(place, product)
     if finite:
         orthonormalise(rows, lambda: gaussian(operator, generator))
-    for start in range(0, rank if finite else 0, operator.at_once):
-        places = range(start, min(start + operator.at_once, rank))
-        some = stacked([rows.row(place) for place in places])
-        products = operator.matvecs(some)
-        for place, row, found in zip(places, some, products, strict=True):
-            product = rows.agreed(found)
+    for places in strides(rank if finite else 0, operator):
+        some = [rows.row(place) for place in places]
+        found = products(operator, some)
+        for place, row, given in zip(places, some, found, strict=True):
+            product = rows.agreed(given)
             finite = finite and all_finite(product)
             scale = max(scale, norm(product))
             forms[place] = dot(row, product)

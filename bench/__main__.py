@@ -56,9 +56,12 @@ def run_one(name: str) -> None:
     """Run one suite in this process and write its rows down."""
     import torch
 
+    from bench.high_water import finish
+
     torch.set_num_threads(1)
     start = time.monotonic()
     rows = run(name)
+    finish()
     spent = time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     record = {
         "suite": name,

@@ -21,6 +21,7 @@ import torch
 from bench.telling import say
 
 _STATUS = Path("/proc/self/status")
+_STARTED: list[Any] = []
 
 
 @cache
@@ -56,13 +57,16 @@ def _started(module: str) -> Any:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    atexit.register(_end, made)
+    _STARTED.append(made)
     return made
 
 
-def _end(started: Any) -> None:
-    started.kill()
-    started.communicate()
+@atexit.register
+def finish() -> None:
+    """End what was started, so that its time counts as that of a child."""
+    while _STARTED:
+        _STARTED[-1].kill()
+        _STARTED.pop().communicate()
 
 
 def serve(module: str) -> None:

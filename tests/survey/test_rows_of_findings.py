@@ -237,6 +237,57 @@ def test_outputs_of_a_narrow_head_are_tied_and_nothing_is_wrong(eight):
     assert abs(row["value"]) < 1e-5 * found.number("tangent_largest")["value"]
 
 
+class Tokens(nn.Module):
+    """Four numbers a token, and more tokens to tell apart than these."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(12, 4)
+        self.branch = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        self.head = nn.Linear(4, 12)
+
+    def forward(self, tokens):
+        hidden = self.embedding(tokens)
+        return self.head(hidden + self.branch(hidden))
+
+
+@pytest.mark.parametrize("logarithms", [False, True])
+def test_a_narrow_head_is_told_by_the_classes_at_each_position(logarithms):
+    torch.manual_seed(0)
+    tokens = torch.arange(12).reshape(2, 6)
+    model = nn.Sequential(Tokens(), nn.LogSoftmax(2)) if logarithms else Tokens()
+    found = survey(
+        model,
+        (tokens, torch.zeros(2, 6, 12)),
+        loss=nn.MSELoss(),
+        measures=("tangent",),
+        progress=False,
+    )
+    row = found.number("tangent_smallest")
+    assert row["probabilities"] if logarithms else row["narrow"]
+    assert abs(row["value"]) < 1e-5 * found.number("tangent_largest")["value"]
+    assert not [one for one in found.findings if one.rule == "outputs-tied"]
+
+
+def test_single_numbers_among_the_inputs_are_no_samples():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 2)
+
+        def forward(self, x, scale):
+            return scale * self.linear(x)
+
+    found = survey(
+        Scaled(),
+        ({"x": torch.randn(4, 3), "scale": torch.tensor(1.0)}, torch.zeros(4, 2)),
+        loss=nn.MSELoss(),
+        measures=("tangent",),
+        progress=False,
+    )
+    assert found.number("tangent_smallest")["n_repeated"] == 0
+
+
 def test_features_are_held_against_the_usual_one_and_constants_are_not_counted():
     torch.manual_seed(0)
     inputs = torch.randn(64, 5) * torch.tensor([3.0, 1.0, 1.0, 1.0, 0.0])

@@ -62,7 +62,7 @@ class _Arm:
     treated: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
     refusal: str = ""
-    untrained: bool = False
+    untrained: str = ""
 
 
 def try_advice(
@@ -125,8 +125,8 @@ def _affordable(
     patient = copied(subject.model, subject.optimiser)
     try:
         loss_after(patient, pool, subject.loss, seed=0, steps=1)
-    except Exception:  # it cannot be trained as it is, and takes no time
-        return count, steps
+    except (ValueError, RuntimeError):  # so that its steps cannot be timed
+        return count, min(LEAST_STEPS, steps)
     start = time.perf_counter()
     loss_after(patient, pool, subject.loss, seed=0, steps=1)
     each_s = 2 * (time.perf_counter() - start)
@@ -135,6 +135,12 @@ def _affordable(
     count = min(count, max(trainings, 0))
     most = int(budget_s / max((count + 1) * each_s, 1e-9))
     return count, max(min(steps, most), few)
+
+
+def _why(arm: _Arm) -> str:
+    if not arm.untrained:
+        return ""
+    return f"; as it is the network cannot be trained ({arm.untrained})"
 
 
 def _run_seed(
@@ -155,12 +161,14 @@ def _run_seed(
         value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
         return value if value < ceiling else ceiling
 
+    untrained = ""
     try:
-        plain, untrained = ended(copied(subject.model, subject.optimiser)), False
-    except Exception:  # such as batch norm of one sample raises
-        plain, untrained = min(start, ceiling), True
+        plain = ended(copied(subject.model, subject.optimiser))
+    except (ValueError, RuntimeError) as error:  # as batch norm of one sample raises
+        plain = min(start, ceiling) if math.isfinite(start) else ceiling
+        untrained = (str(error) or type(error).__name__).splitlines()[0]
     for arm in arms:
-        arm.untrained = untrained
+        arm.untrained = arm.untrained or untrained
         if arm.refusal:
             continue
         patient = copied(subject.model, subject.optimiser)
@@ -199,7 +207,7 @@ def _judged(arm: _Arm, steps: int) -> Trial:
         f"after {steps} steps the loss differs by {found.value:+.3g} "
         f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
         f"{', which draw nothing here' if alike else ''}: {word}"
-        f"{'; as it is the network cannot be trained' if arm.untrained else ''}"
+        f"{_why(arm)}"
     )
     return Trial(
         difference=found.value,

@@ -23,12 +23,11 @@ FAR = 1.0
 def _counts(survey: Survey) -> list[tuple[str, Figure]]:
     """Return how many values each batch norm in train mode has for a statistic."""
     live = {name for name, f in by_module(survey, "in_train_mode") if f.value}
-    found = [
+    return [
         (row["module"], figure_of(row))
         for row in survey.find("batch_per_channel")
         if "BatchNorm" in str(row.get("kind")) and row["module"] in live
     ]
-    return found
 
 
 def _few(survey: Survey) -> Evidence | None:

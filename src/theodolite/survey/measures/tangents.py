@@ -24,7 +24,7 @@ class TangentMeasure(Measure):
     brought to 0. Labels of both ends say why the smallest may be 0: ``n_rows`` of the
     kernel, ``n_trained`` numbers that are trained, ``n_repeated`` samples that equal an
     earlier one, ``probabilities`` where outputs, or their exponentials, sum to one,
-    ``narrow`` where a head makes more outputs than it has features, of more samples.
+    ``narrow`` where a head makes more outputs than it has features, at more places.
     """
 
     name: ClassVar = "tangent"
@@ -78,25 +78,38 @@ def _outputs(site: Site) -> float:
     return logits_in(site.sounding.outputs).numel() / max(site.sounding.samples, 1)
 
 
-def _is_narrow(site: Site, samples: int) -> bool:
-    """Tell whether a head has fewer features than outputs, and than samples.
+def _classes_along(outputs: Tensor) -> int:
+    """Return the axis of the classes: the last, or the channels of maps."""
+    return 1 if outputs.ndim > 3 else max(outputs.ndim - 1, 0)
 
-    A linear head of $d$ features moves $d + 1$ samples freely, and all before it no
-    more than $d$ directions of each sample's outputs.
+
+def _is_narrow(site: Site, samples: int) -> bool:
+    r"""Tell whether a head has fewer features than outputs, and than places.
+
+    Outputs $H W^\top + 1 b^\top$ of $n$ places, samples or positions in them, and of
+    $C$ classes by $d$ features do not move along the $(n - d - 1)(C - d)$ directions
+    that are orthogonal to $H$ and $1$ on one side, and to $W$ on the other.
     """
     if not site.chart.stretches:
         return False
-    head = site.chart.stretches[-1]
-    features = math.prod(site.chart.anatomy.recording.values[head.entry].shape[1:])
-    return features < _outputs(site) and features + 1 < samples
+    outputs, head = logits_in(site.sounding.outputs), site.chart.stretches[-1]
+    entry = site.chart.anatomy.recording.values[head.entry].shape
+    axis = _classes_along(outputs)
+    classes = outputs.shape[axis] if outputs.ndim else 1
+    places = samples * _outputs(site) / classes
+    spread = outputs.ndim > 2 and len(entry) == outputs.ndim
+    features = entry[axis] if spread else math.prod(entry[1:])
+    return features < classes and features + 1 < places
 
 
 def _sum_to_one(outputs: Tensor) -> bool:
     """Tell whether outputs are probabilities, or their logarithms, to rounding."""
-    if outputs.ndim < 2 or outputs.shape[1] < 2:
+    axis = _classes_along(outputs)
+    if outputs.ndim < 2 or outputs.shape[axis] < 2:
         return False
     near = math.sqrt(torch.finfo(outputs.dtype).eps)
-    totals = outputs.detach().double().sum(1), outputs.detach().double().exp().sum(1)
+    values = outputs.detach().double()
+    totals = values.sum(axis), values.exp().sum(axis)
     return any(bool(((total - 1).abs() < near).all()) for total in totals)
 
 
@@ -104,7 +117,9 @@ def _repeated(batch: Batch, samples: int) -> int:
     """Count samples whose inputs equal those of an earlier one, number for number."""
     paired = isinstance(batch, tuple | list) and len(batch) == 2
     inputs = tensors_in(batch[0] if paired else batch)
-    rows = [t.reshape(samples, -1).double() for t in inputs if len(t) == samples]
+    rows = [
+        t.reshape(samples, -1).double() for t in inputs if t.shape[:1] == (samples,)
+    ]
     if not rows:
         return 0
     return samples - len(torch.cat(rows, 1).unique(dim=0))

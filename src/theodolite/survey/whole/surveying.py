@@ -118,7 +118,8 @@ def survey(
         **{"blocks": (), **seen},
     )
     found = _judged(found)
-    if not tries or not found.advice or subject is None:
+    stopped = any(outcome.status == "interrupted" for outcome in outcomes)
+    if stopped or not tries or not found.advice or subject is None:
         return found
     return _tried(found, subject, optimiser)
 

@@ -1,6 +1,5 @@
 """Networks in training, stopped at some moments and read in six ways there."""
 
-import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -40,24 +39,19 @@ def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
     rows: list[Row] = []
     for moment in [cell["moment"]] if "moment" in cell else config.moments_of(rule):
         state = found.states.get(steps_of(config, rule, moment))
-        loss = found.losses.get(moment)
-        if state is None or not math.isfinite(loss or 0.0):  # it had diverged
+        if state is None or not _finite(state):  # it had diverged
             continue
         model = model_of(config, state)
         here = {"moment": moment, "status": found.status}
-        if loss is not None:
-            told = {"value": loss, "error": 2.0**-23 * abs(loss)}
-            rows.append({"quantity": "train_loss", **here, **told})
         rows += [{**here, **row} for row in readings(config, cell, moment, model)]
     return Rows(rows)
 
 
 @dataclass(frozen=True)
 class Course:
-    """A network's weights by the number of updates, its losses and how it ended."""
+    """A network's weights by the number of updates, and how it ended."""
 
     states: dict[int, dict[str, Any]]
-    losses: dict[float, float]
     status: str
 
 
@@ -67,14 +61,14 @@ def trained(config: Config, rule: str, trial: int) -> Course:
     seed = derive(trial, f"whole-set curvature, {rule}")
     images = images_of(config.dataset, config.samples_of(rule), config.device)
     states: list[dict[str, Any]] = []
-    steps = {steps_of(config, rule, m): m for m in config.moments_of(rule)}
+    steps = {steps_of(config, rule, moment) for moment in config.moments_of(rule)}
 
     def keep(model: "nn.Module") -> dict[str, float]:
         states.append(deepcopy(model.state_dict()))
         return {}
 
     (run,) = training.train_many(
-        [partial(networks.build, config.plan, seed=seed)],
+        [partial(networks.build, config.plan, seed=seed, dtype=_precision(config))],
         images,
         recipe=recipe_of(config, rule, len(images.labels)),
         seeds=[seed],
@@ -87,12 +81,11 @@ def trained(config: Config, rule: str, trial: int) -> Course:
             f"{run.retired.get('probe', '')}): check the device's memory, or pass "
             "--device cpu"
         )
-    losses = {
-        steps[int(one["step"])]: float(one["train_loss"])
-        for one in run.history
-        if one["step"] in steps and "train_loss" in one
-    }
-    return Course(dict(zip(sorted(steps), states, strict=False)), losses, run.status)
+    return Course(dict(zip(sorted(steps), states, strict=False)), run.status)
+
+
+def _finite(state: Mapping[str, Any]) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in state.values())
 
 
 def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":

@@ -4,6 +4,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -21,30 +22,40 @@ from theodolite.instruments.operators.station import (
     Station,
     applied,
     described,
+    separable,
 )
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.announcing import counted
-from theodolite.instruments.passes.batches import Batches, samples_in, split_batch
+from theodolite.instruments.passes.batches import (
+    Batches,
+    samples_in,
+    slice_batch,
+    split_batch,
+    tensors_in,
+)
 from theodolite.instruments.passes.prepared_model import unwrapped
-from theodolite.instruments.passes.streams import read_batches
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 
 # Names of operators that are in use; members let all others go.
 _wanted: set[str] = set()
+# As many samples as are measured together and apart before a batch is cut.
+_FEW = 4
 
 
 class FarOperator(ParameterOperator):
     """Stands for an operator that a crew has, each member on its share of the data.
 
     A vector goes to all members and the product comes back, summed. Members that are
-    lost are replaced and what they held is computed again. The model is sent again
-    when it has changed.
+    lost are replaced and what they held is computed again. The model and the data are
+    sent again when they have changed.
 
     Args:
         kind: The class of the operator.
         model: Its model.
-        batches: Its data; whole batches go to members.
+        batches: Its data; whole batches go to members, or parts where there are fewer
+            batches than members and the loss is a sum over samples.
         executor: Who has the crew.
         settings: All else that the class takes.
     """
@@ -75,9 +86,10 @@ class FarOperator(ParameterOperator):
         self._crew = executor.crew(Station)
         self.norm_mode = NormMode(self._settings["norm_mode"])
         self.partition = tuple(samples_in(item) for item in self._items)
-        self._handles = [self._crew.put(part) for part in self._pieces()]
+        self._handles: Sequence[Any] = ()
         self._name, self._version = secrets.token_hex(8), -1
         self._fingerprint: Fingerprint | None = None
+        self._data_mark: Fingerprint | None = None
         weakref.finalize(self, _wanted.discard, self._name)
         chosen = chosen_parameters(self._far_model, self._settings.get("params"))
         self.device = next(iter(chosen.values())).device
@@ -144,9 +156,16 @@ class FarOperator(ParameterOperator):
             return self._items
         samples = sum(count or 0 for count in self.partition)
         size = -(-samples // self._crew.size)
-        if len(self._items) >= self._crew.size or size < 1:
+        if len(self._items) >= self._crew.size or size < 1 or not self._separable:
             return self._items
         return [part for item in self._items for part in split_batch(item, size)]
+
+    @cached_property
+    def _separable(self) -> bool:
+        """Whether samples apart give what they give together, as members find."""
+        place = max(range(len(self._items)), key=lambda i: self.partition[i] or 0)
+        few = self._crew.put(slice_batch(self._items[place], 0, _FEW))
+        return self._crew.ask(separable, self._subject, few)
 
     def _order(self) -> Order:
         reach = Reach([self._far_model, *filter(callable, self._settings.values())])
@@ -156,6 +175,7 @@ class FarOperator(ParameterOperator):
             self._subject = self._crew.put(subject)
             self._version += 1
             self.noise_norm = None
+        self._send_data()
         _wanted.add(self._name)
         return Order(
             name=self._name,
@@ -164,6 +184,18 @@ class FarOperator(ParameterOperator):
             batches=self._handles,
             wanted=frozenset(_wanted),
         )
+
+    def _send_data(self) -> None:
+        """Send the data, again where they have changed; a loader's are read once."""
+        nothing = Reach([])
+        if self._data_mark is not None and self._data_mark.matches(nothing):
+            return
+        items = () if isinstance(self._items, StreamedBatches) else self._items
+        held = [tensor for item in items for tensor in tensors_in(item)]
+        self._data_mark = Fingerprint(nothing, held)
+        self._handles = [self._crew.put(part) for part in self._pieces()]
+        self._version += 1
+        self.noise_norm = None
 
     def _asked(self, method: str, vector: Tensor | None, *first: Any) -> Any:
         given = [] if vector is None else [self._crew.put(vector.detach().cpu())]

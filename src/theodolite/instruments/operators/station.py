@@ -8,8 +8,11 @@ import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_map
 
+from theodolite.core import TheodoliteError
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.sharing import span
+from theodolite.instruments.passes.streams import is_one
 from theodolite.instruments.team.crews import Seat
 from theodolite.instruments.team.joining import join_group
 from theodolite.instruments.team.processes import Team
@@ -70,7 +73,7 @@ class Station:
             return None
         mine = order.batches[span(len(order.batches), team.rank, size, "batches")]
         kind, model, settings = self.fetched(order.subject)
-        batches = [self.fetched(handle) for handle in mine]
+        batches = _several([self.fetched(handle) for handle in mine])
         return kind(model, batches, **settings, team=team)
 
     def _team(self, size: int) -> Team:
@@ -89,6 +92,23 @@ def described(station: Station, order: Order) -> dict[str, Any]:
     names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title")
     names = (*names, "micro_batch", "seed", "forecast_bytes", "reduction", "randomness")
     return {name: getattr(found, name) for name in names if hasattr(found, name)}
+
+
+def separable(station: Station, subject: Any, batch: Any) -> bool:
+    """Tell whether an operator on a few samples is also that of their parts.
+
+    Args:
+        station: This member.
+        subject: Handle of the operator's kind, model and settings.
+        batch: Handle of the samples.
+    """
+    kind, model, settings = station.fetched(subject)
+    try:  # an operator of parts looks at that itself
+        few = _several([station.fetched(batch)])
+        kind(model, few, **{**settings, "micro_batch": 2})
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def applied(
@@ -111,6 +131,13 @@ def applied(
     answer = getattr(found, method)(*first, *vectors)
     here = tree_map(_at_home, answer)
     return here, found.passes - before
+
+
+def _several(batches: list[Any]) -> Any:
+    """Return batches as what is taken for them; a list of tensors would be one."""
+    if len(batches) == 1 and is_one(batches[0]):
+        return batches[0]
+    return Several(batches, lambda batch: batch) if is_one(batches) else batches
 
 
 def _at_home(part: Any) -> Any:

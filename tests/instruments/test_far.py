@@ -16,6 +16,8 @@ from torch.testing import assert_close
 from torch.utils.data import DataLoader
 
 from theodolite.instruments import Hessian, TangentKernel
+from theodolite.instruments.operators import station, twin
+from theodolite.instruments.operators.graph_noise import graph_noise
 
 
 class OneRoom:
@@ -111,3 +113,45 @@ def test_it_follows_its_data():
     after = here @ torch.ones(here.shape[1], dtype=torch.float64)
     assert (after - before).norm() > 1e-3
     same(there, here)
+
+
+class Narrow(nn.Module):
+    """A network in float64 that computes in another type."""
+
+    def __init__(self, inner, kind):
+        super().__init__()
+        self.inner, self.kind = inner, kind
+
+    def forward(self, x):
+        hidden = self.inner[1](self.inner[0](x.double()).to(self.kind))
+        return self.inner[2](hidden.double())
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_rounding_within_the_members_is_told(kind):
+    model, (x, y) = case()
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": "eval"}
+    here, there, _ = pair(Hessian, Narrow(model, kind), (x, y), size=1, **given)
+    for some in (lambda whole: whole, lambda whole: whole.block(["inner.0.weight"])):
+        near, far = graph_noise(some(here)), graph_noise(some(there))
+        assert near is not None
+        assert far is not None
+        assert far.norm == pytest.approx(near.norm, rel=1e-6)
+
+
+def test_a_twin_has_to_fit_where_members_are(monkeypatch):
+    model, (x, y) = case()
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": "eval"}
+    _, there, _ = pair(Hessian, model.float(), (x.float(), y), **given)
+    vectors = twin.float64_bytes(there.shape[1], None)
+    assert vectors < twin.float64_bytes(there.shape[1], there.forecast_bytes)
+    monkeypatch.setattr(twin, "available_bytes", lambda device: vectors)
+    for whole in (there, there.block(["0.weight"])):
+        finer = twin.twin_of(whole)
+        assert finer is not None
+        assert finer.finer
+    with monkeypatch.context() as short:
+        short.setattr(station, "available_bytes", lambda device: vectors)
+        moved = twin.twin_of(there)
+    assert moved is not None
+    assert not moved.finer

@@ -15,6 +15,11 @@ from theodolite.core import ConfigError, NormMode
 from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import chosen_parameters
 from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.operators.coarsest import (
+    seen_elsewhere,
+    unwatched,
+    watched,
+)
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.operators.station import (
@@ -22,6 +27,7 @@ from theodolite.instruments.operators.station import (
     Station,
     applied,
     described,
+    free_bytes,
     separable,
 )
 from theodolite.instruments.operators.twin import Several
@@ -95,8 +101,13 @@ class FarOperator(ParameterOperator):
         self.device = next(iter(chosen.values())).device
         self.team, self.coupled, self.passes = Team(), True, 0
         self.layout: Any = ()
-        for name, value in self._crew.ask(described, self._order()).items():
+        self.coarsest = 0.0
+        with unwatched():  # types that count are those that members compute in
+            order = self._order()
+        found = self._crew.ask(described, order, watched())
+        for name, value in found.items():
             setattr(self, name, value)
+        seen_elsewhere(self.coarsest)
         self._sizes = [torch.Size(shape).numel() for _, shape in self.layout]
 
     @property
@@ -128,13 +139,20 @@ class FarOperator(ParameterOperator):
         """Return the outputs of all the data, flat, as the rows of a Jacobian go."""
         return self._asked("outputs", None)
 
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where members are, where it is least."""
+        return self._crew.ask(free_bytes, self._order())
+
     def close(self) -> None:
         """Have members let the graphs go that they keep between products."""
         _wanted.discard(self._name)
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
-        settings = dict(self._settings)
+        settings, model = (
+            dict(self._settings),
+            change(self._far_model),
+        )  # which is first
         if self.layout:
             settings["params"] = self.names
         if "loss" in settings:
@@ -143,7 +161,7 @@ class FarOperator(ParameterOperator):
         data = change(items[0]) if len(items) == 1 else Several(items, change)
         return FarOperator(
             self._kind,
-            change(self._far_model),
+            model,
             data,
             executor=self._executor,
             settings=settings,

@@ -1,6 +1,7 @@
 """A member of a crew: its share of the data, and operators on it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,10 @@ import torch.distributed as dist
 from torch.utils._pytree import tree_map
 
 from theodolite.core import TheodoliteError
+from theodolite.instruments.operators.coarsest import Coarsest, unwatched
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Several
+from theodolite.instruments.passes.forecast import available_bytes
 from theodolite.instruments.passes.sharing import span
 from theodolite.instruments.passes.streams import is_one
 from theodolite.instruments.team.crews import Seat
@@ -64,7 +67,8 @@ class Station:
 
     def fetched(self, given: Any) -> Any:
         """Return what a handle stands for."""
-        return self._seat.fetch(given)
+        with unwatched():
+            return self._seat.fetch(given)
 
     def _made(self, order: Order) -> Operator | None:
         size = min(self._seat.size, len(order.batches))
@@ -86,12 +90,32 @@ class Station:
         return Team(group) if self._seat.rank < size else Team()
 
 
-def described(station: Station, order: Order) -> dict[str, Any]:
-    """Say what there is to know of an operator before its first product."""
-    found: Any = station.operator(order)
-    names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title")
+def described(station: Station, order: Order, watched: bool = False) -> dict[str, Any]:
+    """Say what there is to know of an operator before its first product.
+
+    Args:
+        station: This member.
+        order: Which operator.
+        watched: Whether the coarsest type that it computes in is wanted too.
+    """
+    with Coarsest() if watched else nullcontext() as seen:
+        found: Any = station.operator(order)
+    if found is not None and seen is not None:
+        # Kept with it, since it is made once, and may be asked for again.
+        found.coarsest = max(seen.eps, getattr(found, "coarsest", 0.0))
+    names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title", "coarsest")
     names = (*names, "micro_batch", "seed", "forecast_bytes", "reduction", "randomness")
     return {name: getattr(found, name) for name in names if hasattr(found, name)}
+
+
+def free_bytes(station: Station, order: Order) -> int:
+    """Return the memory that is free where an operator is, where it is least."""
+    found: Any = station.operator(order)
+    if found is None:
+        return 0
+    # The first of several answers, so that all must have told it what they have.
+    team = getattr(found, "team", None) or found.jacobian.team
+    return -int(team.largest(-float(available_bytes(found.device))))
 
 
 def separable(station: Station, subject: Any, batch: Any) -> bool:

@@ -115,6 +115,22 @@ def test_it_follows_its_data():
     same(there, here)
 
 
+@pytest.mark.parametrize("norm_mode", ["eval", "full"])
+def test_it_says_what_its_members_do(norm_mode):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).double()
+    _, (x, y) = case()
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": norm_mode, "micro_batch": 4}
+    here, there, _ = pair(Hessian, model, (x, y), size=1, **given)
+    assert there.way == here.way
+    same(there, here)
+    assert there.way == here.way
+    assert there.graphs_held == 0
+    assert [len(part) for part in there.changed_data(lambda batch: batch)] == [8, 8]
+    kernel = pair(TangentKernel, model, x, size=1, norm_mode="eval")[1]
+    assert kernel.way == "graphs"
+
+
 class Narrow(nn.Module):
     """A network in float64 that computes in another type."""
 

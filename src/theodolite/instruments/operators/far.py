@@ -29,6 +29,7 @@ from theodolite.instruments.operators.station import (
     described,
     free_bytes,
     separable,
+    way,
 )
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.announcing import counted
@@ -115,6 +116,16 @@ class FarOperator(ParameterOperator):
         """The model, unwrapped if it was compiled."""
         return self._far_model
 
+    @property
+    def graphs_held(self) -> int:
+        """How many graphs are kept here between products, which is none."""
+        return 0
+
+    @property
+    def way(self) -> str:
+        """How the first member takes its part of products."""
+        return self._crew.ask(way, self._order())
+
     def together(self) -> AbstractContextManager[None]:
         """Open nothing: the members open what they have."""
         return nullcontext()
@@ -157,15 +168,18 @@ class FarOperator(ParameterOperator):
             settings["params"] = self.names
         if "loss" in settings:
             settings["loss"] = change(settings["loss"])
-        items = self._items
-        data = change(items[0]) if len(items) == 1 else Several(items, change)
         return FarOperator(
             self._kind,
             model,
-            data,
+            self.changed_data(change),
             executor=self._executor,
             settings=settings,
         )
+
+    def changed_data(self, change: Callable[[Any], Any]) -> Any:
+        """Return the batches, changed one by one."""
+        items = self._items
+        return change(items[0]) if len(items) == 1 else Several(items, change)
 
     def _pieces(self) -> Sequence[Any]:
         """Cut batches where members outnumber them and cutting changes nothing."""

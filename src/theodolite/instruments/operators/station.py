@@ -114,8 +114,14 @@ def free_bytes(station: Station, order: Order) -> int:
     if found is None:
         return 0
     # The first of several answers, so that all must have told it what they have.
-    team = getattr(found, "team", None) or found.jacobian.team
+    team = getattr(found, "jacobian", found).team
     return -int(team.largest(-float(available_bytes(found.device))))
+
+
+def way(station: Station, order: Order) -> str:
+    """Say how products of an operator are taken here."""
+    found: Any = station.operator(order)
+    return "" if found is None else getattr(found, "jacobian", found).way
 
 
 def separable(station: Station, subject: Any, batch: Any) -> bool:

@@ -4,6 +4,7 @@ import secrets
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -14,6 +15,11 @@ from theodolite.core import ConfigError, NormMode
 from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import chosen_parameters
 from theodolite.instruments.model.reach import Reach
+from theodolite.instruments.operators.coarsest import (
+    seen_elsewhere,
+    unwatched,
+    watched,
+)
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.operators.station import (
@@ -21,30 +27,42 @@ from theodolite.instruments.operators.station import (
     Station,
     applied,
     described,
+    free_bytes,
+    separable,
+    way,
 )
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.announcing import counted
-from theodolite.instruments.passes.batches import Batches, samples_in, split_batch
+from theodolite.instruments.passes.batches import (
+    Batches,
+    samples_in,
+    slice_batch,
+    split_batch,
+    tensors_in,
+)
 from theodolite.instruments.passes.prepared_model import unwrapped
-from theodolite.instruments.passes.streams import read_batches
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 
 # Names of operators that are in use; members let all others go.
 _wanted: set[str] = set()
+# As many samples as are measured together and apart before a batch is cut.
+_FEW = 4
 
 
 class FarOperator(ParameterOperator):
     """Stands for an operator that a crew has, each member on its share of the data.
 
     A vector goes to all members and the product comes back, summed. Members that are
-    lost are replaced and what they held is computed again. The model is sent again
-    when it has changed.
+    lost are replaced and what they held is computed again. The model and the data are
+    sent again when they have changed.
 
     Args:
         kind: The class of the operator.
         model: Its model.
-        batches: Its data; whole batches go to members.
+        batches: Its data; whole batches go to members, or parts where there are fewer
+            batches than members and the loss is a sum over samples.
         executor: Who has the crew.
         settings: All else that the class takes.
     """
@@ -75,22 +93,38 @@ class FarOperator(ParameterOperator):
         self._crew = executor.crew(Station)
         self.norm_mode = NormMode(self._settings["norm_mode"])
         self.partition = tuple(samples_in(item) for item in self._items)
-        self._handles = [self._crew.put(part) for part in self._pieces()]
+        self._handles: Sequence[Any] = ()
         self._name, self._version = secrets.token_hex(8), -1
         self._fingerprint: Fingerprint | None = None
+        self._data_mark: Fingerprint | None = None
         weakref.finalize(self, _wanted.discard, self._name)
         chosen = chosen_parameters(self._far_model, self._settings.get("params"))
         self.device = next(iter(chosen.values())).device
         self.team, self.coupled, self.passes = Team(), True, 0
         self.layout: Any = ()
-        for name, value in self._crew.ask(described, self._order()).items():
+        self.coarsest = 0.0
+        with unwatched():  # types that count are those that members compute in
+            order = self._order()
+        found = self._crew.ask(described, order, watched())
+        for name, value in found.items():
             setattr(self, name, value)
+        seen_elsewhere(self.coarsest)
         self._sizes = [torch.Size(shape).numel() for _, shape in self.layout]
 
     @property
     def model(self) -> nn.Module:
         """The model, unwrapped if it was compiled."""
         return self._far_model
+
+    @property
+    def graphs_held(self) -> int:
+        """How many graphs are kept here between products, which is none."""
+        return 0
+
+    @property
+    def way(self) -> str:
+        """How the first member takes its part of products."""
+        return self._crew.ask(way, self._order())
 
     def together(self) -> AbstractContextManager[None]:
         """Open nothing: the members open what they have."""
@@ -116,26 +150,36 @@ class FarOperator(ParameterOperator):
         """Return the outputs of all the data, flat, as the rows of a Jacobian go."""
         return self._asked("outputs", None)
 
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where members are, where it is least."""
+        return self._crew.ask(free_bytes, self._order())
+
     def close(self) -> None:
         """Have members let the graphs go that they keep between products."""
         _wanted.discard(self._name)
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
-        settings = dict(self._settings)
+        settings, model = (
+            dict(self._settings),
+            change(self._far_model),
+        )  # which is first
         if self.layout:
             settings["params"] = self.names
         if "loss" in settings:
             settings["loss"] = change(settings["loss"])
-        items = self._items
-        data = change(items[0]) if len(items) == 1 else Several(items, change)
         return FarOperator(
             self._kind,
-            change(self._far_model),
-            data,
+            model,
+            self.changed_data(change),
             executor=self._executor,
             settings=settings,
         )
+
+    def changed_data(self, change: Callable[[Any], Any]) -> Any:
+        """Return the batches, changed one by one."""
+        items = self._items
+        return change(items[0]) if len(items) == 1 else Several(items, change)
 
     def _pieces(self) -> Sequence[Any]:
         """Cut batches where members outnumber them and cutting changes nothing."""
@@ -144,9 +188,16 @@ class FarOperator(ParameterOperator):
             return self._items
         samples = sum(count or 0 for count in self.partition)
         size = -(-samples // self._crew.size)
-        if len(self._items) >= self._crew.size or size < 1:
+        if len(self._items) >= self._crew.size or size < 1 or not self._separable:
             return self._items
         return [part for item in self._items for part in split_batch(item, size)]
+
+    @cached_property
+    def _separable(self) -> bool:
+        """Whether samples apart give what they give together, as members find."""
+        place = max(range(len(self._items)), key=lambda i: self.partition[i] or 0)
+        few = self._crew.put(slice_batch(self._items[place], 0, _FEW))
+        return self._crew.ask(separable, self._subject, few)
 
     def _order(self) -> Order:
         reach = Reach([self._far_model, *filter(callable, self._settings.values())])
@@ -156,6 +207,7 @@ class FarOperator(ParameterOperator):
             self._subject = self._crew.put(subject)
             self._version += 1
             self.noise_norm = None
+        self._send_data()
         _wanted.add(self._name)
         return Order(
             name=self._name,
@@ -164,6 +216,18 @@ class FarOperator(ParameterOperator):
             batches=self._handles,
             wanted=frozenset(_wanted),
         )
+
+    def _send_data(self) -> None:
+        """Send the data, again where they have changed; a loader's are read once."""
+        nothing = Reach([])
+        if self._data_mark is not None and self._data_mark.matches(nothing):
+            return
+        items = () if isinstance(self._items, StreamedBatches) else self._items
+        held = [tensor for item in items for tensor in tensors_in(item)]
+        self._data_mark = Fingerprint(nothing, held)
+        self._handles = [self._crew.put(part) for part in self._pieces()]
+        self._version += 1
+        self.noise_norm = None
 
     def _asked(self, method: str, vector: Tensor | None, *first: Any) -> Any:
         given = [] if vector is None else [self._crew.put(vector.detach().cpu())]

@@ -92,6 +92,10 @@ class Operator(ABC):
         """Open what products need once for all of them within."""
         return nullcontext()
 
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where products are made; None for here."""
+        return None
+
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.
 

@@ -247,6 +247,10 @@ class Block(Operator):
         """Open the model once for all products within, which leaves it as found."""
         return self._whole.together()
 
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where products are made; None for here."""
+        return self._whole.free_elsewhere()
+
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the block of the changed operator."""
         found = self._whole.remade(change)

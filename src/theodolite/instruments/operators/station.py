@@ -1,6 +1,7 @@
 """A member of a crew: its share of the data, and operators on it."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,13 @@ import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_map
 
+from theodolite.core import TheodoliteError
+from theodolite.instruments.operators.coarsest import Coarsest, unwatched
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.twin import Several
+from theodolite.instruments.passes.forecast import available_bytes
 from theodolite.instruments.passes.sharing import span
+from theodolite.instruments.passes.streams import is_one
 from theodolite.instruments.team.crews import Seat
 from theodolite.instruments.team.joining import join_group
 from theodolite.instruments.team.processes import Team
@@ -61,7 +67,8 @@ class Station:
 
     def fetched(self, given: Any) -> Any:
         """Return what a handle stands for."""
-        return self._seat.fetch(given)
+        with unwatched():
+            return self._seat.fetch(given)
 
     def _made(self, order: Order) -> Operator | None:
         size = min(self._seat.size, len(order.batches))
@@ -70,7 +77,7 @@ class Station:
             return None
         mine = order.batches[span(len(order.batches), team.rank, size, "batches")]
         kind, model, settings = self.fetched(order.subject)
-        batches = [self.fetched(handle) for handle in mine]
+        batches = _several([self.fetched(handle) for handle in mine])
         return kind(model, batches, **settings, team=team)
 
     def _team(self, size: int) -> Team:
@@ -83,12 +90,55 @@ class Station:
         return Team(group) if self._seat.rank < size else Team()
 
 
-def described(station: Station, order: Order) -> dict[str, Any]:
-    """Say what there is to know of an operator before its first product."""
-    found: Any = station.operator(order)
-    names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title")
+def described(station: Station, order: Order, watched: bool = False) -> dict[str, Any]:
+    """Say what there is to know of an operator before its first product.
+
+    Args:
+        station: This member.
+        order: Which operator.
+        watched: Whether the coarsest type that it computes in is wanted too.
+    """
+    with Coarsest() if watched else nullcontext() as seen:
+        found: Any = station.operator(order)
+    if found is not None and seen is not None:
+        # Kept with it, since it is made once, and may be asked for again.
+        found.coarsest = max(seen.eps, getattr(found, "coarsest", 0.0))
+    names = ("shape", "dtype", "symmetric", "norm_mode", "layout", "title", "coarsest")
     names = (*names, "micro_batch", "seed", "forecast_bytes", "reduction", "randomness")
     return {name: getattr(found, name) for name in names if hasattr(found, name)}
+
+
+def free_bytes(station: Station, order: Order) -> int:
+    """Return the memory that is free where an operator is, where it is least."""
+    found: Any = station.operator(order)
+    if found is None:
+        return 0
+    # The first of several answers, so that all must have told it what they have.
+    team = getattr(found, "jacobian", found).team
+    return -int(team.largest(-float(available_bytes(found.device))))
+
+
+def way(station: Station, order: Order) -> str:
+    """Say how products of an operator are taken here."""
+    found: Any = station.operator(order)
+    return "" if found is None else getattr(found, "jacobian", found).way
+
+
+def separable(station: Station, subject: Any, batch: Any) -> bool:
+    """Tell whether an operator on a few samples is also that of their parts.
+
+    Args:
+        station: This member.
+        subject: Handle of the operator's kind, model and settings.
+        batch: Handle of the samples.
+    """
+    kind, model, settings = station.fetched(subject)
+    try:  # an operator of parts looks at that itself
+        few = _several([station.fetched(batch)])
+        kind(model, few, **{**settings, "micro_batch": 2})
+    except (TheodoliteError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def applied(
@@ -111,6 +161,13 @@ def applied(
     answer = getattr(found, method)(*first, *vectors)
     here = tree_map(_at_home, answer)
     return here, found.passes - before
+
+
+def _several(batches: list[Any]) -> Any:
+    """Return batches as what is taken for them; a list of tensors would be one."""
+    if len(batches) == 1 and is_one(batches[0]):
+        return batches[0]
+    return Several(batches, lambda batch: batch) if is_one(batches) else batches
 
 
 def _at_home(part: Any) -> Any:

@@ -20,10 +20,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from theodolite.core import TheodoliteError
+from theodolite.instruments.operators.coarsest import Coarsest
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import available_bytes, float64_bytes
 
@@ -54,7 +54,7 @@ def twin_of(operator: Operator) -> Twin | None:
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
         changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
     for change in changes:
-        with _Coarsest() as seen:
+        with Coarsest() as seen:
             found = _remade(operator, seen.apart(change))
         if found is None:
             continue
@@ -70,8 +70,12 @@ def twin_of(operator: Operator) -> Twin | None:
 
 def _has_room(operator: Operator) -> bool:
     """Whether products of a copy in float64 fit beside what is there, everywhere."""
-    peak = getattr(operator, "forecast_bytes", None)
-    short = float64_bytes(operator.shape[1], peak) > available_bytes(operator.device)
+    size, peak = operator.shape[1], getattr(operator, "forecast_bytes", None)
+    here, elsewhere = available_bytes(operator.device), operator.free_elsewhere()
+    if elsewhere is not None:  # what graphs take they take there
+        fits = float64_bytes(size, None) <= here
+        return fits and float64_bytes(size, peak) <= elsewhere
+    short = float64_bytes(size, peak) > here
     team = getattr(operator, "team", None)
     return not (short if team is None else team.largest(short))
 
@@ -158,41 +162,3 @@ def _factors(like: Tensor, eps: float, place: int) -> Tensor:
     generator = torch.Generator().manual_seed(place)
     drawn = torch.randint(0, 2, like.shape, generator=generator)
     return 1 + eps * (2.0 * drawn.to(like.device, torch.float64) - 1.0)
-
-
-class _Coarsest(TorchDispatchMode):
-    """Notice the coarsest type of real numbers in what runs inside."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
-        return False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.eps, self.paused = 0.0, False
-
-    def apart(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Leave out what a change computes: copies start from the types as found."""
-
-        def changed(given: Any) -> Any:
-            self.paused = True
-            found = change(given)
-            self.paused = False
-            return found
-
-        return changed
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for leaf in [] if self.paused else tree_leaves(found):
-            if isinstance(leaf, Tensor) and leaf.is_floating_point():
-                if leaf.numel() > 1:
-                    self.eps = max(self.eps, torch.finfo(leaf.dtype).eps)
-        return found

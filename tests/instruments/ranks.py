@@ -1,5 +1,6 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -35,6 +36,30 @@ WAYS = [
 ]
 
 OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
+
+
+def launch(target, *arguments, size, method="fork", seconds=120):
+    """Start one process a rank; return how they ended, None for one that did not.
+
+    None of them outlives the call, so that one that hangs holds nobody up.
+    """
+    context = multiprocessing.get_context(method)
+    children = [
+        context.Process(target=target, args=(rank, size, *arguments), daemon=True)
+        for rank in range(size)
+    ]
+    end = time.monotonic() + seconds
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(max(0, end - time.monotonic()))
+        return [child.exitcode for child in children]
+    finally:
+        for child in children:
+            if child.pid is not None:
+                child.kill()
+                child.join()
 
 
 class Peeking(nn.Module):

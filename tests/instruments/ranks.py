@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
@@ -23,6 +24,7 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
+from theodolite.instruments.operators.station import Order, Station
 
 SIZES = (3, 4, 2, 3, 4)
 LOSS = nn.CrossEntropyLoss()
@@ -236,6 +238,26 @@ def follow_the_page(rank, size, place, code, port):
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
     exec(compile(code, "scale_out.md", "exec"), space := {})
     torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
+
+
+def as_members(rank, size, place, port):
+    """Make operators for the first two of a crew, which fail there at first."""
+    meeting = "127.0.0.1", port
+    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
+    station = Station(SimpleNamespace(**given, fetch=lambda handle: handle))
+    said = []
+    for name, losing in ("first", True), ("first", True), ("second", False):
+        mine = [(x, torch.full_like(y, -100) if losing else y) for x, y in data()[:2]]
+        order = Order(
+            name=name,
+            version=0,
+            subject=(Hessian, network(), {"loss": LOSS, "norm_mode": "full"}),
+            batches=mine,
+            wanted=frozenset(["first", "second"]),
+        )
+        said.append(sentence(lambda order=order: station.operator(order)))
+    torch.save(said, f"{place}/member-{rank}")
+    os._exit(0)
 
 
 def lose(rank, size, place, how):

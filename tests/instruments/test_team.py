@@ -79,6 +79,22 @@ def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
         assert float(seconds) < SECONDS
 
 
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def test_members_without_a_share_keep_no_others_waiting(tmp_path):
+    ended = launch(ranks.as_members, tmp_path, free_port(), size=SIZE, seconds=60)
+    assert ended == [0] * SIZE
+    for rank in range(SIZE):
+        said = torch.load(tmp_path / f"member-{rank}")
+        assert said[2] == "nothing"
+        for sentence in said[:2] if rank < 2 else []:
+            assert sentence.startswith("MeasurementError: no sample counts in the loss")
+
+
 def script():
     """Return the script of the page, and the same for one process."""
     page = (ROOT / "docs" / "scale_out.md").read_text()
@@ -90,10 +106,8 @@ def script():
 
 def test_the_script_of_the_page_runs_on_every_rank(tmp_path):
     code, alone = script()
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    assert launch(ranks.follow_the_page, tmp_path, code, port, size=2) == [0, 0]
+    ended = launch(ranks.follow_the_page, tmp_path, code, free_port(), size=2)
+    assert ended == [0, 0]
     exec(compile(alone, "scale_out.md", "exec"), space := {})
     wanted = torch.from_numpy(space["found"].eigenvalues)
     for rank in range(2):

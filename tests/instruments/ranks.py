@@ -25,6 +25,8 @@ from theodolite.instruments import (
     trace,
 )
 from theodolite.instruments.operators.station import Order, Station
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.joining import join_group
 
 SIZES = (3, 4, 2, 3, 4)
 LOSS = nn.CrossEntropyLoss()
@@ -241,13 +243,14 @@ def follow_the_page(rank, size, place, code, port):
 
 
 def as_members(rank, size, place, port):
-    """Make operators for the first two of a crew, which fail there at first."""
+    """Make operators for some of a crew, which fail at first."""
     meeting = "127.0.0.1", port
     given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
     station = Station(SimpleNamespace(**given, fetch=lambda handle: handle))
     said = []
-    for name, losing in ("first", True), ("first", True), ("second", False):
-        mine = [(x, torch.full_like(y, -100) if losing else y) for x, y in data()[:2]]
+    for name, count in ("first", 2), ("first", 2), ("second", 3):
+        label = -100 if name == "first" else 0
+        mine = [(x, torch.full_like(y, label)) for x, y in data()[:count]]
         order = Order(
             name=name,
             version=0,
@@ -280,6 +283,22 @@ def lose(rank, size, place, how):
         with open(f"{place}/said-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)  # with connections open, of which the dead hold one end
+
+
+def stop_the_host(rank, size, place, port):
+    """Stop the process that holds what all share, for good and without a word."""
+    join_group(("127.0.0.1", port), rank, size)
+    team = Team(True)
+    host = int(team.broadcast(torch.tensor(os.getpid())))
+    team.sum(torch.ones(1))
+    watch.PATIENCE_S = 2.0
+    if rank == 0:
+        os.kill(host, signal.SIGSTOP)
+    begun = time.monotonic()
+    said = sentence(lambda: team.sum(torch.ones(1)))
+    torch.save((said, time.monotonic() - begun), f"{place}/stopped-{rank}")
+    os.kill(host, KILLED)
+    os._exit(0)
 
 
 KILLED = signal.SIGKILL

@@ -13,8 +13,10 @@ from torch.testing import assert_close
 
 from tests.instruments import ranks
 from tests.instruments.ranks import launch
-from theodolite.core import ConfigError, MeasurementError
+from theodolite.core import ConfigError, MeasurementError, TeamError
 from theodolite.instruments import Hessian, Team, share_of
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.waiting import Meeting
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 SIZE = 3
@@ -86,13 +88,33 @@ def free_port():
 
 
 def test_members_without_a_share_keep_no_others_waiting(tmp_path):
-    ended = launch(ranks.as_members, tmp_path, free_port(), size=SIZE, seconds=60)
-    assert ended == [0] * SIZE
-    for rank in range(SIZE):
+    ended = launch(ranks.as_members, tmp_path, free_port(), size=4, seconds=60)
+    assert ended == [0] * 4
+    for rank in range(4):
         said = torch.load(tmp_path / f"member-{rank}")
         assert said[2] == "nothing"
         for sentence in said[:2] if rank < 2 else []:
             assert sentence.startswith("MeasurementError: no sample counts in the loss")
+
+
+def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
+    ended = launch(ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
+    assert ended == [-ranks.KILLED, 0]
+    said, seconds = torch.load(tmp_path / "stopped-1")
+    assert said.startswith("TeamError: what 2 ranks share no longer answers")
+    assert seconds < SECONDS
+
+
+def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
+    monkeypatch.setattr(watch, "_SILENCE_S", 0.0)
+    alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
+
+    def begin():
+        raise RuntimeError("shapes differ.\nat some line")
+
+    with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
+        Meeting(alone).hold(begin)
+    alone.stop()
 
 
 def script():

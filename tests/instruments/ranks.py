@@ -1,8 +1,10 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
+import multiprocessing
 import os
 import signal
 import time
+from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
@@ -22,6 +24,9 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
+from theodolite.instruments.operators.station import Order, Station
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.joining import join_group
 
 SIZES = (3, 4, 2, 3, 4)
 LOSS = nn.CrossEntropyLoss()
@@ -35,6 +40,30 @@ WAYS = [
 ]
 
 OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
+
+
+def launch(target, *arguments, size, method="fork", seconds=120):
+    """Start one process a rank; return how they ended, None for one that did not.
+
+    None of them outlives the call, so that one that hangs holds nobody up.
+    """
+    context = multiprocessing.get_context(method)
+    children = [
+        context.Process(target=target, args=(rank, size, *arguments), daemon=True)
+        for rank in range(size)
+    ]
+    end = time.monotonic() + seconds
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(max(0, end - time.monotonic()))
+        return [child.exitcode for child in children]
+    finally:
+        for child in children:
+            if child.pid is not None:
+                child.kill()
+                child.join()
 
 
 class Peeking(nn.Module):
@@ -213,6 +242,27 @@ def follow_the_page(rank, size, place, code, port):
     torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
 
 
+def as_members(rank, size, place, port):
+    """Make operators for some of a crew, which fail at first."""
+    meeting = "127.0.0.1", port
+    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
+    station = Station(SimpleNamespace(**given, fetch=lambda handle: handle))
+    said = []
+    for name, count in ("first", 2), ("first", 2), ("second", 3):
+        label = -100 if name == "first" else 0
+        mine = [(x, torch.full_like(y, label)) for x, y in data()[:count]]
+        order = Order(
+            name=name,
+            version=0,
+            subject=(Hessian, network(), {"loss": LOSS, "norm_mode": "full"}),
+            batches=mine,
+            wanted=frozenset(["first", "second"]),
+        )
+        said.append(sentence(lambda order=order: station.operator(order)))
+    torch.save(said, f"{place}/member-{rank}")
+    os._exit(0)
+
+
 def lose(rank, size, place, how):
     """Multiply again and again until the last rank is gone."""
     begin(rank, size, f"{place}/store")
@@ -233,6 +283,22 @@ def lose(rank, size, place, how):
         with open(f"{place}/said-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)  # with connections open, of which the dead hold one end
+
+
+def stop_the_host(rank, size, place, port):
+    """Stop the process that holds what all share, for good and without a word."""
+    join_group(("127.0.0.1", port), rank, size)
+    team = Team(True)
+    host = int(team.broadcast(torch.tensor(os.getpid())))
+    team.sum(torch.ones(1))
+    watch.PATIENCE_S = 2.0
+    if rank == 0:
+        os.kill(host, signal.SIGSTOP)
+    begun = time.monotonic()
+    said = sentence(lambda: team.sum(torch.ones(1)))
+    torch.save((said, time.monotonic() - begun), f"{place}/stopped-{rank}")
+    os.kill(host, KILLED)
+    os._exit(0)
 
 
 KILLED = signal.SIGKILL

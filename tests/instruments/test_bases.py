@@ -1,7 +1,5 @@
 """A basis gives the same numbers wherever it is kept, and says where that was."""
 
-import multiprocessing
-
 import numpy as np
 import pytest
 import torch
@@ -184,9 +182,9 @@ def parallel(team=None, **settings):
     return found, memory_forecast(model, mine, **given)
 
 
-def _of_two(rank, store, out):
+def _of_two(rank, size, store, out):
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{store}", rank=rank, world_size=2
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size
     )
     for name, read in READINGS.items():
         found = read(operator_with(SPECTRUM), basis="shared")
@@ -212,14 +210,8 @@ def _of_two(rank, store, out):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_two_processes_share_a_basis(tmp_path, on_device):
-    fork = multiprocessing.get_context("fork")
     given = str(tmp_path / "store"), str(tmp_path)
-    children = [fork.Process(target=_of_two, args=(r, *given)) for r in (0, 1)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60)
-    assert [child.exitcode for child in children] == [0, 0]
+    assert ranks.launch(_of_two, *given, size=2) == [0, 0]
     alone, told = parallel()
     assert told.processes == 1
     for name, wanted in {**on_device, "parallel": alone}.items():

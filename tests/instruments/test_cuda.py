@@ -1,7 +1,5 @@
 """On a CUDA device the same code gives the same numbers."""
 
-import multiprocessing
-
 import numpy as np
 import pytest
 import torch
@@ -67,16 +65,7 @@ def test_a_head_and_labels_elsewhere_than_the_features():
 
 def launched(target, place, size):
     """Start processes that know no card yet, and wait for them."""
-    spawn = multiprocessing.get_context("spawn")
-    children = [
-        spawn.Process(target=target, args=(rank, size, str(place)))
-        for rank in range(size)
-    ]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(120)
-    return [child.exitcode for child in children]
+    return ranks.launch(target, str(place), size=size, method="spawn")
 
 
 def test_ranks_that_share_a_card(tmp_path):

@@ -1,6 +1,5 @@
 """The same numbers from several processes as from one; a rank that is lost."""
 
-import multiprocessing
 import os
 import re
 import socket
@@ -13,26 +12,17 @@ import torch
 from torch.testing import assert_close
 
 from tests.instruments import ranks
-from theodolite.core import ConfigError, MeasurementError
+from tests.instruments.ranks import launch
+from theodolite.core import ConfigError, MeasurementError, TeamError
 from theodolite.instruments import Hessian, Team, share_of
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.waiting import Meeting
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 SIZE = 3
+# What takes 4 s at most where a core is free, beside other work; torch waits minutes.
+SECONDS = 20
 ROOT = Path(__file__).parents[2]
-
-
-def launch(target, *arguments, size=SIZE):
-    """Start one process a rank, and wait for them."""
-    fork = multiprocessing.get_context("fork")
-    children = [
-        fork.Process(target=target, args=(rank, size, *arguments))
-        for rank in range(size)
-    ]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(120)
-    return [child.exitcode for child in children]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +34,7 @@ def alone():
 @pytest.fixture(scope="module")
 def together(tmp_path_factory, alone):
     place = tmp_path_factory.mktemp("ranks")
-    assert launch(ranks.work, place) == [0] * SIZE, os.listdir(place)
+    assert launch(ranks.work, place, size=SIZE) == [0] * SIZE, os.listdir(place)
     return [torch.load(place / f"found-{rank}") for rank in range(SIZE)]
 
 
@@ -79,15 +69,52 @@ def test_a_rank_that_fails_is_named_on_the_others_within_seconds(together):
         else:
             assert said["one fails"].startswith(f"TeamError: rank 1 failed: {why}")
             assert said["and later"] == said["one fails"]
-        assert seconds < 10
+        assert seconds < SECONDS
 
 
 def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
-    assert launch(ranks.lose, tmp_path, ranks.KILLED) == [0, 0, -ranks.KILLED]
+    ended = launch(ranks.lose, tmp_path, ranks.KILLED, size=SIZE)
+    assert ended == [0, 0, -ranks.KILLED]
     for rank in range(SIZE - 1):
         seconds, said = (tmp_path / f"said-{rank}").read_text().split(" ", 1)
         assert said.startswith("rank 2 of 3 was lost: start all ranks again")
-        assert float(seconds) < 10
+        assert float(seconds) < SECONDS
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def test_members_without_a_share_keep_no_others_waiting(tmp_path):
+    ended = launch(ranks.as_members, tmp_path, free_port(), size=4, seconds=60)
+    assert ended == [0] * 4
+    for rank in range(4):
+        said = torch.load(tmp_path / f"member-{rank}")
+        assert said[2] == "nothing"
+        for sentence in said[:2] if rank < 2 else []:
+            assert sentence.startswith("MeasurementError: no sample counts in the loss")
+
+
+def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
+    ended = launch(ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
+    assert ended == [-ranks.KILLED, 0]
+    said, seconds = torch.load(tmp_path / "stopped-1")
+    assert said.startswith("TeamError: what 2 ranks share no longer answers")
+    assert seconds < SECONDS
+
+
+def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
+    monkeypatch.setattr(watch, "_SILENCE_S", 0.0)
+    alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
+
+    def begin():
+        raise RuntimeError("shapes differ.\nat some line")
+
+    with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
+        Meeting(alone).hold(begin)
+    alone.stop()
 
 
 def script():
@@ -101,10 +128,8 @@ def script():
 
 def test_the_script_of_the_page_runs_on_every_rank(tmp_path):
     code, alone = script()
-    with socket.socket() as found:
-        found.bind(("localhost", 0))
-        port = found.getsockname()[1]
-    assert launch(ranks.follow_the_page, tmp_path, code, port, size=2) == [0, 0]
+    ended = launch(ranks.follow_the_page, tmp_path, code, free_port(), size=2)
+    assert ended == [0, 0]
     exec(compile(alone, "scale_out.md", "exec"), space := {})
     wanted = torch.from_numpy(space["found"].eigenvalues)
     for rank in range(2):

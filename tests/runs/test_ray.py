@@ -286,6 +286,19 @@ def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
         cluster.dismiss()
 
 
+@pytest.mark.usefixtures("cluster")
+def test_a_crew_that_could_not_be_gathered_is_gathered_again(tmp_path):
+    one = RayCluster(jobs=1)
+    begin = ray_work.Reluctant(tmp_path / "log")
+    with pytest.raises(ValueError, match="broken"):  # after a meeting in vain
+        one.crew(begin).ask(float)
+    assert one.crew(begin).ask(float) == 3.0
+    one.dismiss()
+    other = RayCluster(jobs=1, initialise=ray_work.unprepared)
+    with pytest.raises(RunError, match=r"cannot work \(OSError: no such disk\)"):
+        other.crew(begin).ask(float)
+
+
 def test_a_killed_driver_resumes_and_redoes_nothing(tmp_path, nodes, folder):
     root, log = tmp_path / "out", tmp_path / "log"
     process = driver(root, log, nodes.address, longest=0.3)

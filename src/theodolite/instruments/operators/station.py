@@ -53,6 +53,7 @@ class Station:
         if seat.size > 1:
             join_group(seat.meeting, seat.rank, seat.size)
         self._kept: dict[str, tuple[int, Operator | None]] = {}
+        self._teams: dict[int, Team] = {}
 
     def operator(self, order: Order) -> Operator | None:
         """Return the operator on this member's share, None where it has none."""
@@ -81,7 +82,16 @@ class Station:
         return kind(model, batches, **settings, team=team)
 
     def _team(self, size: int) -> Team:
-        """Return the first members as a team; all of them make it together."""
+        """Return the first members as a team; all of them make it together, once.
+
+        A group has threads of its own for as long as the process lives. All members
+        have seen the same sizes, also where an operator was made on some of them only.
+        """
+        if size not in self._teams:
+            self._teams[size] = self._new_team(size)
+        return self._teams[size]
+
+    def _new_team(self, size: int) -> Team:
         if self._seat.size == 1:
             return Team()
         if size == self._seat.size:

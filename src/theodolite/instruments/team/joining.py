@@ -8,6 +8,8 @@ from typing import Any
 
 import torch.distributed as dist
 
+from theodolite.core import TeamError
+
 # Processes have started when they are told to meet; who does not come was lost.
 _MEETING_S = 30.0
 _INTERFACE_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
@@ -20,6 +22,9 @@ def join_group(meeting: tuple[str, int], rank: int, size: int) -> None:
         meeting: Address of the first process and a port that is free there.
         rank: Place of this process.
         size: How many will come.
+
+    Raises:
+        TeamError: If not all of them come.
     """
     name = _interface_towards(meeting)
     if name is not None:
@@ -27,8 +32,15 @@ def join_group(meeting: tuple[str, int], rank: int, size: int) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     options: dict[str, Any] = {"timeout": timedelta(seconds=_MEETING_S)}
     make: Any = dist.TCPStore  # pyright: ignore[reportPrivateImportUsage]
-    store = make(*meeting, size, rank == 0, **options)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+    try:
+        store = make(*meeting, size, rank == 0, **options)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+    except RuntimeError as error:
+        first = (str(error).splitlines() or [""])[0].rstrip(". ")
+        raise TeamError(
+            f"{size} ranks could not meet at {meeting[0]}:{meeting[1]} ({first}): see "
+            "that all of them can reach that host, and start them again"
+        ) from error
 
 
 def _interface_towards(meeting: tuple[str, int]) -> str | None:

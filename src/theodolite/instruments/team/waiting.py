@@ -37,6 +37,7 @@ class Meeting:
         if watch.broken is not None:
             raise TeamError(watch.broken)
         watch.turn += 1
+        watch.waits_since = time.monotonic()
         try:
             work, pause = begin(), _FIRST_S
             while not work.is_completed():
@@ -46,7 +47,7 @@ class Meeting:
                 pause = min(1.5 * pause, _LAST_S)
             work.wait()
         except RuntimeError as error:
-            raise self._broken(self._who()) from error
+            raise self._broken(self._who(error)) from error
 
     @contextmanager
     def telling(self) -> Iterator[None]:
@@ -58,20 +59,32 @@ class Meeting:
             raise
         except BaseException as error:
             if self._watch.depth == 1:
-                first = (str(error).splitlines() or [""])[0]
-                self._watch.give_up(first or type(error).__name__)
+                self._watch.give_up(first_line(error))
             raise
         finally:
             self._watch.depth -= 1
 
-    def _who(self) -> str:
-        """Find who is gone, of whom a broken connection told."""
+    def _who(self, error: RuntimeError) -> str:
+        """Find who is gone, of whom a broken connection told; else say what it said."""
         size = self._watch.size
         silent = self._watch.silent()
-        return self._watch.trouble() or lost(silent, size)
+        if (trouble := self._watch.trouble()) is not None:
+            return trouble
+        if silent:
+            return lost(silent, size)
+        return (
+            f"a call that {size} ranks make together failed ({first_line(error)}): see "
+            "whether one of them ended, and start all again"
+        )
 
     def _broken(self, reason: str) -> TeamError:
         watch = self._watch
         watch.broken = reason if ": " in reason else f"{reason}: {_ADVICE}"
         watch.leave(watch.broken)
         return TeamError(watch.broken)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or else its name."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first.rstrip(". ") or type(error).__name__

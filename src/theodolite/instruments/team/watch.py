@@ -2,12 +2,15 @@
 
 A thread of each process counts a beat in the group's store, looks whether the next
 process still does, and reads what others have noted there: that one of them failed, or
-was lost. Whoever waits for others looks here meanwhile.
+was lost. Whoever waits for others looks here meanwhile. A store whose host has stopped
+keeps who asks it waiting, so the process itself asks by threads, and for so long only.
 """
 
 import threading
 import time
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 # Beats a second make two requests to the store each. A live process may miss some,
@@ -32,9 +35,13 @@ def watch_of(group: Any, rank: int, size: int) -> "Watch":
 
 
 def _store_of(group: Any) -> Any:
+    """Return a group's store by a connection of its own.
+
+    On that of the group all would wait for one that waits for a key there.
+    """
     from torch.distributed.distributed_c10d import PrefixStore
 
-    return PrefixStore("theodolite", group.get_group_store())
+    return PrefixStore("theodolite", group.get_group_store().clone())
 
 
 class Watch:
@@ -50,6 +57,7 @@ class Watch:
         turn: Calls that this process made together with the others so far.
         depth: How many times over this process is about to tell of errors.
         broken: Why no further turn can be taken, None while it can.
+        waits_since: When the present turn began.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
@@ -58,7 +66,7 @@ class Watch:
         self.broken: str | None = None
         self._notes: list[tuple[int, int, str]] = []
         self._ended = threading.Event()
-        self._silent_since: float | None = None
+        self.waits_since = self._answered = time.monotonic()
         store.add(f"beats/{rank}", 1)  # from now on it counts if there are no more
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
@@ -72,9 +80,8 @@ class Watch:
         for turn, rank, reason in self._notes:
             if turn in (self.turn, _FOR_GOOD) and rank != self._rank:
                 return reason
-        if self._silent_since is not None:
-            if time.monotonic() - self._silent_since > PATIENCE_S:
-                return f"what {self.size} ranks share no longer answers, with its host"
+        if self._stalled():
+            return f"what {self.size} ranks share no longer answers, with its host"
         return None
 
     def give_up(self, reason: str) -> None:
@@ -88,13 +95,36 @@ class Watch:
 
     def silent(self) -> list[int]:
         """Return the other processes that are seen to beat no more."""
-        found = [rank for rank in range(self.size) if rank != self._rank]
-        try:
-            found = self._still_silent(found)
+        others = [rank for rank in range(self.size) if rank != self._rank]
+
+        def look() -> list[int]:
+            found = self._still_silent(others)
             # Where several are, some may be slow, and have another chance.
             return found if len(found) < 2 else self._still_silent(found)
-        except RuntimeError:
-            return []
+
+        return self._asked(look) or []
+
+    def _stalled(self) -> bool:
+        """Say whether the store has not answered for too long.
+
+        A process that computes may keep its own thread from asking; not one that waits.
+        """
+        since = max(self._answered, self.waits_since)
+        return time.monotonic() - since > PATIENCE_S
+
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """Return what a call to the store returns, None where it does not answer."""
+        found: list[Any] = []
+
+        def ask() -> None:
+            with suppress(RuntimeError):
+                found.append(call())
+
+        if not self._stalled():
+            asker = threading.Thread(target=ask, daemon=True)
+            asker.start()
+            asker.join(PATIENCE_S)
+        return found[0] if found else None
 
     def _still_silent(self, ranks: list[int]) -> list[int]:
         before = {rank: self._beats(rank) for rank in ranks}
@@ -108,11 +138,9 @@ class Watch:
                 self._store.add(f"beats/{self._rank}", 1)
                 beats = self._beats(neighbour)
                 self._read_notes()
-                self._silent_since = None
             except RuntimeError:
-                self._silent_since = self._silent_since or time.monotonic()
                 continue
-            now = time.monotonic()
+            self._answered = now = time.monotonic()
             if beats != seen or beats == 0:
                 seen, since = beats, now
             elif now - since > PATIENCE_S:
@@ -123,10 +151,12 @@ class Watch:
         return int(self._store.add(f"beats/{rank}", 0))
 
     def _note(self, turn: int, rank: int, reason: str) -> None:
-        try:
+        def put() -> bool:
             place = int(self._store.add("notes", 1))
             self._store.set(f"note/{place}", f"{turn} {rank} {reason}")
-        except RuntimeError:
+            return True
+
+        if not self._asked(put):
             self._notes.append((turn, rank, reason))
 
     def _read_notes(self) -> None:
@@ -141,8 +171,6 @@ class Watch:
 
 def lost(ranks: list[int], size: int) -> str:
     """Say which processes are gone."""
-    if not ranks:
-        return f"one of {size} ranks was lost"
     named = " and ".join(map(str, ranks))
     if len(ranks) > 1:
         return f"ranks {named} of {size} were lost"

@@ -7,11 +7,12 @@ from typing import Any
 
 from theodolite.core import RunError, TeamError, TheodoliteError
 from theodolite.runs.executors.ray.capacity import Capacity
+from theodolite.runs.executors.ray.flight import cannot_work
 from theodolite.runs.executors.ray.member import Handle, Member, Refused
 
 # Members of nodes that died a moment ago never start. The others are waited for until
-# there are as many as places, or so long; the first of them for longer.
-_START_S, _PATIENCE_S = 20.0, 60.0
+# there are as many as places, or so long.
+_START_S = 60.0
 # Nodes go for reasons of their own; a question that loses so many is at fault itself.
 _LOSSES = 8
 _POLL_S = 1.0
@@ -71,14 +72,17 @@ class Crew:
                 reason = str(error).strip().splitlines()[0]
                 self.dismiss()
                 continue
+            except BaseException:
+                self.dismiss()  # not all of them may have been seated, or asked
+                raise
             refusals = [a.error for a in answers if isinstance(a, Refused)]
             if not refusals:
                 return answers[0]
             reason = self._refused(refusals)
         raise RunError(
             f"members of a Ray crew were lost {_LOSSES} times at the same work "
-            f"({reason.rstrip('. ')}): look at the memory of the nodes, or pass "
-            "micro_batch=… for less at a time"
+            f"({reason.rstrip('. ')}): look at the memory of the nodes and at the "
+            "network between them, or pass micro_batch=… for less at a time"
         )
 
     def dismiss(self) -> None:
@@ -101,14 +105,15 @@ class Crew:
         self, members: list[Any], asked: Any, arguments: tuple[Any, ...]
     ) -> list[Any]:
         """Wait for all; raises as soon as one is lost."""
-        pending = [member.ask.remote(asked, arguments) for member in members]
-        found: dict[Any, Any] = {}
-        order = list(pending)
+        return self._waited([m.ask.remote(asked, arguments) for m in members])
+
+    def _waited(self, calls: list[Any]) -> list[Any]:
+        found, pending = dict[Any, Any](), list(calls)
         while pending:
             ready, pending = self._ray.wait(pending, num_returns=1, timeout=_POLL_S)
             for reference in ready:
                 found[reference] = self._ray.get(reference)
-        return [found[reference] for reference in order]
+        return [found[reference] for reference in calls]
 
     def _gather(self) -> list[Any]:
         """Start members on all places, and seat those that are there."""
@@ -119,38 +124,40 @@ class Crew:
             scheduling_strategy="SPREAD",
         )(Member)
         wanted = max(1, self._capacity.slots())
-        hired = [make.remote(self._initialise) for _ in range(wanted)]
-        self._members = hired
-        self._members = self._present(hired)
+        self._members = [make.remote(self._initialise) for _ in range(wanted)]
+        self._members = self._present(self._members)
         size, threads = len(self._members), max(1, int(self._cpus))
         meeting = self._ray.get(self._members[0].meeting.remote())
-        self._ray.get(
+        seated = self._waited(
             [
-                member.sit.remote(self._begin, rank, size, meeting, threads)
+                member.sit.remote(rank, size, meeting, threads)
                 for rank, member in enumerate(self._members)
             ]
         )
+        refusals = [a.error for a in seated if isinstance(a, Refused)]
+        if refusals:  # who has a reason of its own kept the others waiting
+            raise min(refusals, key=lambda error: isinstance(error, TeamError))
         return self._members
 
     def _present(self, hired: list[Any]) -> list[Any]:
-        """Return the members that have started, and let the others go."""
-        calls = {member.meeting.remote(): member for member in hired}
-        begun, ready = time.monotonic(), []
-        while len(ready) < len(calls):
+        """Return the members that have got ready, and let the others go."""
+        calls = {member.prepare.remote(self._begin): member for member in hired}
+        end, ready = time.monotonic() + _START_S, []
+        while len(ready) < len(calls) and time.monotonic() < end:
             ready, _ = self._ray.wait(
                 list(calls), num_returns=len(calls), timeout=_POLL_S
             )
-            waited = time.monotonic() - begun
-            enough = len(ready) >= self._capacity.slots() or waited > _START_S
-            if (ready and enough) or waited > _PATIENCE_S:
+            if ready and len(ready) >= self._capacity.slots():
                 break
         there = [member for call, member in calls.items() if call in ready]
         for member in hired:
             if member not in there:
                 self._ray.kill(member)
         if not there:
-            self._members = []
             raise self._capacity.refusal("is left")
+        for reason in self._ray.get(ready):
+            if reason is not None:
+                raise cannot_work(reason)
         return there
 
     def _lost_ones(self) -> tuple[type[Exception], ...]:
@@ -160,4 +167,5 @@ class Crew:
             wrong.NodeDiedError,
             wrong.ObjectLostError,
             wrong.WorkerCrashedError,
+            TeamError,
         )

@@ -48,12 +48,26 @@ class Member:
     """
 
     def __init__(self, initialise: bytes) -> None:
+        self._initialise = initialise
+        self._begin: Callable[[Seat], Any] | None = None
+        self._rank, self._held = 0, None
+
+    def prepare(self, begin: bytes) -> str | None:
+        """Import all that will be needed; return what keeps it from working.
+
+        Args:
+            begin: Pickled; see :class:`Crew`.
+        """
         from ray import cloudpickle
 
-        function = cloudpickle.loads(initialise)
-        if function is not None:
-            function()
-        self._rank, self._held = 0, None
+        try:
+            function = cloudpickle.loads(self._initialise)
+            if function is not None:
+                function()
+            self._begin = cloudpickle.loads(begin)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return None
 
     def meeting(self) -> tuple[str, int]:
         """Return this node's address and a port that is free there."""
@@ -67,11 +81,10 @@ class Member:
             return host, found.getsockname()[1]
 
     def sit(
-        self, begin: bytes, rank: int, size: int, meeting: tuple[str, int], threads: int
-    ) -> None:
+        self, rank: int, size: int, meeting: tuple[str, int], threads: int
+    ) -> Refused | None:
         """Get ready to work with the others."""
         import ray
-        from ray import cloudpickle
 
         seat = Seat(
             rank=rank,
@@ -80,8 +93,14 @@ class Member:
             threads=threads,
             fetch=lambda handle: ray.get(handle.reference),
         )
+        if self._begin is None:
+            raise RuntimeError("a member was seated before it was prepared")
         self._rank = rank
-        self._held = cloudpickle.loads(begin)(seat)
+        try:
+            self._held = self._begin(seat)
+        except TheodoliteError as error:
+            return Refused(error)
+        return None
 
     def ask(self, question: bytes, arguments: tuple[Any, ...]) -> Any:
         """Answer a question together with the others."""

@@ -93,6 +93,84 @@ def test_what_a_network_draws_does_not_depend_on_its_company():
     assert len(set(losses[1])) == 3
 
 
+class Late(nn.Module):
+    """A network that does something of its own from its sixth pass on."""
+
+    def __init__(self, seed, change):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.inner = nn.Sequential(nn.Flatten(), nn.Linear(64, 4))
+        self.passes, self.change = 0, change
+
+    def forward(self, x):
+        self.passes += 1
+        return self.inner(self.change(x) if self.passes > 5 else x)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: nn.functional.dropout(x, 0.5),
+        lambda x: x + torch.randn_like(x),
+    ],
+    ids=["dropout", "randn_like"],
+)
+def test_a_network_that_begins_to_draw_late_is_repeated(change):
+    recipe, losses = Recipe(epochs=6, batch_size=12, rate=0.05, test_every=99), []
+    for at_once in (1, 3, 3):
+        models = [Late(seed, change) for seed in range(4)]
+        torch.manual_seed(7)
+        state = torch.get_rng_state()
+        done = train_many(
+            models, some_images(), recipe=recipe, seeds=range(4), at_once=at_once
+        )
+        assert [run.status for run in done] == ["finished"] * 4
+        assert torch.equal(torch.get_rng_state(), state)
+        losses.append([run.history[-1]["train_loss"] for run in done])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[1] == losses[2]
+
+
+def test_numbers_that_move_unseen_fail_the_run_beside_others_only():
+    def seeded(x):
+        torch.manual_seed(3)
+        return x
+
+    status = {}
+    for at_once in (1, 2):
+        models = [Late(0, seeded), Late(1, seeded)]
+        torch.manual_seed(7)
+        done = train_many(
+            models, some_images(), recipe=Recipe(epochs=4, batch_size=12, rate=0.05),
+            seeds=[0, 1], at_once=at_once,
+        )  # fmt: skip
+        status[at_once] = {run.status for run in done}
+    assert status[1] == {"finished"}
+    assert "failed" in status[2]
+    assert "at_once=1" in "".join(run.error for run in done)
+
+
+def test_an_augmentation_is_not_made_while_the_calling_thread_probes():
+    probing, overlaps = threading.Event(), []
+
+    def augment(images, generator):
+        time.sleep(0.01)
+        overlaps.append(probing.is_set())
+        return images
+
+    def probe(model):
+        probing.set()
+        time.sleep(0.03)
+        probing.clear()
+        return {}
+
+    models = [Watched(), Watched(), Watched()]
+    train_many(models, some_images(), recipe=Recipe(epochs=6, batch_size=12, rate=0.05),
+               seeds=[0, 1, 2], augment=augment, probe=probe)  # fmt: skip
+    assert len(overlaps) == 18
+    assert not any(overlaps)
+
+
 def test_nothing_steps_while_the_calling_thread_probes():
     probing, overlaps, seen = threading.Event(), [], []
     models = [Watched(lambda: overlaps.append(probing.is_set())) for _ in range(2)]

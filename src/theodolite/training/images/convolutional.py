@@ -35,7 +35,8 @@ def train_many(
 
     A seed names the order of the images and their augmentation, so runs of one seed
     see the same batches whatever their architecture. On the CPU it also names what a
-    network draws for itself, as for dropout; such networks take turns.
+    network draws for itself from torch, as for dropout; such networks take turns. One
+    that draws from numpy or Python is repeated only with ``at_once=1``.
 
     Args:
         models: Networks, trained in place where ``images`` live, or functions that
@@ -87,8 +88,11 @@ def train_many(
         deterministic=torch.are_deterministic_algorithms_enabled(),
         allow_tf32=precision == "tf32",
     ):
-        train = _take_turns if images.inputs.is_cuda else train_side_by_side
         deadline = time.monotonic() + limit_s
+        if not images.inputs.is_cuda:
+            at_once = max(1, min(at_once, torch.get_num_threads(), len(runs)))
+        alone = images.inputs.is_cuda or at_once == 1
+        train = _take_turns if alone else train_side_by_side
         train(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
 

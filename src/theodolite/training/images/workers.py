@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 import torch
@@ -24,9 +24,10 @@ class Turns:
     together = False
 
     @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> Iterator[ExitStack]:
         """Hold for a step."""
-        yield
+        with ExitStack() as held:
+            yield held
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -49,17 +50,19 @@ class Gate:
         self._calls = queue.SimpleQueue[tuple[Callable[[], None], Future] | None]()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Hold for a step, beside those of others."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._asking)
-            self._stepping += 1
-        try:
-            yield
-        finally:
+    def step(self) -> Iterator[ExitStack]:
+        """Hold for a step, beside those of others; closing what is given lets go."""
+        with ExitStack() as held:
             with self._changed:
-                self._stepping -= 1
-                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._asking)
+                self._stepping += 1
+                held.callback(self._stepped)
+            yield held
+
+    def _stepped(self) -> None:
+        with self._changed:
+            self._stepping -= 1
+            self._changed.notify_all()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -125,17 +128,16 @@ class Worked(Protocol):
 
 
 def train_side_by_side(
-    runs: Sequence[Worked], at_once: int, in_time: Callable[[], bool]
+    runs: Sequence[Worked], count: int, in_time: Callable[[], bool]
 ) -> None:
-    """Train networks, in the order given, by as many threads as torch may use.
+    """Train networks, in the order given, by several threads.
 
     Args:
         runs: What to train; their gates are set here.
-        at_once: Most networks at any moment.
+        count: Threads, a network each.
         in_time: Says whether there is time for another step.
     """
     threads = torch.get_num_threads()
-    count = max(1, min(at_once, threads, len(runs)))
     gate, waiting, stop = Gate(), deque(runs), threading.Event()
     for run in runs:
         run.gate = gate
@@ -144,7 +146,7 @@ def train_side_by_side(
         return in_time() and not stop.is_set()
 
     def work() -> None:
-        torch.set_num_threads(1 if count > 1 else threads)
+        torch.set_num_threads(1)
         try:
             while going():
                 with gate.alone():

@@ -1,7 +1,9 @@
 """On the CPU networks are trained by several threads, each as if it were alone."""
 
+import queue
 import threading
 import time
+from concurrent.futures import CancelledError
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch import nn
 
 from tests.training.test_convolutional import network, plain_loop, some_images
 from theodolite.training import Recipe, train_many
+from theodolite.training.images.workers import Gate
 
 RECIPE = Recipe(epochs=2, batch_size=12, rate=0.05, milestones=(0.5,))
 
@@ -207,3 +210,26 @@ def test_a_network_that_cannot_be_built_is_retired_and_others_go_on():
     done = train_many([broken, network(1)], some_images(), recipe=RECIPE, seeds=[0, 1])
     assert [run.status for run in done] == ["failed", "finished"]
     assert done[0].error == "ValueError: no such network"
+
+
+def test_a_call_that_was_taken_when_an_interrupt_came_is_let_go():
+    gate, told = Gate(), []
+
+    class Interrupted(queue.SimpleQueue):
+        def get(self):
+            super().get()
+            raise KeyboardInterrupt
+
+    def work():
+        with pytest.raises(CancelledError):
+            gate.call(lambda: None)
+        told.append("let go")
+
+    gate._calls = Interrupted()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    with pytest.raises(KeyboardInterrupt):
+        gate.serve(1)
+    gate.abandon()
+    worker.join(10)
+    assert told == ["let go"]

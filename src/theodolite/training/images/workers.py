@@ -48,6 +48,7 @@ class Gate:
         self._changed = threading.Condition()
         self._stepping, self._asking = 0, 0
         self._calls = queue.SimpleQueue[tuple[Callable[[], None], Future] | None]()
+        self._waiting = set[Future]()  # calls that someone waits for, taken or not
 
     @contextmanager
     def step(self) -> Iterator[ExitStack]:
@@ -79,8 +80,12 @@ class Gate:
     def call(self, action: Callable[[], None]) -> None:
         """Have something done alone by the thread that serves, and wait for it."""
         done = Future()
+        self._waiting.add(done)
         self._calls.put((action, done))
-        done.result()
+        try:
+            done.result()
+        finally:
+            self._waiting.discard(done)
 
     def serve(self, workers: int) -> None:
         """Do what workers call for, until each has left."""
@@ -103,10 +108,12 @@ class Gate:
         self._calls.put(None)
 
     def abandon(self) -> None:
-        """Let go of workers whose calls nobody will serve."""
-        while not self._calls.empty():
-            if (asked := self._calls.get()) is not None:
-                asked[1].cancel()
+        """Let go of workers whose calls nobody will serve.
+
+        An interrupt may have come just after a call was taken from the queue.
+        """
+        for done in tuple(self._waiting):
+            done.cancel()
 
 
 class Worked(Protocol):

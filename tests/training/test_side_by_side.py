@@ -4,10 +4,13 @@ import queue
 import threading
 import time
 from concurrent.futures import CancelledError
+from contextvars import ContextVar
 
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.training.test_convolutional import network, plain_loop, some_images
 from theodolite.training import Recipe, train_many
@@ -233,3 +236,63 @@ def test_a_call_that_was_taken_when_an_interrupt_came_is_let_go():
     gate.abandon()
     worker.join(10)
     assert told == ["let go"]
+
+
+def test_where_a_second_thread_cannot_be_had_the_first_ends(monkeypatch):
+    before, starts = set(threading.enumerate()), []
+    start = threading.Thread.start
+
+    def refuse(thread):
+        starts.append(thread)
+        if len(starts) == 3:  # the caller, the first, the second
+            time.sleep(0.2)  # the first calls for its report by now
+            raise RuntimeError("can't start new thread")
+        thread.daemon = True
+        start(thread)
+
+    def train():
+        with pytest.raises(RuntimeError, match="start new thread"):
+            train_many([network(0), network(1)], some_images(), recipe=RECIPE,
+                       seeds=[0, 1], report=lambda *_: None)  # fmt: skip
+
+    caller = threading.Thread(target=train, daemon=True)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    caller.start()
+    caller.join(20)
+    assert len(starts) == 3
+    assert not caller.is_alive()
+    assert set(threading.enumerate()) == before
+
+
+class Counting(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        lambda: torch.autocast("cpu", torch.float16),
+        lambda: torch.device("cpu"),
+        Counting,
+        lambda: FlopCounterMode(display=False),
+        lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+    ],
+    ids=["autocast", "device", "function mode", "dispatch mode", "saved tensors"],
+)
+def test_what_torch_holds_for_one_thread_holds_in_training(setting):
+    models = [Watched(), Watched()]
+    with setting():
+        done = train_many(models, some_images(), recipe=RECIPE, seeds=[0, 1])
+    assert [run.status for run in done] == ["finished"] * 2
+    seen = {thread for model in models for thread, _ in model.passes}
+    assert seen == {threading.main_thread()}
+
+
+def test_networks_see_the_context_variables_of_the_caller():
+    variable, seen = ContextVar[str]("variable"), []
+    models = [Watched(lambda: seen.append(variable.get("nothing"))) for _ in range(2)]
+    variable.set("of the caller")
+    train_many(models, some_images(), recipe=RECIPE, seeds=[0, 1])
+    assert set(seen) == {"of the caller"}
+    assert threading.main_thread() not in {thread for thread, _ in models[0].passes}

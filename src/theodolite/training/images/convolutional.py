@@ -15,7 +15,7 @@ from torch import nn
 from theodolite.core import ConfigError
 from theodolite.training.images.recipe import Images, Precision, Recipe, Trained
 from theodolite.training.images.run import Augment, Measure, Run, Tell
-from theodolite.training.images.workers import train_side_by_side
+from theodolite.training.images.workers import train_side_by_side, wants_one_thread
 
 
 def train_many(
@@ -52,7 +52,9 @@ def train_many(
         report: Told of each reading, with the place of the network in ``models``;
             retired where it raises.
         at_once: Networks in training at any moment; on the CPU no more than the threads
-            that torch may use, each then trained by one thread.
+            that torch may use, each then trained by one thread, and one where the
+            caller set what other threads would not get: autocast, a default device, a
+            mode of torch, hooks on saved tensors.
         limit_s: Seconds after which all that still runs is stopped.
 
     Returns:
@@ -90,7 +92,8 @@ def train_many(
     ):
         deadline = time.monotonic() + limit_s
         if not images.inputs.is_cuda:
-            at_once = max(1, min(at_once, torch.get_num_threads(), len(runs)))
+            most = 1 if wants_one_thread() else torch.get_num_threads()
+            at_once = max(1, min(at_once, most, len(runs)))
         alone = images.inputs.is_cuda or at_once == 1
         train = _take_turns if alone else train_side_by_side
         train(runs, at_once, lambda: time.monotonic() < deadline)

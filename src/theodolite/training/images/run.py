@@ -148,9 +148,9 @@ class Run:
     def _own_numbers(self) -> Iterator[None]:
         before = torch.get_rng_state()
         torch.set_rng_state(self.numbers)
-        watch = Drawing(self._note_draws) if self.draws is None else nullcontext()
+        unknown = self.gate.together and self.draws is None
         try:
-            with watch:
+            with Drawing(self._note_draws) if unknown else nullcontext():
                 yield
         finally:
             after = torch.get_rng_state()

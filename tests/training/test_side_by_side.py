@@ -219,8 +219,8 @@ def test_a_call_that_was_taken_when_an_interrupt_came_is_let_go():
     gate, told = Gate(), []
 
     class Interrupted(queue.SimpleQueue):
-        def get(self):
-            super().get()
+        def get(self, block=True, timeout=None):
+            super().get(block, timeout)
             raise KeyboardInterrupt
 
     def work():

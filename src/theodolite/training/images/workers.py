@@ -3,8 +3,7 @@
 Every thread that torch may use trains networks from the first step to the last, and
 none waits for another, but where something is done that all share: networks are built
 in the order given while nobody steps, and probed and reported so by the thread that
-called, with all of torch's threads. In processor time this costs about what plain loops
-do, one process a core.
+called, with all of torch's threads.
 """
 
 import queue

@@ -15,7 +15,7 @@ from torch import nn
 from theodolite.core import ConfigError
 from theodolite.training.images.recipe import Images, Precision, Recipe, Trained
 from theodolite.training.images.run import Augment, Measure, Run, Tell
-from theodolite.training.images.workers import train_side_by_side
+from theodolite.training.images.workers import train_side_by_side, wants_one_thread
 
 
 def train_many(
@@ -35,7 +35,8 @@ def train_many(
 
     A seed names the order of the images and their augmentation, so runs of one seed
     see the same batches whatever their architecture. On the CPU it also names what a
-    network draws for itself, as for dropout; such networks take turns.
+    network draws for itself from torch, as for dropout; such networks take turns. One
+    that draws from numpy or Python is repeated only with ``at_once=1``.
 
     Args:
         models: Networks, trained in place where ``images`` live, or functions that
@@ -51,7 +52,9 @@ def train_many(
         report: Told of each reading, with the place of the network in ``models``;
             retired where it raises.
         at_once: Networks in training at any moment; on the CPU no more than the threads
-            that torch may use, each then trained by one thread.
+            that torch may use, each then trained by one thread, and one where the
+            caller set what other threads would not get: autocast, a default device, a
+            mode of torch, hooks on saved tensors.
         limit_s: Seconds after which all that still runs is stopped.
 
     Returns:
@@ -87,8 +90,12 @@ def train_many(
         deterministic=torch.are_deterministic_algorithms_enabled(),
         allow_tf32=precision == "tf32",
     ):
-        train = _take_turns if images.inputs.is_cuda else train_side_by_side
         deadline = time.monotonic() + limit_s
+        if not images.inputs.is_cuda:
+            most = 1 if wants_one_thread() else torch.get_num_threads()
+            at_once = max(1, min(at_once, most, len(runs)))
+        alone = images.inputs.is_cuda or at_once == 1
+        train = _take_turns if alone else train_side_by_side
         train(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from theodolite.core import derive
+from theodolite.core import RunError, derive
 from theodolite.instruments import preserve
+from theodolite.training.images.drawing import Drawing, is_compiled
 from theodolite.training.images.graphed import Step, capture
 from theodolite.training.images.recipe import Epoch, Images, Recipe, Trained
 from theodolite.training.images.workers import Gate, Turns
@@ -56,7 +57,8 @@ class Run:
         # What the network itself draws, where several are trained side by side, and
         # whether it draws at all: None until it has made a step.
         own = torch.Generator().manual_seed(derive(seed, "network"))
-        self.numbers, self.draws = own.get_state(), None
+        self.numbers = own.get_state()
+        self.draws: bool | None = None
 
     def result(self) -> Trained:
         """Return what became of the run so far."""
@@ -105,27 +107,59 @@ class Run:
         A network that draws some, as dropout does, would share torch's generator with
         those beside it: such steps are made alone, from a state that the seed names.
         """
-        if not self.gate.together:
+        if self.images.inputs.is_cuda:
             with self.on_stream():
                 yield
-        elif self.draws is False:
-            with self.gate.step():
+        elif self.gate.together and self.draws is False:
+            with self._beside_others():
                 yield
         else:
             with self.gate.alone(), self._own_numbers():
                 yield
 
     @contextmanager
+    def _beside_others(self) -> Iterator[None]:
+        """Hold for a step beside those of others, alone from where it first draws."""
+        with self.gate.step() as held:
+            before = torch.get_rng_state()
+
+            def begin() -> None:
+                self._unmoved(before)
+                self.draws = True
+                held.close()
+                held.enter_context(self.gate.alone())
+                held.enter_context(self._own_numbers())
+
+            with Drawing(begin):
+                yield
+            if not self.draws:
+                self._unmoved(before)
+
+    def _unmoved(self, before: Tensor) -> None:
+        """Refuse numbers that came from a generator which others used as well."""
+        if not torch.equal(before, torch.get_rng_state()):
+            raise RunError(
+                "torch's random numbers were drawn or seeded unseen during a step, by "
+                "this network or by one trained beside it, and a seed no longer names "
+                "them: train these networks with at_once=1"
+            )
+
+    @contextmanager
     def _own_numbers(self) -> Iterator[None]:
         before = torch.get_rng_state()
         torch.set_rng_state(self.numbers)
+        unknown = self.gate.together and self.draws is None
         try:
-            yield
+            with Drawing(self._note_draws) if unknown else nullcontext():
+                yield
         finally:
             after = torch.get_rng_state()
             torch.set_rng_state(before)
         if not torch.equal(after, self.numbers):
             self.numbers, self.draws = after, True
+
+    def _note_draws(self) -> None:
+        self.draws = True
 
     def on_stream(self) -> Any:
         """Return the context in which the run's own work is queued."""
@@ -138,7 +172,7 @@ class Run:
         steps = count // size
         total = steps * self.recipe.epochs
         for epoch in range(1, self.recipe.epochs + 1):
-            with self.on_stream():
+            with self._stepping():
                 inputs, labels = self._shuffled(steps * size)
                 self.step.restart()
             for place in range(steps):
@@ -167,6 +201,8 @@ class Run:
         model = model if isinstance(model, nn.Module) else model()
         self.given = None
         model.to(home.device).train()
+        if is_compiled(model):  # it may draw where nobody sees it
+            self.draws = True
         # Not on the CPU, where torch then adds up batch statistics in float32: maps of
         # 28 × 28 and batches of 32 lose two digits of them.
         if home.is_cuda:

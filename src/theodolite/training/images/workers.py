@@ -1,7 +1,6 @@
 """Networks trained side by side on the CPU, each by one thread of its own.
 
-A product over a small batch hardly gains from a second thread, a second network does.
-So every thread that torch may use trains networks from the first step to the last, and
+Every thread that torch may use trains networks from the first step to the last, and
 none waits for another, but where something is done that all share: networks are built
 in the order given while nobody steps, and probed and reported so by the thread that
 called, with all of torch's threads.
@@ -12,10 +11,29 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
-from typing import Protocol
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from typing import Any, Protocol
 
 import torch
+
+_torch: Any = torch  # whose stacks of modes have private names
+
+
+def wants_one_thread() -> bool:
+    """Say whether torch holds for the calling thread alone what others would not get.
+
+    Such are autocast, a default device, modes that see or change calls of torch, hooks
+    on what is kept for the backward pass, and gradients that were turned off.
+    """
+    return bool(
+        torch.is_autocast_enabled("cpu")
+        or not torch.is_grad_enabled()
+        or torch.is_inference_mode_enabled()
+        or _torch._C._len_torch_function_stack()
+        or _torch._C._len_torch_dispatch_stack()
+        or _torch._C._autograd._top_saved_tensors_default_hooks(True)
+    )
 
 
 class Turns:
@@ -24,9 +42,10 @@ class Turns:
     together = False
 
     @contextmanager
-    def step(self) -> Iterator[None]:
+    def step(self) -> Iterator[ExitStack]:
         """Hold for a step."""
-        yield
+        with ExitStack() as held:
+            yield held
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -47,19 +66,22 @@ class Gate:
         self._changed = threading.Condition()
         self._stepping, self._asking = 0, 0
         self._calls = queue.SimpleQueue[tuple[Callable[[], None], Future] | None]()
+        self._waiting = set[Future]()  # calls that someone waits for, taken or not
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Hold for a step, beside those of others."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._asking)
-            self._stepping += 1
-        try:
-            yield
-        finally:
+    def step(self) -> Iterator[ExitStack]:
+        """Hold for a step, beside those of others; closing what is given lets go."""
+        with ExitStack() as held:
             with self._changed:
-                self._stepping -= 1
-                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._asking)
+                self._stepping += 1
+                held.callback(self._stepped)
+            yield held
+
+    def _stepped(self) -> None:
+        with self._changed:
+            self._stepping -= 1
+            self._changed.notify_all()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -76,8 +98,12 @@ class Gate:
     def call(self, action: Callable[[], None]) -> None:
         """Have something done alone by the thread that serves, and wait for it."""
         done = Future()
+        self._waiting.add(done)
         self._calls.put((action, done))
-        done.result()
+        try:
+            done.result()
+        finally:
+            self._waiting.discard(done)
 
     def serve(self, workers: int) -> None:
         """Do what workers call for, until each has left."""
@@ -100,10 +126,12 @@ class Gate:
         self._calls.put(None)
 
     def abandon(self) -> None:
-        """Let go of workers whose calls nobody will serve."""
-        while not self._calls.empty():
-            if (asked := self._calls.get()) is not None:
-                asked[1].cancel()
+        """Let go of workers whose calls nobody will serve.
+
+        An interrupt may have come just after a call was taken from the queue.
+        """
+        for done in tuple(self._waiting):
+            done.cancel()
 
 
 class Worked(Protocol):
@@ -125,17 +153,19 @@ class Worked(Protocol):
 
 
 def train_side_by_side(
-    runs: Sequence[Worked], at_once: int, in_time: Callable[[], bool]
+    runs: Sequence[Worked], count: int, in_time: Callable[[], bool]
 ) -> None:
-    """Train networks, in the order given, by as many threads as torch may use.
+    """Train networks, in the order given, by several threads.
+
+    Each has a copy of the caller's context variables; see :func:`wants_one_thread` for
+    what it would not have.
 
     Args:
         runs: What to train; their gates are set here.
-        at_once: Most networks at any moment.
+        count: Threads, a network each.
         in_time: Says whether there is time for another step.
     """
     threads = torch.get_num_threads()
-    count = max(1, min(at_once, threads, len(runs)))
     gate, waiting, stop = Gate(), deque(runs), threading.Event()
     for run in runs:
         run.gate = gate
@@ -144,7 +174,7 @@ def train_side_by_side(
         return in_time() and not stop.is_set()
 
     def work() -> None:
-        torch.set_num_threads(1 if count > 1 else threads)
+        torch.set_num_threads(1)
         try:
             while going():
                 with gate.alone():
@@ -160,8 +190,10 @@ def train_side_by_side(
 
     try:
         with ThreadPoolExecutor(count, "training") as pool:
-            working = [pool.submit(work) for _ in range(count)]
+            working = list[Future]()
             try:
+                for _ in range(count):  # a thread may not be there to be had
+                    working.append(pool.submit(copy_context().run, work))
                 gate.serve(count)
             finally:
                 stop.set()

@@ -14,6 +14,7 @@ from theodolite.training.engines.stacked.columns import WARP, columns_kernel
 from theodolite.training.engines.stacked.kernel import passes_kernel
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
+from theodolite.training.probes.probes import warn
 
 # Beyond three matrices a unit, recomputing them costs more than it saves.
 _MOST_MATRICES = 3
@@ -166,21 +167,36 @@ class TritonPasses:
         for tile in self.layouts():
             workspace = TritonWorkspace(self, points, tile)
             try:
-                workspace.evaluate(weights, alive)
+                self.seconds[tile] = _timed(workspace, weights, alive)
             except Exception as problem:
                 # What this card or this Triton does not take is left out, as long as
                 # there is another.
                 self.failed[tile] = f"{type(problem).__name__}: {problem}"[:200]
                 if len(self.failed) == len(self.layouts()):
                     raise
-                continue
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            workspace.evaluate(weights, alive)
-            end.record()
-            end.synchronize()
-            self.seconds[tile] = start.elapsed_time(end) / 1000
+        self._tell_failures()
         return min(self.seconds, key=self.seconds.__getitem__)
+
+    def _tell_failures(self) -> None:
+        """Warn of the layouts that were left out, with the reason of the first."""
+        for tile, reason in list(self.failed.items())[:1]:
+            warn(
+                f"{len(self.failed)} of {len(self.layouts())} layouts of the fused "
+                f"kernel failed and are left out, first {tile} with {reason}: training "
+                "goes on with the quickest of the others; another Triton may take all",
+                RuntimeWarning,
+            )
+
+
+def _timed(workspace: "TritonWorkspace", weights: Tensor, alive: Tensor) -> float:
+    """Return the seconds of a second pass; the first compiles."""
+    workspace.evaluate(weights, alive)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    workspace.evaluate(weights, alive)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1000
 
 
 class TritonWorkspace:

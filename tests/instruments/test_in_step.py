@@ -105,7 +105,7 @@ def test_frozen_statistics_take_two_passes_whatever_the_depth():
         model.first.weight.mul_(1.1)
     calls.clear()
     swept @ vector(whole)
-    assert len(calls) == 2 + 1 + 1 + 2  # tapes, a check, the order, the graphs
+    assert len(calls) == 2 + 2 + 1 + 2  # tapes, checks, the order, the graphs
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
 
 
@@ -229,6 +229,66 @@ def test_what_models_do_inside(kind, way):
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=3)
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
     assert kinds(swept) == {way}
+
+
+class Routed(WithRounding):
+    """Has a second layer for those samples that stand out behind the norm."""
+
+    def chosen(self, z):
+        return (z.detach()[:, 0] > 1.3).nonzero().squeeze(1)
+
+    def forward(self, x):
+        z = self.norm(self.first(x))
+        out, chosen = torch.tanh(self.last(z)), self.chosen(z)
+        if len(chosen):
+            out = out.index_add(0, chosen, torch.tanh(self.first(z[chosen])))
+        return out
+
+
+class Masked(Routed):
+    def chosen(self, z):
+        return torch.arange(len(z))[z.detach()[:, 0] > 1.3]
+
+
+class Sliced(Routed):
+    def chosen(self, z):
+        count = (z.detach()[:, 0] > 1.3).sum()
+        return z.detach()[:, 0].argsort(descending=True)[:count]
+
+
+class Unseen(Routed):
+    """Has no call whose name tells that the size of its result hangs on values."""
+
+    def chosen(self, z):
+        return Standing.apply(z.detach()[:, 0])
+
+
+class Standing(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return (x > 1.3).nonzero().squeeze(1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        (Routed, {"by turns"}),
+        (Masked, {"by turns"}),
+        (Sliced, {"by turns"}),
+        (Unseen, {"by turns", "in step"}),  # where all chunks keep to their paths
+    ],
+)
+def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
+    ways = set()
+    for seed in (0, 5, 7):
+        torch.manual_seed(seed)
+        model, batch = kind().double(), torch.randn(2, 12, 3, dtype=torch.float64)
+        given = {"loss": LOSS, "model": model, "batches": tuple(batch)}
+        whole = Hessian(**given, norm_mode="batch")
+        swept = Hessian(**given, norm_mode="full", micro_batch=3)
+        near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+        ways.add(swept.way)
+    assert ways == wanted
 
 
 def test_little_memory_takes_turns():

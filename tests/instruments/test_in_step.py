@@ -23,6 +23,7 @@ from theodolite.instruments.norms.by_turns import ByTurns
 from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.norms.in_step import InStep
 from theodolite.instruments.norms.shelf import Shelf
+from theodolite.instruments.norms.tape import NotOnTape, record
 
 LOSS = HalfSquareLoss()
 
@@ -205,6 +206,30 @@ class Counting(WithRounding):
         return self.last(torch.tanh(z))
 
 
+class Averaging(WithRounding):
+    """Reads a buffer, and moves it a little afterwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x):
+        z = self.first(x - self.mean)
+        with torch.no_grad():
+            self.mean.lerp_(x.detach().mean(0), 1e-8)
+        return self.last(torch.tanh(self.norm(z)))
+
+
+class Casting(WithRounding):
+    """Lets torch cast on a CPU what it would, which is nothing here."""
+
+    def forward(self, x):
+        z = self.norm(self.first(x))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = torch.tanh(z)
+        return self.last(z)
+
+
 class Fickle(WithRounding):
     """Takes a way that hangs on what statistics act on."""
 
@@ -221,6 +246,8 @@ class Fickle(WithRounding):
         (Viewed, ByTurns),
         (Fickle, ByTurns),
         (Counting, ByTurns),
+        (Averaging, ByTurns),
+        (Casting, ByTurns),
     ],
 )
 def test_what_models_do_inside(kind, way):
@@ -229,6 +256,53 @@ def test_what_models_do_inside(kind, way):
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=3)
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
     assert kinds(swept) == {way}
+
+
+class Standardised(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return functional.batch_norm(x, None, None, training=True).exp()
+
+
+class Counted(Function):
+    @staticmethod
+    def forward(ctx, x, buffer):
+        return x * buffer.add_(1)
+
+
+def read_then_written(x, buffer, sharing):
+    z = x * buffer
+    sharing.add_(1)
+    return z
+
+
+def written_then_read(x, buffer, sharing):
+    sharing.add_(1)
+    return x * buffer
+
+
+def written_and_returned(x, buffer, sharing):
+    return Counted.apply(x, buffer) * 2
+
+
+def norm_within(x, buffer, sharing):
+    return Standardised.apply(x) * buffer
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (read_then_written, "a buffer that it has read"),
+        (written_then_read, "a buffer that it has written to"),
+        (written_and_returned, "returns something new"),
+        (norm_within, "part of another call"),
+    ],
+)
+def test_what_a_tape_refuses(run, why):
+    x, buffer = torch.randn(4, 3), torch.zeros(3)
+    sharing = buffer[:]
+    with pytest.raises(NotOnTape, match=why):
+        record(lambda: run(x, buffer, sharing).sum(), [x])
 
 
 class Routed(WithRounding):

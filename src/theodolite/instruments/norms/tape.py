@@ -36,6 +36,8 @@ _MAKES = frozenset("arange linspace zeros ones empty full".split())
 _MAKES_OF = frozenset(
     "new_zeros new_ones new_empty new_full expand narrow view reshape repeat".split()
 )
+# Devices on which torch may cast by itself.
+_CASTING = ("cpu", "cuda")
 # Kinds of functions that call no others of torch by way of Python.
 _BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
@@ -166,7 +168,8 @@ class _Recorder(TorchFunctionMode):
         self._alive: list[Tensor] = []  # so that no id comes back for another tensor
         self._slots: dict[int, int] = {}
         self._shared: dict[int, list[Tensor]] = {}  # tensors by their storage
-        self._spoilt: set[int] = set()  # written to, by a call that is left out
+        self._read: set[int] = set()  # slots that calls on the tape read
+        self._spoilt: set[int] = set()  # storages written to by calls left out
         self._after: set[int] = set()  # values that statistics act on
         self._inside = False
         for place, tensor in enumerate(inputs):
@@ -208,6 +211,8 @@ class _Recorder(TorchFunctionMode):
 
     def norm(self, call: NormCall) -> Tensor:
         """Write a norm down, and let the pass go on."""
+        if self._inside:
+            raise NotOnTape("a norm is a part of another call")
         self._inside = True
         try:
             out = call.by_own()
@@ -243,14 +248,14 @@ class _Recorder(TorchFunctionMode):
         results = pytree.tree_leaves(out)
         made = [entry for entry in results if isinstance(entry, Tensor)]
         name = getattr(function, "__name__", "")
-        if name == "__set__" or torch.is_autocast_enabled():
+        if name == "__set__" or any(map(torch.is_autocast_enabled, _CASTING)):
             raise NotOnTape("it sets attributes of tensors, or casts by itself")
         if any(isinstance(bound, Tensor) for bound in _bounds(flat)):
             raise NotOnTape("it cuts a tensor where another one says")
         if not made and not written:
             self._refuse_reading(name, flat)
             return
-        if self._leaves_out(written):
+        if self._leaves_out(written, made):
             return
         arguments = tuple(
             Place(self._slot(entry)) if isinstance(entry, Tensor) else entry
@@ -259,6 +264,7 @@ class _Recorder(TorchFunctionMode):
         reads = [entry.slot for entry in arguments if type(entry) is Place]
         if self._after.intersection(reads) and _sized_by_values(name, flat):
             raise NotOnTape("sizes of tensors hang on what statistics act on")
+        self._read.update(reads)
         moves = self._moved(written)
         slots = tuple(
             self._result(entry) if isinstance(entry, Tensor) else None
@@ -287,7 +293,7 @@ class _Recorder(TorchFunctionMode):
         if slots & self._after:
             raise NotOnTape("its path may hang on what statistics act on")
 
-    def _leaves_out(self, written: list[Tensor]) -> bool:
+    def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
         """Say whether a call only writes to buffers, and mark those."""
         slots = {self._entered(tensor): tensor for tensor in written}
         outside = slots.keys() & self._tape.outside
@@ -296,7 +302,13 @@ class _Recorder(TorchFunctionMode):
         parameters = any(tensor.requires_grad for tensor in written)
         if parameters or outside < slots.keys() or outside & self._tape.inputs.keys():
             raise NotOnTape("it writes to parameters, or to the data")
-        self._spoilt |= outside
+        if {id(tensor) for tensor in made} - {id(tensor) for tensor in written}:
+            raise NotOnTape("a call writes to a buffer and returns something new")
+        storages = [tensor.untyped_storage()._cdata for tensor in written]
+        sharing = [t for storage in storages for t in self._shared[storage]]
+        if self._read.intersection(self._slots[id(tensor)] for tensor in sharing):
+            raise NotOnTape("it writes to a buffer that it has read")
+        self._spoilt.update(storages)
         return True
 
     def _moved(self, written: list[Tensor]) -> tuple[tuple[int, int], ...]:
@@ -318,7 +330,7 @@ class _Recorder(TorchFunctionMode):
     def _slot(self, tensor: Tensor) -> int:
         """Return the slot of a tensor that a call reads."""
         found = self._entered(tensor)
-        if found in self._spoilt:
+        if tensor.untyped_storage()._cdata in self._spoilt:
             raise NotOnTape("it reads a buffer that it has written to")
         return found
 

@@ -23,6 +23,7 @@ from theodolite.instruments.norms.by_turns import ByTurns
 from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.norms.in_step import InStep
 from theodolite.instruments.norms.shelf import Shelf
+from theodolite.instruments.norms.tape import NotOnTape, record
 
 LOSS = HalfSquareLoss()
 
@@ -105,7 +106,7 @@ def test_frozen_statistics_take_two_passes_whatever_the_depth():
         model.first.weight.mul_(1.1)
     calls.clear()
     swept @ vector(whole)
-    assert len(calls) == 2 + 1 + 1 + 2  # tapes, a check, the order, the graphs
+    assert len(calls) == 2 + 2 + 1 + 2  # tapes, checks, the order, the graphs
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
 
 
@@ -205,6 +206,30 @@ class Counting(WithRounding):
         return self.last(torch.tanh(z))
 
 
+class Averaging(WithRounding):
+    """Reads a buffer, and moves it a little afterwards."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x):
+        z = self.first(x - self.mean)
+        with torch.no_grad():
+            self.mean.lerp_(x.detach().mean(0), 1e-8)
+        return self.last(torch.tanh(self.norm(z)))
+
+
+class Casting(WithRounding):
+    """Lets torch cast on a CPU what it would, which is nothing here."""
+
+    def forward(self, x):
+        z = self.norm(self.first(x))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            z = torch.tanh(z)
+        return self.last(z)
+
+
 class Fickle(WithRounding):
     """Takes a way that hangs on what statistics act on."""
 
@@ -221,6 +246,8 @@ class Fickle(WithRounding):
         (Viewed, ByTurns),
         (Fickle, ByTurns),
         (Counting, ByTurns),
+        (Averaging, ByTurns),
+        (Casting, ByTurns),
     ],
 )
 def test_what_models_do_inside(kind, way):
@@ -229,6 +256,113 @@ def test_what_models_do_inside(kind, way):
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=3)
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
     assert kinds(swept) == {way}
+
+
+class Standardised(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return functional.batch_norm(x, None, None, training=True).exp()
+
+
+class Counted(Function):
+    @staticmethod
+    def forward(ctx, x, buffer):
+        return x * buffer.add_(1)
+
+
+def read_then_written(x, buffer, sharing):
+    z = x * buffer
+    sharing.add_(1)
+    return z
+
+
+def written_then_read(x, buffer, sharing):
+    sharing.add_(1)
+    return x * buffer
+
+
+def written_and_returned(x, buffer, sharing):
+    return Counted.apply(x, buffer) * 2
+
+
+def norm_within(x, buffer, sharing):
+    return Standardised.apply(x) * buffer
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        (read_then_written, "a buffer that it has read"),
+        (written_then_read, "a buffer that it has written to"),
+        (written_and_returned, "returns something new"),
+        (norm_within, "part of another call"),
+    ],
+)
+def test_what_a_tape_refuses(run, why):
+    x, buffer = torch.randn(4, 3), torch.zeros(3)
+    sharing = buffer[:]
+    with pytest.raises(NotOnTape, match=why):
+        record(lambda: run(x, buffer, sharing).sum(), [x])
+
+
+class Routed(WithRounding):
+    """Has a second layer for those samples that stand out behind the norm."""
+
+    def chosen(self, z):
+        return (z.detach()[:, 0] > 1.3).nonzero().squeeze(1)
+
+    def forward(self, x):
+        z = self.norm(self.first(x))
+        out, chosen = torch.tanh(self.last(z)), self.chosen(z)
+        if len(chosen):
+            out = out.index_add(0, chosen, torch.tanh(self.first(z[chosen])))
+        return out
+
+
+class Masked(Routed):
+    def chosen(self, z):
+        return torch.arange(len(z))[z.detach()[:, 0] > 1.3]
+
+
+class Sliced(Routed):
+    def chosen(self, z):
+        count = (z.detach()[:, 0] > 1.3).sum()
+        return z.detach()[:, 0].argsort(descending=True)[:count]
+
+
+class Unseen(Routed):
+    """Has no call whose name tells that the size of its result hangs on values."""
+
+    def chosen(self, z):
+        return Standing.apply(z.detach()[:, 0])
+
+
+class Standing(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return (x > 1.3).nonzero().squeeze(1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        (Routed, {"by turns"}),
+        (Masked, {"by turns"}),
+        (Sliced, {"by turns"}),
+        (Unseen, {"by turns", "in step"}),  # where all chunks keep to their paths
+    ],
+)
+def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
+    ways = set()
+    for seed in (0, 5, 7):
+        torch.manual_seed(seed)
+        model, batch = kind().double(), torch.randn(2, 12, 3, dtype=torch.float64)
+        given = {"loss": LOSS, "model": model, "batches": tuple(batch)}
+        whole = Hessian(**given, norm_mode="batch")
+        swept = Hessian(**given, norm_mode="full", micro_batch=3)
+        near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+        ways.add(swept.way)
+    assert ways == wanted
 
 
 def test_little_memory_takes_turns():

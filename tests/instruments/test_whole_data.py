@@ -53,6 +53,21 @@ def test_a_tensor_is_moved_once_and_small_ones_stay(monkeypatch):
     assert moved == [(40, 50)] * 3
 
 
+@pytest.mark.parametrize("small", [0, 1_000])
+def test_writing_to_what_a_graph_keeps_is_never_silent(small):
+    weight = torch.randn(3, requires_grad=True)
+    with offloaded([weight], small=small):
+        kept = torch.exp(weight)
+        value = kept * 1.0
+        kept.mul_(2)
+        value = (value + kept).sum()
+    if not small:  # what was moved has its values from before
+        near(torch.autograd.grad(value, weight)[0], 3 * weight.exp(), rtol=1e-6)
+        return
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, weight)
+
+
 def prepared_for(model, batches):
     prepared = PreparedModel(
         model,

@@ -86,17 +86,26 @@ class Coupling:
         if team.alike(-1 if found is None else found.calls) and found is not None:
             values = self._found_moments(found, team)
             right = values is not None and self._tried(
-                lambda: self._passes_alike(found, values[0], chunks[0])
+                lambda: self._pass_alike(found, values, chunks)
             )
             if not team.largest(not right):
                 return found.known
         return FullStatistics(chunks, self.run, team).known
 
-    def _passes_alike(self, found: InStep, value: Tensor, chunk: Any) -> bool:
-        """Say whether a plain pass at these moments gives the same."""
-        with torch.no_grad(), BatchNormCalls(passing(found.known)):
-            plain = self.run(self.opened(chunk)[0])
-        return _near(value, plain, float(plain.abs().max()))
+    def _pass_alike(
+        self, found: InStep, values: Sequence[Tensor], chunks: Sequence[Any]
+    ) -> bool:
+        """Say whether plain passes at these moments give the same for all chunks.
+
+        Tapes are those of passes at the chunks' own moments, and a path may hang on
+        these in ways that nobody sees.
+        """
+        for value, chunk in zip(values, chunks, strict=True):
+            with torch.no_grad(), BatchNormCalls(passing(found.known)):
+                plain = self.run(self.opened(chunk)[0])
+            if not _near(value, plain, float(plain.abs().max())):
+                return False
+        return True
 
     def _opened_in_step(self, chunks: Sequence[Any], team: Team) -> InStep:
         return InStep(
@@ -113,7 +122,10 @@ class Coupling:
             return None
         values = self._found_moments(found, team)
         right = values is not None and self._tried(
-            lambda: self._right(found, chunks[0])
+            lambda: (
+                self._pass_alike(found, values, chunks)
+                and self._right(found, chunks[0])
+            )
         )
         if team.largest(not right):
             return None

@@ -26,6 +26,18 @@ _READS = frozenset(
     "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
     "tolist numpy is_nonzero equal allclose".split()
 )
+# Calls whose results have a size that hangs on values, which Python reads unseen.
+_SIZED_BY_VALUES = frozenset(
+    "nonzero nonzero_numpy argwhere masked_select unique unique_consecutive "
+    "unique_dim _unique _unique2 bincount one_hot tensor_split".split()
+)
+# Those where it does if a number among their arguments is a tensor.
+_MAKES = frozenset("arange linspace zeros ones empty full".split())
+_MAKES_OF = frozenset(
+    "new_zeros new_ones new_empty new_full expand narrow view reshape repeat".split()
+)
+# Devices on which torch may cast by itself.
+_CASTING = ("cpu", "cuda")
 # Kinds of functions that call no others of torch by way of Python.
 _BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
 
@@ -156,7 +168,8 @@ class _Recorder(TorchFunctionMode):
         self._alive: list[Tensor] = []  # so that no id comes back for another tensor
         self._slots: dict[int, int] = {}
         self._shared: dict[int, list[Tensor]] = {}  # tensors by their storage
-        self._spoilt: set[int] = set()  # written to, by a call that is left out
+        self._read: set[int] = set()  # slots that calls on the tape read
+        self._spoilt: set[int] = set()  # storages written to by calls left out
         self._after: set[int] = set()  # values that statistics act on
         self._inside = False
         for place, tensor in enumerate(inputs):
@@ -198,6 +211,8 @@ class _Recorder(TorchFunctionMode):
 
     def norm(self, call: NormCall) -> Tensor:
         """Write a norm down, and let the pass go on."""
+        if self._inside:
+            raise NotOnTape("a norm is a part of another call")
         self._inside = True
         try:
             out = call.by_own()
@@ -233,18 +248,23 @@ class _Recorder(TorchFunctionMode):
         results = pytree.tree_leaves(out)
         made = [entry for entry in results if isinstance(entry, Tensor)]
         name = getattr(function, "__name__", "")
-        if name == "__set__" or torch.is_autocast_enabled():
+        if name == "__set__" or any(map(torch.is_autocast_enabled, _CASTING)):
             raise NotOnTape("it sets attributes of tensors, or casts by itself")
+        if any(isinstance(bound, Tensor) for bound in _bounds(flat)):
+            raise NotOnTape("it cuts a tensor where another one says")
         if not made and not written:
             self._refuse_reading(name, flat)
             return
-        if self._leaves_out(written):
+        if self._leaves_out(written, made):
             return
         arguments = tuple(
             Place(self._slot(entry)) if isinstance(entry, Tensor) else entry
             for entry in flat
         )
         reads = [entry.slot for entry in arguments if type(entry) is Place]
+        if self._after.intersection(reads) and _sized_by_values(name, flat):
+            raise NotOnTape("sizes of tensors hang on what statistics act on")
+        self._read.update(reads)
         moves = self._moved(written)
         slots = tuple(
             self._result(entry) if isinstance(entry, Tensor) else None
@@ -273,7 +293,7 @@ class _Recorder(TorchFunctionMode):
         if slots & self._after:
             raise NotOnTape("its path may hang on what statistics act on")
 
-    def _leaves_out(self, written: list[Tensor]) -> bool:
+    def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
         """Say whether a call only writes to buffers, and mark those."""
         slots = {self._entered(tensor): tensor for tensor in written}
         outside = slots.keys() & self._tape.outside
@@ -282,7 +302,13 @@ class _Recorder(TorchFunctionMode):
         parameters = any(tensor.requires_grad for tensor in written)
         if parameters or outside < slots.keys() or outside & self._tape.inputs.keys():
             raise NotOnTape("it writes to parameters, or to the data")
-        self._spoilt |= outside
+        if {id(tensor) for tensor in made} - {id(tensor) for tensor in written}:
+            raise NotOnTape("a call writes to a buffer and returns something new")
+        storages = [tensor.untyped_storage()._cdata for tensor in written]
+        sharing = [t for storage in storages for t in self._shared[storage]]
+        if self._read.intersection(self._slots[id(tensor)] for tensor in sharing):
+            raise NotOnTape("it writes to a buffer that it has read")
+        self._spoilt.update(storages)
         return True
 
     def _moved(self, written: list[Tensor]) -> tuple[tuple[int, int], ...]:
@@ -304,7 +330,7 @@ class _Recorder(TorchFunctionMode):
     def _slot(self, tensor: Tensor) -> int:
         """Return the slot of a tensor that a call reads."""
         found = self._entered(tensor)
-        if found in self._spoilt:
+        if tensor.untyped_storage()._cdata in self._spoilt:
             raise NotOnTape("it reads a buffer that it has written to")
         return found
 
@@ -329,6 +355,27 @@ class _Recorder(TorchFunctionMode):
             storage = tensor.untyped_storage()._cdata
             self._shared.setdefault(storage, []).append(tensor)
         return slot
+
+
+def _sized_by_values(name: str, flat: Sequence[Any]) -> bool:
+    """Say whether the size of what a call returns hangs on values of its arguments."""
+    tensors = [entry for entry in flat if isinstance(entry, Tensor)]
+    if name == "__getitem__":
+        return any(tensor.dtype in (torch.bool, torch.uint8) for tensor in tensors[1:])
+    if name == "where":
+        return len(flat) == 1
+    if name == "repeat_interleave":
+        return len(tensors) > 1 or len(flat) == 1
+    if name in _MAKES | _MAKES_OF:
+        numbers = tensors[1:] if name in _MAKES_OF else tensors
+        return any(tensor.ndim == 0 for tensor in numbers)
+    return name in _SIZED_BY_VALUES
+
+
+def _bounds(flat: Sequence[Any]) -> list[Any]:
+    """Return where slices among arguments start and end."""
+    slices = [e for e in pytree.tree_leaves(flat) if isinstance(e, slice)]
+    return [bound for s in slices for bound in (s.start, s.stop, s.step)]
 
 
 class _CustomFunctions:

@@ -19,13 +19,24 @@ _SMALL = 2**16
 class _Packed:
     kept: Tensor
     device: torch.device | None  # where it came from, None where it stayed
+    version: int = 0  # of one that stayed
+
+    def check(self) -> None:
+        """Say what torch would, had it kept the tensor itself."""
+        if self.kept._version != self.version:
+            raise RuntimeError(
+                f"a tensor of shape {tuple(self.kept.shape)} that a derivative needs "
+                "has been modified by an inplace operation: replace it by one that "
+                "returns a new tensor"
+            )
 
 
 @contextmanager
 def offloaded(staying: Iterable[Tensor], *, small: int = _SMALL) -> Iterator[None]:
     """Have graphs that are built inside keep their tensors on the host.
 
-    A tensor that several operators save is moved once.
+    A tensor that several operators save is moved once. One that stays must not be
+    written to, as torch has it without hooks.
 
     Args:
         staying: Tensors that exist anyway, such as parameters.
@@ -39,7 +50,7 @@ def offloaded(staying: Iterable[Tensor], *, small: int = _SMALL) -> Iterator[Non
         storage = tensor.untyped_storage()
         size = tensor.numel() * tensor.element_size()
         if storage._cdata in owned or size < small:
-            return _Packed(tensor.detach(), None)
+            return _Packed(tensor.detach(), None, tensor._version)
         key = (
             storage._cdata,
             tensor.storage_offset(),
@@ -55,6 +66,7 @@ def offloaded(staying: Iterable[Tensor], *, small: int = _SMALL) -> Iterator[Non
 
     def unpack(packed: _Packed) -> Tensor:
         if packed.device is None:
+            packed.check()
             return packed.kept
         return shelf.fetch(packed.kept, packed.device)
 

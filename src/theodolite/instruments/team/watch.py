@@ -87,6 +87,7 @@ class Watch:
     def give_up(self, reason: str) -> None:
         """Tell the others that this process takes no part in the next turn."""
         self.turn += 1
+        self.waits_since = time.monotonic()  # one that computed may not have asked
         self._note(self.turn, self._rank, f"rank {self._rank} failed: {reason}")
 
     def leave(self, reason: str) -> None:

@@ -239,23 +239,34 @@ class Fickle(WithRounding):
 
 
 @pytest.mark.parametrize(
-    ("kind", "way"),
+    ("kind", "way", "why"),
     [
-        (WithRounding, InStep),
-        (WithoutGradients, InStep),
-        (Viewed, ByTurns),
-        (Fickle, ByTurns),
-        (Counting, ByTurns),
-        (Averaging, ByTurns),
-        (Casting, ByTurns),
+        (WithRounding, InStep, ""),
+        (WithoutGradients, InStep, ""),
+        (Viewed, ByTurns, "it writes to memory that is shared across a norm"),
+        (Fickle, ByTurns, "its path may hang on what statistics act on"),
+        (Counting, ByTurns, "it writes to a view of a buffer"),
+        (Averaging, ByTurns, "it writes to a buffer that it has read"),
+        (Casting, ByTurns, "it sets attributes of tensors, or casts by itself"),
     ],
 )
-def test_what_models_do_inside(kind, way):
+def test_what_models_do_inside(kind, way, why):
     model, batch = kind().double(), data()
     whole = Hessian(model, batch, loss=LOSS, norm_mode="batch")
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=3)
     near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
     assert kinds(swept) == {way}
+    assert swept.way_reason == why
+
+
+def test_a_first_chunk_that_does_not_count():
+    model, (x, _) = Deep(2).double(), data(12)
+    target = torch.tensor([-100] * 4 + [0, 1, 2, 2] * 2)
+    given = {"model": model, "batches": (x, target), "loss": nn.CrossEntropyLoss()}
+    whole = Hessian(**given, norm_mode="batch")
+    swept = Hessian(**given, norm_mode="full", micro_batch=4)
+    near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+    assert (swept.way, swept.way_reason) == ("in step", "")
 
 
 class Standardised(Function):
@@ -308,6 +319,8 @@ def test_what_a_tape_refuses(run, why):
 class Routed(WithRounding):
     """Has a second layer for those samples that stand out behind the norm."""
 
+    share = 1.0
+
     def chosen(self, z):
         return (z.detach()[:, 0] > 1.3).nonzero().squeeze(1)
 
@@ -315,7 +328,8 @@ class Routed(WithRounding):
         z = self.norm(self.first(x))
         out, chosen = torch.tanh(self.last(z)), self.chosen(z)
         if len(chosen):
-            out = out.index_add(0, chosen, torch.tanh(self.first(z[chosen])))
+            extra = torch.tanh(self.first(z[chosen]))
+            out = out.index_add(0, chosen, extra, alpha=self.share)
         return out
 
 
@@ -337,6 +351,10 @@ class Unseen(Routed):
         return Standing.apply(z.detach()[:, 0])
 
 
+class Faint(Unseen):
+    share = 1e-8
+
+
 class Standing(Function):
     @staticmethod
     def forward(ctx, x):
@@ -350,6 +368,7 @@ class Standing(Function):
         (Masked, {"by turns"}),
         (Sliced, {"by turns"}),
         (Unseen, {"by turns", "in step"}),  # where all chunks keep to their paths
+        (Faint, {"by turns", "in step"}),
     ],
 )
 def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
@@ -362,7 +381,17 @@ def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
         swept = Hessian(**given, norm_mode="full", micro_batch=3)
         near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
         ways.add(swept.way)
+        assert bool(swept.way_reason) == (swept.way == "by turns")
     assert ways == wanted
+
+
+def test_losses_that_are_rounding_go_in_step():
+    model, (x, noise) = Deep(3).double(), data(12)
+    target = model(x).detach() + 1e-6 * noise
+    swept = Hessian(model, (x, target), loss=LOSS, norm_mode="full", micro_batch=4)
+    whole = Hessian(model, (x, target), loss=LOSS, norm_mode="batch")
+    near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
+    assert (swept.way, swept.way_reason) == ("in step", "")
 
 
 def test_little_memory_takes_turns():
@@ -373,6 +402,7 @@ def test_little_memory_takes_turns():
     near(tight @ vector(roomy), roomy @ vector(roomy), rtol=1e-9)
     assert (kinds(roomy), kinds(tight)) == ({InStep}, {ByTurns})
     assert (roomy.way, tight.way) == ("in step", "by turns")
+    assert "chunks in step carry" in tight.way_reason
 
 
 def test_turns_hold_one_graph_at_a_time(monkeypatch):

@@ -181,6 +181,16 @@ class WithoutGradients(WithRounding):
         return self.last(gate * z + z.detach() * self.norm.weight)
 
 
+class Picking(WithRounding):
+    """Cuts by sizes that hang on the data alone."""
+
+    def forward(self, x):
+        z, chosen = self.norm(self.first(x)), x[:, 0] > 0
+        rows = chosen.nonzero().squeeze(1)
+        out = self.last(torch.cat(z.tensor_split(3, 1), 1))
+        return out.index_add(0, rows, torch.tanh(z[chosen]))
+
+
 class Viewed(WithRounding):
     """Writes to memory that two tensors share across a norm."""
 
@@ -243,6 +253,7 @@ class Fickle(WithRounding):
     [
         (WithRounding, InStep, ""),
         (WithoutGradients, InStep, ""),
+        (Picking, InStep, ""),
         (Viewed, ByTurns, "it writes to memory that is shared across a norm"),
         (Fickle, ByTurns, "its path may hang on what statistics act on"),
         (Counting, ByTurns, "it writes to a view of a buffer"),

@@ -99,6 +99,26 @@ def test_what_the_ways_take_is_forecast_from_a_few_samples():
     assert not offloads  # on a CPU there is no host to turn to
 
 
+def test_batches_that_cannot_be_joined_leave_room_for_their_own_graphs(monkeypatch):
+    monkeypatch.setattr(WholeData, "offloads", lambda self: True)
+    layers = nn.Conv1d(1, 2, 3), nn.BatchNorm1d(2), nn.AdaptiveAvgPool1d(1)
+    model = nn.Sequential(*layers, nn.Flatten()).double()
+    shapes = [(4, 1, 6), (4, 1, 8)]
+    generator = torch.Generator().manual_seed(0)
+    batches = [
+        (
+            torch.randn(s, generator=generator, dtype=torch.float64),
+            torch.zeros(4, 2).double(),
+        )
+        for s in shapes
+    ]
+    operator = Hessian(model, batches, loss=LOSS, norm_mode="full")
+    operator @ vector(operator)
+    assert operator.way == "in step"
+    assert operator.forecast_bytes > 0
+    assert not operator._kept.offload
+
+
 @pytest.mark.parametrize(
     ("device", "host", "rate", "wanted"),
     [

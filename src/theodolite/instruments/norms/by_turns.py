@@ -20,6 +20,7 @@ class ByTurns:
         run: Runs the model on a chunk and returns what is measured.
         leaves: Parameters to differentiate by.
         team: Who else holds chunks; what is pulled back is this process's share.
+        reason: Why these chunks do not go in step.
     """
 
     way = "by turns"
@@ -31,7 +32,9 @@ class ByTurns:
         run: Callable[[Any], Tensor],
         leaves: Sequence[Tensor],
         team: Team | None = None,
+        reason: str = "",
     ) -> None:
+        self.reason = reason
         self._chunks, self._leaves = list(chunks), list(leaves)
         self._statistics = FullStatistics(chunks, run, team)
         self._multipliers: Parts | None = None

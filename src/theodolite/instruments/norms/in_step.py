@@ -62,10 +62,13 @@ class InStep:
     Attributes:
         known: Moments of all the data, a call each, once they are found.
         shelf: Where that is kept which chunks carry.
+        reason: Why these chunks take turns, which they do not.
 
     Raises:
         NotOnTape: If the passes cannot be cut at their norms.
     """
+
+    reason = ""
 
     def __init__(
         self,
@@ -102,10 +105,17 @@ class InStep:
         carried = [carried_bytes(cut) for cut in self._cuts]
         return sum(c[0] for c in carried), sum(c[1] for c in carried)
 
-    def first(self) -> "InStep":
-        """Return the first chunk alone, at the same moments."""
-        found = copy(self)
-        found._chunks, found._cuts = self._chunks[:1], self._cuts[:1]
+    @property
+    def dependent(self) -> int:
+        """Place of the first chunk whose value depends on the parameters."""
+        ends = [cut[-1].tape for cut in self._cuts]
+        found = (place for place, end in enumerate(ends) if end.value in end.active)
+        return next(found)
+
+    def alone(self, place: int) -> "InStep":
+        """Return one chunk alone, at the same moments."""
+        found, only = copy(self), slice(place, place + 1)
+        found._chunks, found._cuts = self._chunks[only], self._cuts[only]
         found._team = Team()
         return found
 

@@ -20,21 +20,12 @@ from torch.utils import _pytree as pytree
 
 from theodolite.instruments.differentiate.twice import REPLACED
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.norms.value_sizes import bounds, sizing
 
 # Calls that turn values into Python objects, on which a path may hang.
 _READS = frozenset(
     "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
     "tolist numpy is_nonzero equal allclose".split()
-)
-# Calls whose results have a size that hangs on values, which Python reads unseen.
-_SIZED_BY_VALUES = frozenset(
-    "nonzero nonzero_numpy argwhere masked_select unique unique_consecutive "
-    "unique_dim _unique _unique2 bincount one_hot tensor_split".split()
-)
-# Those where it does if a number among their arguments is a tensor.
-_MAKES = frozenset("arange linspace zeros ones empty full".split())
-_MAKES_OF = frozenset(
-    "new_zeros new_ones new_empty new_full expand narrow view reshape repeat".split()
 )
 # Devices on which torch may cast by itself.
 _CASTING = ("cpu", "cuda")
@@ -250,7 +241,7 @@ class _Recorder(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         if name == "__set__" or any(map(torch.is_autocast_enabled, _CASTING)):
             raise NotOnTape("it sets attributes of tensors, or casts by itself")
-        if any(isinstance(bound, Tensor) for bound in _bounds(flat)):
+        if any(isinstance(bound, Tensor) for bound in bounds(flat)):
             raise NotOnTape("it cuts a tensor where another one says")
         if not made and not written:
             self._refuse_reading(name, flat)
@@ -262,7 +253,7 @@ class _Recorder(TorchFunctionMode):
             for entry in flat
         )
         reads = [entry.slot for entry in arguments if type(entry) is Place]
-        if self._after.intersection(reads) and _sized_by_values(name, flat):
+        if self._after.intersection(self._slot(t) for t in sizing(name, flat)):
             raise NotOnTape("sizes of tensors hang on what statistics act on")
         self._read.update(reads)
         moves = self._moved(written)
@@ -355,27 +346,6 @@ class _Recorder(TorchFunctionMode):
             storage = tensor.untyped_storage()._cdata
             self._shared.setdefault(storage, []).append(tensor)
         return slot
-
-
-def _sized_by_values(name: str, flat: Sequence[Any]) -> bool:
-    """Say whether the size of what a call returns hangs on values of its arguments."""
-    tensors = [entry for entry in flat if isinstance(entry, Tensor)]
-    if name == "__getitem__":
-        return any(tensor.dtype in (torch.bool, torch.uint8) for tensor in tensors[1:])
-    if name == "where":
-        return len(flat) == 1
-    if name == "repeat_interleave":
-        return len(tensors) > 1 or len(flat) == 1
-    if name in _MAKES | _MAKES_OF:
-        numbers = tensors[1:] if name in _MAKES_OF else tensors
-        return any(tensor.ndim == 0 for tensor in numbers)
-    return name in _SIZED_BY_VALUES
-
-
-def _bounds(flat: Sequence[Any]) -> list[Any]:
-    """Return where slices among arguments start and end."""
-    slices = [e for e in pytree.tree_leaves(flat) if isinstance(e, slice)]
-    return [bound for s in slices for bound in (s.start, s.stop, s.step)]
 
 
 class _CustomFunctions:

@@ -100,6 +100,16 @@ class ParameterOperator(Operator):
         return ", ".join(sorted(ways)) or "chunks"
 
     @property
+    def way_reason(self) -> str:
+        """Why chunks take turns, which costs a pass over all of them for every norm.
+
+        Empty where they do not.
+        """
+        found = [group.statistics for group in self._prepared.groups]
+        reasons = {joint.reason for joint in found if joint is not None}
+        return "; ".join(sorted(reasons - {""}))
+
+    @property
     def names(self) -> list[str]:
         """Names of the parameters, in order."""
         return [name for name, _ in self.layout]

@@ -134,6 +134,8 @@ def set_up(
                 joined=lambda: memory.joined(offload=offload),
                 team=team,
             )
+            # Batches that cannot be joined share no graph, on the host or elsewhere.
+            offload = offload and not any(group.coupled for group in groups)
             if micro_batch is not None or prepared.joins:
                 check_separable(prepared.items[0], prepared.run, mass, scalar)
             fits, largest = (True, None) if offload else memory.decide(groups)

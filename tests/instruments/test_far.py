@@ -125,6 +125,7 @@ def test_it_says_what_its_members_do(norm_mode):
     assert there.way == here.way
     same(there, here)
     assert there.way == here.way
+    assert there.way_reason == here.way_reason
     assert there.graphs_held == 0
     assert [len(part) for part in there.changed_data(lambda batch: batch)] == [8, 8]
     kernel = pair(TangentKernel, model, x, size=1, norm_mode="eval")[1]

@@ -30,6 +30,7 @@ from theodolite.instruments.operators.station import (
     free_bytes,
     separable,
     way,
+    way_reason,
 )
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.announcing import counted
@@ -125,6 +126,11 @@ class FarOperator(ParameterOperator):
     def way(self) -> str:
         """How the first member takes its part of products."""
         return self._crew.ask(way, self._order())
+
+    @property
+    def way_reason(self) -> str:
+        """Why chunks of the first member take turns; empty where they do not."""
+        return self._crew.ask(way_reason, self._order())
 
     def together(self) -> AbstractContextManager[None]:
         """Open nothing: the members open what they have."""

@@ -134,6 +134,12 @@ def way(station: Station, order: Order) -> str:
     return "" if found is None else getattr(found, "jacobian", found).way
 
 
+def way_reason(station: Station, order: Order) -> str:
+    """Say why chunks of an operator take turns here."""
+    found: Any = station.operator(order)
+    return "" if found is None else getattr(found, "jacobian", found).way_reason
+
+
 def separable(station: Station, subject: Any, batch: Any) -> bool:
     """Tell whether an operator on a few samples is also that of their parts.
 

@@ -1,12 +1,15 @@
 """Run the benchmarks and print their tables: ``make bench``.
 
-``python -m bench [suite …]`` runs some suites or all, and writes a file for each into
-``bench/results/``; ``python -m bench --docs`` writes ``docs/benchmarks.md`` from those.
+``python -m bench [suite …]`` runs some suites or all, one a core at a time, and writes
+a file for each into ``bench/results/``; ``python -m bench --docs`` writes
+``docs/benchmarks.md`` from those. ``BENCH_JOBS=1`` runs one after the other.
 """
 
 import json
 import os
+import resource
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ os.environ.setdefault(
 )
 
 from bench.pages import SUITES, plain, write_docs
+from bench.several import run_several
 from bench.versions import versions
 
 RESULTS = Path(__file__).parent / "results"
@@ -36,18 +40,40 @@ def main() -> None:
     away = [name for name in wanted if not SUITES[name].here]
     if away:
         raise SystemExit(
-            f"suite {away[0]!r} wants a CUDA device: run python -m bench.{away[0]} "
-            "--out FILE where one is"
+            f"suite {away[0]!r} wants what make bench does not install: run python -m "
+            f"bench.{away[0]} where it is"
         )
+    names = wanted or [name for name in SUITES if SUITES[name].here]
+    if len(names) > 1:
+        failed = run_several(names, RESULTS)
+        if failed:
+            raise SystemExit(f"suites that failed: {', '.join(failed)}")
+        return
+    run_one(names[0])
+
+
+def run_one(name: str) -> None:
+    """Run one suite in this process and write its rows down."""
     import torch
 
+    from bench.high_water import finish
+
     torch.set_num_threads(1)
-    for name in wanted or [name for name in SUITES if SUITES[name].here]:
-        rows = run(name)
-        record = {"suite": name, "versions": versions(), "rows": rows}
-        RESULTS.mkdir(exist_ok=True)
-        text = json.dumps(record, indent=2, ensure_ascii=False)
-        (RESULTS / f"{name}.json").write_text(text + "\n")
+    start = time.monotonic()
+    rows = run(name)
+    finish()
+    spent = time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    record = {
+        "suite": name,
+        "versions": versions(),
+        "processor_seconds": round(spent),
+        "rows": rows,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (RESULTS / f"{name}.json").write_text(text + "\n")
+    wall = time.monotonic() - start
+    print(f"done: {spent:.0f} s of a processor in {wall:.0f} s", flush=True)
 
 
 def run(name: str) -> list[dict[str, Any]]:

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from bench.telling import say
 from theodolite.core import ShortcutBlueprint
 from theodolite.training import MomentsEngine, train_grid
 
-SEEDS, RATES, STEPS = 1000, 10, 1000
+SEEDS, RATES, STEPS = 250, 10, 1000
 
 
 def run() -> Iterator[dict[str, Any]]:
-    """Train 10,000 small cells in this process, and see what is not training."""
+    """Train small cells in this process, and see what is not training."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(5000, 10)), np.eye(10)[rng.integers(0, 10, 5000)]
     plan, spent = ShortcutBlueprint(width=10, depth=16), [0.0]
@@ -28,6 +29,7 @@ def run() -> Iterator[dict[str, Any]]:
         return found
 
     axes = {"seed": range(SEEDS), "lr": np.geomspace(0.005, 0.05, RATES)}
+    say(f"{SEEDS * RATES:,} cells, each {STEPS:,} steps")
     MomentsEngine.advance = timed
     try:
         start = time.process_time()

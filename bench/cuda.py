@@ -1,103 +1,289 @@
-"""Hessian-vector products of torchvision's ResNets on a CUDA device, in gradients.
+"""One Hessian-vector product on a CUDA device, in gradients: ours and other ways.
 
-``python -m bench.cuda`` prints a row a network and writes ``bench/results/cuda.json``;
-it needs CUDA and torchvision, so ``make bench`` leaves it out. The committed rows are
-of random weights, images of 224 × 224, TF32 off.
+``python -m bench.cuda --out FOLDER`` writes a file a network, batch and norm mode, each
+as soon as it is measured, and stops in time (``--seconds``). Every product is first
+compared with one in float64 (in float32 where that does not fit), and only those that
+agree are timed, in turns with the gradient of the same loss. Networks, libraries and
+memory that are missing are lines. Random weights, float32, TF32 off.
+
+Peers run attention on torch's plain backend, the only one that any of them can
+differentiate twice; the gradient runs on whichever torch chooses.
+
+``--device cpu --tiny`` runs the same on small networks anywhere. ``make bench`` leaves
+this out. ``bench/results/cuda.json`` holds rows of an H200 from before convolutions
+took standard kernels.
 """
 
+import argparse
+import copy
+import gc
 import json
 import time
-from collections.abc import Callable
-from importlib.util import find_spec
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from bench.cuda_networks import LARGE, TINY, Subject
+from bench.hessian_products import (
+    Product,
+    curvlinops,
+    double_backward,
+    eigenthings,
+    forward_over_reverse,
+)
+from bench.networks import Data
+from bench.peers import Missing, peer_name
+from bench.versions import versions
 from theodolite.instruments import Hessian
+from theodolite.instruments.differentiate import attention_twice, convolution_twice
 
-CASES = (("resnet18", 32), ("resnet50", 16), ("resnet50", 32))
-
-
-def seconds(work: Callable[[], Any], repeats: int) -> float:
-    """Return the least mean time of three series, the device waited for."""
-    work()
-    torch.cuda.synchronize()
-    best = float("inf")
-    for _ in range(3):
-        start = time.perf_counter()
-        for _ in range(repeats):
-            work()
-        torch.cuda.synchronize()
-        best = min(best, (time.perf_counter() - start) / repeats)
-    return best
+LOSS = nn.CrossEntropyLoss()
+Make = Callable[[nn.Module, Data], Product]
+AGREE = 1e-3
 
 
-def measure(name: str, batch: int, mode: str) -> dict[str, Any]:
-    """Return the cost of one product of one network."""
-    import torchvision
-
-    torch.manual_seed(0)
-    model = getattr(torchvision.models, name)(weights=None).cuda()
-    for module in model.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.normal_(0, 0.1)
-            module.running_var.uniform_(0.5, 2)
-    x = torch.randn(batch, 3, 224, 224, device="cuda")
-    y = torch.randint(0, 1000, (batch,), device="cuda")
-    loss, params = nn.CrossEntropyLoss(), list(model.parameters())
-    model.train(mode == "batch")
-    gradient = seconds(lambda: torch.autograd.grad(loss(model(x), y), params), 10)
-    torch.cuda.reset_peak_memory_stats()
-    with Hessian(model, (x, y), loss=loss, norm_mode=mode) as operator:
-        v, w = torch.randn(2, operator.shape[1], device="cuda")
-        product = seconds(lambda: operator @ v, 5)
-        peak = torch.cuda.max_memory_allocated()
-        there, back = float(w @ (operator @ v)), float(v @ (operator @ w))
-
-    def plain() -> None:
-        first = torch.autograd.grad(loss(model(x), y), params, create_graph=True)
-        parts = torch.split(v, [p.numel() for p in params])
-        pairs = zip(first, parts, strict=True)
-        torch.autograd.grad(sum((a * b.view_as(a)).sum() for a, b in pairs), params)
-
-    return {
-        "model": name,
-        "batch": batch,
-        "norm_mode": mode,
-        "parameters": operator.shape[1],
-        "gradients": product / gradient,
-        "gradients, plain double backward": seconds(plain, 3) / gradient,
-        "asymmetry": abs(there - back) / abs(there),
-        "peak_gib": peak / 2**30,
-    }
+def ours(model: nn.Module, data: Data, *, replay: bool = False) -> Product:
+    """Return our operator's product; its graph is built once."""
+    mode = "batch" if model.training else "eval"
+    return Hessian(model, data, loss=LOSS, norm_mode=mode, replay=replay).matvec
 
 
-def main() -> None:
-    """Measure with cuDNN's default algorithms, then with those it finds fastest."""
-    if not torch.cuda.is_available() or find_spec("torchvision") is None:
+def as_torch_does(model: nn.Module, data: Data) -> Product:
+    """Return ours with torch's own second derivatives, as it was before."""
+    homes = (attention_twice, convolution_twice)
+    kept = [home.quicker for home in homes]
+    for home in homes:
+        home.quicker = lambda *_: False
+    try:
+        operator = ours(model, data)
+        operator(torch.zeros(_size(model), device=data[0].device))  # builds the graph
+    finally:
+        for home, function in zip(homes, kept, strict=True):
+            home.quicker = function
+    return operator
+
+
+WAYS: dict[str, Make] = {
+    "theodolite": ours,
+    "theodolite, one CUDA graph": partial(ours, replay=True),
+    "theodolite, torch's second derivatives": as_torch_does,
+    "double backward, graph kept": partial(double_backward, retain=True),
+    "double backward": double_backward,
+    "torch.func jvp of grad": forward_over_reverse,
+    peer_name("hessian_eigenthings"): eigenthings,
+    peer_name("curvlinops"): curvlinops,
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure what the command line asks for."""
+    given = _arguments(arguments)
+    device = torch.device(given.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
         raise SystemExit(
-            "bench.cuda wants a CUDA device and torchvision, and one of them is not "
-            "here: run it where both are"
+            "bench.cuda wants a CUDA device and none is here: run it where one is, or "
+            "pass --device cpu --tiny"
         )
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
-    rows = []
-    for search in (False, True):
-        torch.backends.cudnn.benchmark = search
-        for name, batch in CASES:
-            for mode in ("batch", "eval"):
-                row = {"cudnn.benchmark": search, **measure(name, batch, mode)}
-                rows.append(row)
-                print(row, flush=True)
+    torch.backends.cudnn.benchmark = given.search
+    given.out.mkdir(parents=True, exist_ok=True)
+    clock = Clock(device, time.monotonic() + given.seconds)
+    begins = tuple(given.ways or [""])
+    ways = {name: way for name, way in WAYS.items() if name.startswith(begins)}
+    for subject in TINY if given.tiny else LARGE:
+        if given.only and subject.name not in given.only:
+            continue
+        for batch in given.batches or subject.batches:
+            for mode in subject.modes:
+                rows = list(measured(subject, batch, mode, ways, clock))
+                _write(given.out, rows, device, search=given.search)
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for the rows")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="small networks")
+    parser.add_argument("--seconds", type=float, default=540.0, help="stop after")
+    parser.add_argument("--batches", type=int, nargs="*", help="samples; 16 32 64")
+    parser.add_argument("--only", nargs="*", help="names of networks")
+    parser.add_argument("--ways", nargs="*", help="beginnings of names of ways")
+    parser.add_argument("--search", action="store_true", help="cudnn.benchmark")
+    return parser.parse_args(arguments)
+
+
+class Clock:
+    """Times work on a device, and knows when time is up."""
+
+    def __init__(self, device: torch.device, end: float) -> None:
+        self.device, self._end = device, end
+
+    def over(self) -> bool:
+        """Say whether the time given is spent."""
+        return time.monotonic() > self._end
+
+    def in_turns(
+        self, one: Callable[[], Any], other: Callable[[], Any], rounds: int = 5
+    ) -> tuple[float, float]:
+        """Return the least time of each, warmed up, in turns."""
+        best = [float("inf")] * 2
+        for round_ in range(rounds + 1):
+            for place, work in enumerate((one, other)):
+                taken = self._seconds(work)
+                best[place] = min(best[place], taken) if round_ else best[place]
+        return best[0], best[1]
+
+    def _seconds(self, work: Callable[[], Any]) -> float:
+        if self.device.type == "cpu":
+            start = time.process_time()
+            work()
+            return time.process_time() - start
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+
+def measured(
+    subject: Subject,
+    batch: int,
+    mode: str,
+    ways: dict[str, Make],
+    clock: Clock,
+) -> Iterator[dict[str, Any]]:
+    """Yield a row a way, or one that says why there are none."""
+    row: dict[str, Any] = {"model": subject.name, "batch": batch, "norm_mode": mode}
+    if clock.over():
+        yield _told({**row, "note": "not run: the time given was over"})
+        return
+    try:
+        torch.manual_seed(0)
+        model, data = subject.make(batch)
+        model = model.to(clock.device).train(mode == "batch")
+        data = (data[0].to(clock.device), data[1].to(clock.device))
+        row["parameters"] = _size(model)
+        v = torch.randn(row["parameters"], device=clock.device)
+        truth, words = _truth(model, data, v)
+    except Missing as missing:
+        yield _told({**row, "note": str(missing)})
+        return
+    except torch.OutOfMemoryError:
+        yield _told({**row, "note": "a plain double backward does not fit in memory"})
+        return
+    for name, make in ways.items():
+        late = clock.over()
+        found = {"note": "not run: the time given was over"} if late else {}
+        found = found or _way(make, model, data, v, truth, clock)
+        yield _told({**row, "way": name, "reference": words, **found})
+
+
+def _way(
+    make: Make,
+    model: nn.Module,
+    data: Data,
+    v: Tensor,
+    truth: Tensor,
+    clock: Clock,
+) -> dict[str, Any]:
+    """Check one way, then time it beside the gradient."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+
+    def gradient() -> None:
+        torch.autograd.grad(LOSS(model(data[0]), data[1]), parameters)
+
+    with _forgotten(clock.device) as peak:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.filterwarnings("error", "the product was not recorded")
+                product = _plainly(make, copy.deepcopy(model), data)
+                gap = float((product(v).double() - truth).norm() / truth.norm())
+                if not gap < AGREE:
+                    return {"gap": gap, "note": "wrong, so not timed"}
+                first, second = clock.in_turns(gradient, partial(product, v))
+        except Missing as missing:
+            return {"note": str(missing)}
+        except torch.OutOfMemoryError:
+            return {"note": "does not fit in memory"}
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            return {"note": reason[:160]}
+        return {"gradients": second / first, "gap": gap, "peak_gib": peak()}
+
+
+def _plainly(make: Make, model: nn.Module, data: Data) -> Product:
+    """Return a way's product with attention on torch's plain backend."""
+    with sdpa_kernel(SDPBackend.MATH):
+        product = make(model, data)
+
+    def plain(v: Tensor) -> Tensor:
+        with sdpa_kernel(SDPBackend.MATH):
+            return product(v)
+
+    return plain
+
+
+def _truth(model: nn.Module, data: Data, v: Tensor) -> tuple[Tensor, str]:
+    """Return the product by plain double backward, in float64 where that fits."""
+    for kind in (torch.float64, torch.float32):
+        with _forgotten(v.device):
+            try:
+                exact = copy.deepcopy(model).to(kind)
+                x = data[0].to(kind) if data[0].is_floating_point() else data[0]
+                product = _plainly(double_backward, exact, (x, data[1]))
+                return product(v.to(kind)).double(), str(kind).removeprefix("torch.")
+            except torch.OutOfMemoryError:
+                if kind is torch.float32:
+                    raise
+    raise AssertionError
+
+
+@contextmanager
+def _forgotten(device: torch.device) -> Iterator[Callable[[], float | None]]:
+    """Give memory back on the way out; inside, the peak so far can be asked for."""
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    try:
+        yield lambda: torch.cuda.max_memory_allocated() / 2**30 if cuda else None
+    finally:
+        gc.collect()
+        if cuda:
+            torch.cuda.empty_cache()
+
+
+def _size(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def _told(row: dict[str, Any]) -> dict[str, Any]:
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def _write(
+    folder: Path, rows: list[dict[str, Any]], device: torch.device, *, search: bool
+) -> None:
+    cuda = device.type == "cuda"
     record = {
-        "versions": {"torch": torch.__version__},
-        "device": torch.cuda.get_device_name(),
+        "versions": versions(),
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "cudnn.benchmark": search,
         "rows": rows,
     }
-    path = Path(__file__).parent / "results" / "cuda.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    first = rows[0]
+    name = "_".join(str(first[key]) for key in ("model", "batch", "norm_mode"))
+    safe = "".join(c if c.isalnum() or c in "._" else "-" for c in name)
+    (folder / f"{safe}.json").write_text(json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from bench.dense_truth import (
 )
 from bench.networks import Data, small_case
 from bench.peers import Missing, peer, peer_name
+from bench.telling import say, told
 from theodolite.instruments import extreme_eigenvalues
 
 LOSS = nn.CrossEntropyLoss()
@@ -32,9 +33,10 @@ PARTS = 4
 Ask = Callable[[nn.Module, list[Data]], float]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> Iterator[dict[str, Any]]:
     """Ask every tool, on one batch and on the same data in four."""
     model, data = small_case()
+    say("the truths, dense")
     one, four = [data], split(data)
     truths = {
         "batch statistics of all the data": top(dense_hessian(model, one)),
@@ -50,11 +52,18 @@ def run() -> list[dict[str, Any]]:
         for name, value in truths.items()
     ]
     rows[0]["note"] = f"within {step_gap:.0e} of central differences of the gradient"
-    for tool, ask, feeds in (*_ours(), *_peers()):
-        for label, batches in (("one batch", one), ("four batches", four)):
-            if label in feeds:
-                rows.append(_asked(tool, label, ask, model, batches, truths))
-    return [*rows, *_notes_on_peers(model, one)]
+    yield from rows
+    given = {"one batch": one, "four batches": four}
+    asked = [
+        (f"{tool}, {label}", (tool, label, ask))
+        for tool, ask, feeds in (*_ours(), *_peers())
+        for label in given
+        if label in feeds
+    ]
+    for tool, label, ask in told(asked):
+        yield _asked(tool, label, ask, model, given[label], truths)
+    say("what else peers answer")
+    yield from _notes_on_peers(model, one)
 
 
 def split(data: Data) -> list[Data]:

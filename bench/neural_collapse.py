@@ -1,12 +1,13 @@
 """Numbers of neural collapse of 50,000 × 512 features, ours beside dense formulas."""
 
-from functools import cache
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bench.high_water import both
+from bench.telling import told
 from bench.timing import Result, cpu_seconds, in_turns
 from theodolite.instruments import Collapse, CollapseMeter
 
@@ -14,13 +15,15 @@ SAMPLES, WIDTH, BATCH = 50_000, 512, 1_000
 NAMES = ("nc1_variability", "nc2_mean_angles", "nc2_mean_simplex", "nc3_simplex")
 
 
-def run() -> list[Result]:
+def run() -> Iterator[Result]:
     """Compare numbers in float64 first, then processor times on float32 features."""
-    found = []
-    for classes in (10, 100):
-        for words, depth in (("before collapse", 0.5), ("deep collapse", 1e-4)):
-            found += _compared(classes, words, depth)
-    return found
+    cases = [
+        (f"C = {classes}, {words}", (classes, words, spread))
+        for classes in (10, 100)
+        for words, spread in (("before collapse", 0.5), ("deep collapse", 1e-4))
+    ]
+    for case in told(cases):
+        yield from _compared(*case)
 
 
 def features(classes: int, spread: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -159,7 +162,6 @@ def _compared(classes: int, words: str, spread: float) -> list[Result]:
     return found
 
 
-@cache
 def _memory(name: str, classes: int) -> str:
     return both("bench.neural_collapse", f"{name}, {classes}", f"ours, {classes}")
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bench.telling import say
+
 
 @dataclass(frozen=True)
 class Result:
@@ -54,6 +56,7 @@ def beside(
     note: str = "",
 ) -> Result:
     """Check that two results agree, then compare what they cost."""
+    say(f"{task}, beside {peer}")
     mine, first = cpu_seconds(ours, repeats)
     other, second = cpu_seconds(theirs, peer_repeats)
     distance = gap(first, second)

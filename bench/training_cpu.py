@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
+from bench.telling import told
 from bench.timing import Result, in_turns
 from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
@@ -14,7 +15,7 @@ from theodolite.training.engines.moments import MomentsEngine
 
 RATE = 0.1
 # Steps of the loop, and of ours where more are needed to be measured at all.
-LOOP, STEPS = 60, {"moments": 1000, "fused": 60}
+LOOP, STEPS = 60, {"moments (numba)": 1000, "moments (torch)": 250}
 CELLS = {"moments (numba)": 4, "moments (torch)": 32}
 
 
@@ -23,10 +24,14 @@ def run() -> Iterator[Result]:
     digits = load("mnist5k")
     x = whiten(digits.flat(), k=10).apply(digits.flat())
     y = digits.one_hot()
-    for engine, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu")):
-        for depth in (16, 64):
-            plan = ShortcutBlueprint(width=10, depth=depth, mid=mid, init="small")
-            yield from both(engine, plan, x, y)
+    cases = [
+        (f"{depth} layers, {mid} at mid", (engine, depth, mid))
+        for engine, mid in ((MomentsEngine, "identity"), (FusedEngine, "relu"))
+        for depth in (16, 64)
+    ]
+    for engine, depth, mid in told(cases):
+        plan = ShortcutBlueprint(width=10, depth=depth, mid=mid, init="small")
+        yield from both(engine, plan, x, y)
 
 
 def both(
@@ -35,19 +40,20 @@ def both(
     """Return a row for the compiled and one for the torch path of an engine."""
     theirs = lambda: loop(plan, x, y)  # noqa: E731
     truth = theirs()
-    steps, ways, rows = STEPS[make.kind], {"loop": theirs}, []
+    ours, rows = {}, []
     for compiled in (True, False):
         engine = make(plan, x, y, dtype="float32", compiled=compiled)
-        ways[engine.name] = descent(engine, plan, steps)
-    gaps = {name: gap(way(), truth) for name, way in ways.items()}
-    best = in_turns(ways, rounds=3, warm=False)
-    for name in list(ways)[1:]:
+        ours[engine.name] = descent(engine, plan, STEPS.get(engine.name, LOOP))
+    gaps = {name: gap(way(), truth) for name, way in ours.items()}
+    best = in_turns({"loop": theirs, **ours}, rounds=2, warm=False)
+    for name in ours:
         task = f"{plan.depth} layers, {'ReLU' if plan.mid == 'relu' else 'linear'}"
         peer = f"PyTorch loop; ours {name}"
         if not gaps[name] <= 1e-4:
             rows.append(Result(task, peer, None, f"no: {gaps[name]:.1e}"))
             continue
-        per_step = best[name] / (steps * CELLS.get(name, 1))
+        steps = STEPS.get(name, LOOP) * CELLS.get(name, 1)
+        per_step = best[name] / steps
         ratio = best["loop"] / LOOP / per_step
         rows.append(Result(task, peer, ratio, f"to {gaps[name]:.0e}"))
     return rows

@@ -1,5 +1,6 @@
 """Shared fixtures: everything is reseeded, nothing of the user's is read."""
 
+import gc
 import random
 from pathlib import Path
 
@@ -22,7 +23,6 @@ LONGEST = (
     "training/test_grid.py",
     "report/test_browser.py",
     "instruments/test_coverage.py",
-    "runs/test_ray_script.py",
     "instruments/test_graph_noise.py",
     "instruments/test_operators.py",
     "instruments/test_preservation.py",
@@ -48,6 +48,17 @@ def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     rank = {here / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the collector from what is found and imported, which lives to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

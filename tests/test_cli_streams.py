@@ -168,7 +168,7 @@ def test_stopping_says_what_is_kept(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=30)
+        told = process.communicate(timeout=100)
     finally:
         process.kill()
         process.communicate()

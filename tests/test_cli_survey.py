@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_cli import theodolite
+from theodolite.cli import _run as run_command
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "20s")
@@ -19,6 +20,8 @@ def make(n=3):
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, n))
 def loss(model, batch):
     return model(batch[0]).square().mean()
+def stopped():
+    raise KeyboardInterrupt
 """
 
 
@@ -34,6 +37,16 @@ def test_the_zoo_is_listed():
     assert told.returncode == 0
     for name in ("resnet18", "preact-resnet110", "mnist-chain", "vit-tiny"):
         assert f"\n{name} " in f"\n{told.stdout}"
+
+
+@pytest.mark.parametrize("command", [["survey"], ["compare", "net.py:make"]])
+def test_an_interrupt_before_anything_is_measured_is_one_sentence(net, command, capsys):
+    assert run_command([*command, f"{net}:stopped", "--trust"]) == 130
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.splitlines() == [
+        "theodolite: stopped before there was anything to show: run the command again"
+    ]
 
 
 def test_a_survey_is_printed_and_written(net, tmp_path):

@@ -6,10 +6,11 @@ A study is a folder: ``config``, ``predict``, ``measure``, ``meet``, ``tables``,
 """
 
 import ast
+from functools import cache
 
 import pytest
 
-from tests.test_rooms import SOURCE, imports
+from tests.test_rooms import SOURCE, imports, statements
 
 STUDIES = SOURCE / "studies"
 PREFIX = "theodolite.studies."
@@ -48,7 +49,7 @@ def part_violations(paper, study, stem, source):
         return [f"{stem} is no part of a study: {', '.join(MAY_IMPORT)}"]
     rooms, siblings = MAY_IMPORT[part]
     found = _strangers(paper, study, source)
-    for line, target in imports(ast.parse(source)):
+    for line, target in imports(source):
         pieces = target.split(".")
         if pieces[0] == "theodolite" and pieces[1] in ROOMS and pieces[1] not in rooms:
             found.append(f"{stem}:{line} {part} must not import {pieces[1]}")
@@ -65,7 +66,7 @@ def _computing(stem, source):
     """List what a figure takes from core besides rows."""
     return [
         f"{stem}:{node.lineno} a figure computes nothing: {alias.name}"
-        for node in ast.walk(ast.parse(source))
+        for node in statements(source)
         if isinstance(node, ast.ImportFrom) and node.module == "theodolite.core"
         for alias in node.names
         if alias.name not in DRAWN
@@ -75,7 +76,7 @@ def _computing(stem, source):
 def _strangers(paper, study, source):
     """List imports of other papers, and of other studies of the paper."""
     found = []
-    for line, target in imports(ast.parse(source)):
+    for line, target in imports(source):
         if not target.startswith(PREFIX):
             continue
         first, *rest = target.removeprefix(PREFIX).split(".")
@@ -109,28 +110,30 @@ def _edges(sources):
 
 def _deep(source):
     """Yield imports with the imported names as possible modules."""
-    tree = ast.parse(source)
-    yield from imports(tree)
-    for node in ast.walk(tree):
+    yield from imports(source)
+    for node in statements(source):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PREFIX):
             for alias in node.names:
                 yield node.lineno, f"{node.module}.{alias.name}"
 
 
 PAPERS = sorted(p.parent for p in STUDIES.glob("*/__init__.py"))
-PARTS = [
-    path
-    for paper in PAPERS
-    for path in sorted(paper.glob("*/*.py"))
-    if path.parent.name != "shared"
-]
-SOURCES = {
-    ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts)): (
-        path.read_text()
-    )
-    for path in STUDIES.rglob("*.py")
-}
-EDGES = _edges(SOURCES)
+
+
+def parts(paper):
+    """Return the modules of a paper's studies."""
+    found = sorted(paper.glob("*/*.py"))
+    return [path for path in found if path.parent.name != "shared"]
+
+
+def module_name(path):
+    return ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
+@cache
+def edges():
+    """Return what each module of studies imports."""
+    return _edges({module_name(p): p.read_text() for p in STUDIES.rglob("*.py")})
 
 
 def test_a_paper_has_folders_only():
@@ -138,20 +141,30 @@ def test_a_paper_has_folders_only():
         assert {p.stem for p in paper.glob("*.py")} <= {"__init__", "story"}
 
 
-@pytest.mark.parametrize("path", PARTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_a_part_keeps_to_its_road(path):
-    paper, study = path.parts[-3], path.parts[-2]
-    assert not part_violations(paper, study, path.stem, path.read_text())
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
+def test_parts_keep_to_their_roads(paper):
+    found = [
+        f"{path.parent.name}/{violation}"
+        for path in parts(paper)
+        for violation in part_violations(
+            paper.name, path.parent.name, path.stem, path.read_text()
+        )
+    ]
+    assert not found
 
 
-@pytest.mark.parametrize("path", PARTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_no_road_reaches_the_other_through_what_is_shared(path):
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
+def test_no_road_reaches_the_other_through_what_is_shared(paper):
     far = {"measure": ["theodolite.theory"],
            "predict": ["theodolite.networks", "theodolite.instruments",
                        "theodolite.training"]}  # fmt: skip
-    module = ".".join(("theodolite", *path.relative_to(SOURCE).with_suffix("").parts))
-    for goal in far.get(part_of(path.stem) or "", []):
-        assert not reaches(module, EDGES, goal), f"{path} reaches {goal}"
+    found = [
+        f"{path} reaches {goal}"
+        for path in parts(paper)
+        for goal in far.get(part_of(path.stem) or "", [])
+        if reaches(module_name(path), edges(), goal)
+    ]
+    assert not found
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)

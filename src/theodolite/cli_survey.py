@@ -1,7 +1,8 @@
 """Commands that survey and compare networks; what is heavy loads when it is used."""
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,16 +98,17 @@ def survey(
         )
     _check_files(html, to_json)
     _ask(spec, loss, trust=trust)
-    subject = _subject(
-        spec, data=data, loss=loss, weights=weights, shape=_shape(shape),
-        batch_size=batch_size, n_batches=batches, seed=seed, device=device,
-    )  # fmt: skip
-    found = _surveyed(
-        subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
-        measures=_names(measures), **({"tries": True} if tries else {}),
-    )  # fmt: skip
+    with _stopped_in_a_sentence():
+        subject = _subject(
+            spec, data=data, loss=loss, weights=weights, shape=_shape(shape),
+            batch_size=batch_size, n_batches=batches, seed=seed, device=device,
+        )  # fmt: skip
+        found = _surveyed(
+            subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+            measures=_names(measures), **({"tries": True} if tries else {}),
+        )  # fmt: skip
     _tell(found, html, to_json)
-    if any(one.status == "interrupted" for one in found.measured):
+    if _is_interrupted(found):
         say("stopped; what was measured until then is shown")
         raise typer.Exit(130)
 
@@ -136,29 +138,53 @@ def compare(
     """Compare two networks, surveyed alike; the budget is for each."""
     _check_files(html, to_json)
     _ask(before, after, loss, trust=trust)
-    from theodolite.survey import Survey
-    from theodolite.survey import compare as side_by_side
+    with _stopped_in_a_sentence():
+        from theodolite.survey import Survey
+        from theodolite.survey import compare as side_by_side
 
-    # Both are read before the first takes its time.
-    made = [
-        Survey.from_json(spec)
-        if _is_saved(spec)
-        else _subject(
-            spec, data=data, loss=loss, shape=_shape(shape), seed=seed,
-            batch_size=batch_size, n_batches=batches, device=device,
-        )
-        for spec in (before, after)
-    ]  # fmt: skip
-    found = [
-        one
-        if isinstance(one, Survey)
-        else _surveyed(
-            one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
-            measures=_names(measures),
-        )
-        for one in made
-    ]  # fmt: skip
+        # Both are read before the first takes its time.
+        made = [
+            Survey.from_json(spec)
+            if _is_saved(spec)
+            else _subject(
+                spec, data=data, loss=loss, shape=_shape(shape), seed=seed,
+                batch_size=batch_size, n_batches=batches, device=device,
+            )
+            for spec in (before, after)
+        ]  # fmt: skip
+        found = [
+            one
+            if isinstance(one, Survey)
+            else _whole(
+                _surveyed(
+                    one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+                    measures=_names(measures),
+                )
+            )
+            for one in made
+        ]  # fmt: skip
     _tell(side_by_side(*found), html, to_json)
+
+
+@contextmanager
+def _stopped_in_a_sentence() -> Iterator[None]:
+    """Turn Ctrl-C into a sentence and the code that shells expect."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped before there was anything to show: run the command again")
+        raise typer.Exit(130) from None
+
+
+def _is_interrupted(found: "Survey") -> bool:
+    return any(one.status == "interrupted" for one in found.measured)
+
+
+def _whole(found: "Survey") -> "Survey":
+    """Return a survey that nobody interrupted; half of a comparison is none."""
+    if _is_interrupted(found):
+        raise KeyboardInterrupt
+    return found
 
 
 def _list_zoo() -> None:

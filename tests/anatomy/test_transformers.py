@@ -5,11 +5,10 @@ from collections import Counter
 import pytest
 import torch
 
+from tests.later import later
 from theodolite.anatomy import anatomy
 
-transformers = pytest.importorskip(
-    "transformers", reason="transformers is not installed: pip install transformers"
-)
+transformers = later("transformers", "pip install 'theodolite[transformers]'")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

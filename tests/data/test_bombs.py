@@ -34,17 +34,17 @@ class TestBombs:
         head = gzip.compress(struct.pack(">BBBB3I", 0, 0, 8, 3, *shape))
         path.write_bytes(head + 2**10 * gzip.compress(bytes(2**23)))
         assert path.stat().st_size < 10**7
-        before = time.perf_counter()
+        before = time.process_time()
         refused(read_idx, path, 3, match=r"inflate to 8,589,934,592 bytes.*gunzip")
-        assert time.perf_counter() - before < 1
+        assert time.process_time() - before < 1
 
     def test_no_more_is_inflated_than_the_header_says(self, tmp_path):
         path = tmp_path / "a.gz"
         head = gzip.compress(struct.pack(">BBBB3I", 0, 0, 8, 3, 2, 2, 2))
         path.write_bytes(head + 2**10 * gzip.compress(bytes(2**23)))
-        before = time.perf_counter()
+        before = time.process_time()
         refused(read_idx, path, 3, match="declares 8 bytes .* holds more")
-        assert time.perf_counter() - before < 1
+        assert time.process_time() - before < 1
 
     def test_an_xz_of_zeros_stops_at_a_batch(self, tmp_path):
         packer = lzma.LZMACompressor(preset=0)

@@ -57,18 +57,18 @@ class TestPickles:
         path = tmp_path / "batch"
         nested = b")" + 60 * b"2\x86"  # a pair of the same, sixty times over
         path.write_bytes(dict_pickle(nested, b"N"))
-        before = time.perf_counter()
+        before = time.process_time()
         refused(read_plain_pickle, path, match="name is no text")
-        assert time.perf_counter() - before < 1
+        assert time.process_time() - before < 1
 
     def test_lists_of_lists_that_share_are_not_walked(self, tmp_path):
         labels = [1, 2]
         for _ in range(40):
             labels = [labels, labels]
         write_pickle(tmp_path / "b", IMAGES, {"labels": labels})
-        before = time.perf_counter()
+        before = time.process_time()
         refused(read_pickle, tmp_path / "b", 1, match="not whole numbers")
-        assert time.perf_counter() - before < 1
+        assert time.process_time() - before < 1
 
     def test_a_list_that_holds_itself(self, tmp_path):
         labels = [1, 2]

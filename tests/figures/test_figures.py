@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from itertools import product
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
 from theodolite.core import ConfigError, UnknownNameError
 from theodolite.figures import (
@@ -14,6 +17,7 @@ from theodolite.figures import (
     PAPER,
     band,
     curve,
+    export,
     house_style,
     legend,
     log_axis,
@@ -82,6 +86,22 @@ def test_the_same_figure_gives_the_same_bytes():
     first, second = save(drawing(), "a"), save(drawing(), "a")
     assert list(first) == ["a.svg", "a.png", "a.pdf"]
     assert first == second
+
+
+def test_a_file_is_drawn_once_and_as_if_it_were_drawn_twice(monkeypatch):
+    """Its layout is made before; matplotlib would draw again to make sure of it."""
+    drawn, draw = [], Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda *given: (drawn.append(1), draw(*given)))
+    kinds = ("svg", "png", "pdf")
+    with monkeypatch.context() as patch:
+        patch.setattr(export, "_drawn_once", nullcontext)
+        wanted = save(drawing(), "one", kinds)
+    assert len(drawn) == 2 * len(kinds)
+    drawn.clear()
+    figure = drawing()
+    assert save(figure, "one", kinds) == wanted
+    assert len(drawn) == len(kinds)
+    assert isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine)
 
 
 def test_files_carry_no_date_and_no_font_by_name():

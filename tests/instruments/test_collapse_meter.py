@@ -1,6 +1,5 @@
 """The accumulator of neural collapse against the textbook, however data comes."""
 
-import multiprocessing
 import os
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.instruments.ranks import launch
 from tests.instruments.textbook_collapse import simplex_distance, textbook
 from theodolite.core import ConfigError, MeasurementError, UnknownNameError
 from theodolite.instruments import CollapseMeter
@@ -325,9 +325,9 @@ def test_meters_of_signs_merge_and_those_of_other_labels_do_not(feature_bytes):
         meters[2].merge(other)
 
 
-def _part_of(rank, store, out, feature_bytes, cut):
+def _part_of(rank, size, store, out, feature_bytes, cut):
     torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{store}", rank=rank, world_size=2
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size
     )
     h, labels, head = drawn(3, 6, 90)
     meter = CollapseMeter(head=head, feature_bytes=feature_bytes)
@@ -345,14 +345,8 @@ def _part_of(rank, store, out, feature_bytes, cut):
 def test_processes_that_hold_a_part_each(feature_bytes, cut, tmp_path):
     from theodolite.instruments import Collapse
 
-    fork = multiprocessing.get_context("fork")
     arguments = str(tmp_path / "store"), str(tmp_path / "part"), feature_bytes, cut
-    children = [fork.Process(target=_part_of, args=(r, *arguments)) for r in (0, 1)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join(60)
-        assert child.exitcode == 0, os.listdir(tmp_path)
+    assert launch(_part_of, *arguments, size=2) == [0, 0], os.listdir(tmp_path)
     h, labels, head = drawn(3, 6, 90)
     wanted = textbook(h, labels, *head)
     if feature_bytes == FOLDED:

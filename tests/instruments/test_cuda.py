@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from tests.cases import CASES
+from tests.instruments import ranks
 from theodolite.instruments import (
     CollapseMeter,
+    Hessian,
     classifier_norms,
     collapse,
     hessian,
@@ -59,3 +61,24 @@ def test_a_head_and_labels_elsewhere_than_the_features():
     first, second = (meter.compute(other=h) for meter in meters)
     assert first.nc3_duality == pytest.approx(second.nc3_duality, rel=1e-5)
     assert first.nc5_outside == pytest.approx(second.nc5_outside, rel=1e-5)
+
+
+def launched(target, place, size):
+    """Start processes that know no card yet, and wait for them."""
+    return ranks.launch(target, str(place), size=size, method="spawn")
+
+
+def test_ranks_that_share_a_card(tmp_path):
+    assert launched(ranks.on_one_card, tmp_path, 2) == [0, 0]
+    model, data = ranks.network(), ranks.data()
+    operator = Hessian(model, data, loss=ranks.LOSS, norm_mode="full")
+    vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+    for rank in range(2):
+        found = torch.load(tmp_path / f"card-{rank}")
+        torch.testing.assert_close(found, operator @ vector, rtol=1e-9, atol=1e-11)
+
+
+def test_calls_of_a_team_by_nccl(tmp_path):
+    size = torch.cuda.device_count()
+    assert launched(ranks.by_nccl, tmp_path, size) == [0] * size
+    assert torch.load(tmp_path / "nccl-0").tolist() == [size] * 3

@@ -39,6 +39,7 @@ OTHERS = {
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
     "slice_batch", "tensors_in", "as_loss", "Told", "announced", "counted", "progress",
     "evaluate", "join_batches",
+    "MemoryForecast", "memory_forecast", "memory_of", "Team", "share_of",
 }  # fmt: skip
 X = torch.randint(0, 2, (4, 3))
 # Not what a model of float32 weights was made for.

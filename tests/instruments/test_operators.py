@@ -16,7 +16,14 @@ from tests.oracles import (
     looped_jacobian,
 )
 from theodolite.core import MeasurementError, NormMode, UnknownNameError
-from theodolite.instruments import GaussNewton, Hessian, Jacobian, hessian
+from theodolite.instruments import (
+    GaussNewton,
+    Hessian,
+    Jacobian,
+    TangentKernel,
+    hessian,
+)
+from theodolite.instruments.passes import prepared_model
 
 MODES = [NormMode.BATCH, NormMode.EVAL]
 
@@ -66,6 +73,59 @@ def test_jacobian_and_gauss_newton_agree_with_oracles(case, mode):
     near(matrix, looped_gauss_newton(model, batch, loss))
     near(matrix, matrix.T)
     assert np.linalg.eigvalsh(matrix).min() > -1e-10 * np.abs(matrix).max()
+
+
+@pytest.fixture
+def openings(monkeypatch):
+    """Count how often models are opened for passes."""
+    seen, opened = [], prepared_model.opened
+
+    def counted(model, **how):
+        seen.append(model)
+        return opened(model, **how)
+
+    monkeypatch.setattr(prepared_model, "opened", counted)
+    return seen
+
+
+KINDS = {
+    "hessian": lambda model, batch, **how: Hessian(model, batch, **how),
+    "block": lambda model, batch, **how: next(
+        iter(Hessian(model, batch, **how).blocks.values())
+    ),
+    "gauss_newton": lambda model, batch, **how: GaussNewton(model, batch, **how),
+    "jacobian": lambda model, batch, loss, **how: Jacobian(model, batch, **how),
+    "transposed": lambda model, batch, loss, **how: Jacobian(model, batch, **how).T,
+    "tangents": lambda model, batch, loss, **how: TangentKernel(model, batch, **how),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_matrix_is_its_products_bit_for_bit_and_opens_the_model_once(kind, openings):
+    model, batch, loss = shortcut_case()
+    operator = KINDS[kind](model, batch, loss=loss, norm_mode="batch")
+    units = torch.eye(operator.shape[1], dtype=torch.float64)
+    one_by_one = torch.stack([operator @ unit for unit in units], dim=1)
+    assert len(openings) > len(units)
+    openings.clear()
+    np.testing.assert_array_equal(operator.dense(), one_by_one)
+    assert len(openings) == 1
+    near(
+        operator @ units, one_by_one, rtol=1e-13
+    )  # several at once, where it is quicker
+    assert len(openings) == 2
+
+
+def test_what_is_run_for_every_product_starts_as_found_each_time(openings):
+    """Where graphs are not kept, since statistics run over several passes."""
+    _, batch, loss = shortcut_case()
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).double()
+    how = {"loss": loss, "norm_mode": "batch"}
+    operator = Hessian(model, batch, micro_batch=4, **how)
+    openings.clear()
+    matrix = operator.dense()
+    assert len(openings) == len(matrix)
+    near(matrix, Hessian(model, batch, **how).dense())
 
 
 def test_the_dense_hessian_is_the_operator():

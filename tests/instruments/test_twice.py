@@ -5,6 +5,8 @@ import torch
 from torch import nn
 from torch.autograd import gradgradcheck
 
+from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
+from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
 from theodolite.instruments.differentiate.twice import differentiable_twice
 
 
@@ -46,3 +48,23 @@ def test_attention_has_a_second_derivative():
 
     with differentiable_twice():
         assert gradgradcheck(attend, (q,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_many_second_derivatives_of_batch_norm_at_once(dtype):
+    made = torch.Generator().manual_seed(0)
+    x, weight, bias = (
+        torch.randn(shape, generator=made, dtype=dtype).requires_grad_()
+        for shape in ((5, 3, 2, 2), (3,), (3,))
+    )
+    mixed = torch.nn.functional.conv2d(x, x[:3, :, :1, :1])
+    out = batch_norm_twice(mixed, weight, bias, 1e-5).tanh().sum()
+    (first,) = torch.autograd.grad(out, x, create_graph=True)
+    assert can_batch(first, [x, weight, bias])
+
+
+def test_parts_that_play_no_role_are_zero_in_float32():
+    x, idle = torch.randn(3, requires_grad=True), torch.randn(2, requires_grad=True)
+    found = pull_back_many(x.sin(), [x, idle], torch.eye(3), batched=True)
+    torch.testing.assert_close(found[0], torch.diag(x.detach().cos()))
+    torch.testing.assert_close(found[1], torch.zeros(3, 2))

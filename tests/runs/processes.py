@@ -40,7 +40,7 @@ def python(code, *arguments):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -55,8 +55,8 @@ def running(pid):
         return False
 
 
-def until(condition, seconds=20.0):
-    """Wait for something to come true."""
+def until(condition, seconds=100.0):
+    """Wait for something to come true; the time is for machines under load."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

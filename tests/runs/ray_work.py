@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.runs.processes import until
 from tests.runs.work import CELLS, Logged, initialise, spec
-from theodolite.core import derive
+from theodolite.core import TeamError, derive
 from theodolite.runs import RayCluster, RunFolder, execute
 
 prepared = []
@@ -40,6 +40,42 @@ class OnNode:
         time.sleep(20 if node == self.slow_node else self.seconds)
         generator = np.random.default_rng(derive(0, cell["kind"], cell["trial"]))
         yield {"quantity": "x", "value": generator.normal()}
+
+
+def lingering(place):
+    """Make a loss that says when it was asked, and waits, while a file is there."""
+
+    def loss(outputs, targets):
+        from torch.nn.functional import cross_entropy
+
+        if os.path.exists(f"{place}/linger"):
+            open(f"{place}/begun", "a").close()
+            time.sleep(1)
+        return cross_entropy(outputs, targets)
+
+    return loss
+
+
+class Reluctant:
+    """Begins a crew at the third attempt: nobody meets, then something breaks."""
+
+    def __init__(self, log):
+        self.log = str(log)
+
+    def __call__(self, seat):
+        with open(self.log, "a") as file:
+            file.write("\n")
+            attempt = file.tell()
+        if attempt == 1:
+            raise TeamError("1 ranks could not meet")
+        if attempt == 2:
+            raise ValueError("broken")
+        return attempt
+
+
+def unprepared():
+    """Fail as a node does that lacks something."""
+    raise OSError("no such disk")
 
 
 def begun(log):

@@ -3,7 +3,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -162,17 +162,28 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def interrupting(condition):
+    """Interrupt this process when something has come true, however long it takes."""
+
+    def interrupt():
+        processes.until(condition)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    yield
+    watcher.join()
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("local", [True, False])
 def test_an_interrupt_keeps_what_is_finished(tmp_path, folder, pool, local):
     log = tmp_path / "log"
     how = {"jobs": 0} if local else {"pool": pool}
-    timer = threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT))
     told = Told()
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with interrupting(lambda: len(started(log)) > 3), pytest.raises(KeyboardInterrupt):
         execute(folder, CELLS, Logged(log, 0.3), progress=told, **how)
-    timer.join()
     assert told.events[-1] == "finish"
     assert folder.launches()[0]["outcome"] == "interrupted"
     left = folder.pending(CELLS)
@@ -187,21 +198,12 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path, folder, pool, local):
     assert not folder.pending(CELLS[:12])
 
 
-def _interrupt_while_writing(cells):
-    until = time.monotonic() + 60
-    while not list(cells.glob(".*.part")) and time.monotonic() < until:
-        time.sleep(0.01)
-    os.kill(os.getpid(), signal.SIGINT)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_a_cell_is_written_leaves_no_part_of_it(folder, pool):
     cells = folder.path / "cells"
-    watcher = threading.Thread(target=_interrupt_while_writing, args=(cells,))
-    watcher.start()
-    with pytest.raises(KeyboardInterrupt):
+    writing = interrupting(lambda: list(cells.glob(".*.part")))
+    with writing, pytest.raises(KeyboardInterrupt):
         execute(folder, CELLS[:2], Stalled(), pool=pool)
-    watcher.join()
     assert not list(cells.glob(".*"))
     assert not list((folder.path / "locks").glob("*"))
     assert folder.pending(CELLS[:2]) == CELLS[:2]

@@ -43,16 +43,18 @@ def test_killed_and_resumed_equals_uninterrupted(
         if len(folder.pending(CELLS)) < 5:
             break
         done, n_started = finished(folder), len(started(log))
-        process = launch(tmp_path, log, jobs=JOBS, longest_s=0.08)
+        process = launch(tmp_path, log, jobs=JOBS, longest_s=0.3)
         # From the first cell of this launch on, so that most kills hit work.
         until(lambda n=n_started: len(started(log)) > n)
         time.sleep(rng.uniform(0, 0.1))
+        workers = []
         if process.poll() is None:
+            workers = children(process.pid)
             kill = os.killpg if whole_group else os.kill
             kill(process.pid, signal.SIGKILL)
             kills += 1
         process.communicate()
-        settle(log)
+        until(lambda workers=workers: not any(map(running, workers)))
         after = finished(folder)
         begun = Counter(started(log)[n_started:])
         assert not done & begun.keys(), "a finished cell was computed again"
@@ -72,14 +74,6 @@ def test_killed_and_resumed_equals_uninterrupted(
     assert outcomes.count("finished") == len(outcomes) - kills
 
 
-def settle(log):
-    """Wait until orphans, if any, have stopped to begin cells."""
-    count = -1
-    while count != len(started(log)):
-        count = len(started(log))
-        time.sleep(0.15)
-
-
 def test_workers_end_with_their_parent(tmp_path):
     log = tmp_path / "log"
     process = launch(tmp_path, log, jobs=JOBS, longest_s=500)
@@ -88,7 +82,7 @@ def test_workers_end_with_their_parent(tmp_path):
     assert len(workers) >= JOBS
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    until(lambda: not any(map(running, workers)), seconds=5)
+    until(lambda: not any(map(running, workers)), seconds=30)
 
 
 def children(pid):

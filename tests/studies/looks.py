@@ -22,7 +22,7 @@ PAPERS = {
     "macdonald2023skip": (
         "plain", "residual", "average", "average_in_branch", "average_and_details",
         "random_isometry", "original", "modified", "one_layer", "one_layer_far",
-        "two_layers", "branch_at_zero", "smooth_gate",
+        "two_layers", "branch_at_zero", "smooth_gate", "single_batches",
     ),
     "poggio2020square": (
         "no_norm", "decay", "grown", "held", "square_loss", "cross_entropy", "linear",

@@ -1,6 +1,7 @@
 """Budgets, interrupts and failures: a report always comes, the model as found."""
 
 import re
+import time
 
 import pytest
 import torch
@@ -11,7 +12,11 @@ from tests.survey.nets import data, functional, normed
 from theodolite.core import ConfigError, MeasurementError, UnknownNameError
 from theodolite.survey import survey
 from theodolite.survey.measures.contract import Allowance, Deadline, OutOfTimeError
+from theodolite.survey.measures.mapping import MapMeasure
 from theodolite.survey.planning.budget import seconds_of
+from theodolite.survey.planning.opening import opened_site
+from theodolite.survey.planning.running import grace_of, run_measures
+from theodolite.survey.planning.telling import Progress
 
 LOSS = nn.CrossEntropyLoss()
 CHEAP = ("map", "signal", "units", "norms")
@@ -89,6 +94,43 @@ def test_an_interrupt_reports_what_is_done():
     assert "interrupted" in str(found)
 
 
+@pytest.mark.parametrize("loss", [LOSS, None])
+def test_an_interrupt_before_the_first_measure_gives_a_survey_of_nothing(loss):
+    model = Interrupted(normed(), 0, KeyboardInterrupt())
+    before = state_of(model)
+    found = survey(model, data(1), loss=loss, measures=CHEAP, progress=False)
+    assert_as_found(model, before)
+    assert [m.measure for m in found.measured] == list(CHEAP)
+    assert {m.status for m in found.measured} == {"interrupted"}
+    assert found.n_parameters == sum(p.numel() for p in model.parameters())
+    assert "interrupted" in str(found)
+
+
+def test_time_counts_from_when_the_survey_was_asked_for():
+    started = time.perf_counter() - 9.0
+    given = {"loss": LOSS, "norm_mode": "batch", "budget_s": 10.0, "started": started}
+    with opened_site(normed(), data(), **given) as site:
+        assert site.left_s <= 1.0
+        allowance = Allowance(0.5)
+        assert grace_of(site, allowance) <= 0.2 * 0.5
+        site.started -= 5.0
+        assert grace_of(site, allowance) == 0.0
+
+
+def test_a_measure_is_promised_no_more_than_is_left_after_its_forecast():
+    class Slow(MapMeasure):
+        name, essential, weight = "slow", False, 1.0
+
+        def forecast(self, site):
+            site.started -= 9.5  # as if timing had taken so long
+            return 2.0
+
+    given = {"loss": LOSS, "norm_mode": "batch", "budget_s": 10.0}
+    with opened_site(normed(), data(), **given) as site:
+        (outcome,) = run_measures(site, [Slow()], Progress(wanted=False))
+    assert outcome.status == "skipped"
+
+
 def test_what_a_model_raises_is_a_failure_of_one_measure_in_a_sentence():
     model = Interrupted(normed(), 9, RuntimeError("no such thing\nmore"))
     before = state_of(model)
@@ -120,6 +162,33 @@ def test_what_overdraws_its_allowance_is_stopped_once():
         torch.zeros(2) + 1
     with pytest.raises(OutOfTimeError):
         allowance.check()
+
+
+def test_batch_norms_of_one_sample_are_one_loud_finding_and_the_rest_is_measured():
+    model, (x, y) = normed(), data(1)
+    before = state_of(model)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    measures = (*CHEAP, "optimiser", "rates")
+    found = survey(
+        model, (x, y), loss=LOSS, optimiser=optimiser, measures=measures, progress=False
+    )
+    assert_as_found(model, before)
+    assert {m.status for m in found.measured} == {"done"}
+    (loud,) = [f for f in found.findings if f.severity == "sick"]
+    assert loud.rule == "batch-norm-of-one"
+    assert loud.where == ("blocks.0.norm", "blocks.1.norm")
+    assert "drop_last" in loud.says
+    assert found.norm_mode == "eval"
+    assert {row["norm_mode"] for row in found.rows()} == {"eval"}
+    assert any("instead of batch mode" in said for said in found.unsupported)
+    assert "rate-fits" not in {f.rule for f in found.findings}
+
+
+def test_without_a_map_measures_say_that_there_is_none():
+    model = nn.Sequential(nn.BatchNorm1d(3, track_running_stats=False), nn.ReLU())
+    x, y = data(1)
+    found = survey(model.double(), (x, y), loss=LOSS, measures=CHEAP, progress=False)
+    assert "no map could be made, for" in found.outcome("units").reason
 
 
 def test_a_part_of_the_batch_is_said():
@@ -184,8 +253,6 @@ def test_progress_is_silent_where_there_is_no_terminal(capfd):
 
 def test_progress_says_what_runs_and_what_is_next():
     import io
-
-    from theodolite.survey.planning.telling import Progress
 
     class Terminal(io.StringIO):
         def isatty(self):

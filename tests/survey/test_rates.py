@@ -179,23 +179,130 @@ def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
         assert (float(w.norm()) > 10) is diverges
 
 
-def test_groups_of_unlike_rates_widen_the_error_and_raise_no_alarm(regression):
-    model, batch = nn.Linear(3, 1).double(), regression[1]
-    groups = [{"params": [model.weight], "lr": 1e-3}, {"params": [model.bias]}]
-    found = survey(
+def surveyed(model, batch, optimiser):
+    return survey(
         model,
         batch,
         loss=HalfSquareLoss(),
-        measures=["rates"],
-        optimiser=torch.optim.SGD(groups, lr=1.5),
+        measures=["optimiser", "rates"],
+        optimiser=optimiser,
         progress=False,
     )
+
+
+def steps_grow(model, optimiser, batch, *, steps=400):
+    """Tell whether training diverges from where it is."""
+    x, y = batch
+    start = [p.detach().clone() for p in model.parameters()]
+    for _ in range(steps):
+        optimiser.zero_grad()
+        HalfSquareLoss()(model(x), y).backward()
+        optimiser.step()
+    moved = [p.detach() - s for p, s in zip(model.parameters(), start, strict=True)]
+    return not max(float(each.abs().max()) for each in moved) < 100
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        {"lr": 0.01},
+        {"lr": 0.02, "momentum": 0.8},
+        {"lr": 0.3, "momentum": 0.2, "weight_decay": 0.7},
+    ],
+)
+def test_groups_of_unlike_rates_are_just_stable_at_the_ratio_of_1(regression, unlike):
+    batch = regression[1]
+
+    def made(factor):
+        torch.manual_seed(0)
+        model = nn.Linear(3, 1).double()
+        groups = [
+            {"params": [model.weight], **unlike},
+            {"params": [model.bias], "lr": 0.9, "momentum": 0.5},
+        ]
+        for group in groups:
+            group["lr"] *= factor
+        return model, torch.optim.SGD(groups, lr=1.0)
+
+    model, optimiser = made(1.0)
+    row = surveyed(model, batch, optimiser).number("rate_over_stable")
+    assert row["error"] < 1e-6 * row["value"]
+    assert not steps_grow(*made(0.98 / row["value"]), batch)
+    assert steps_grow(*made(1.02 / row["value"]), batch)
+    # The rival that takes the largest rate for all is off.
+    stable = surveyed(*made(1.0)[:1], batch, made(1.0)[1]).number(
+        "stable_rate", optimiser="gd"
+    )
+    assert abs(0.9 / stable["value"] / row["value"] - 1) > 0.1
+
+
+class Two(nn.Module):
+    """A sum of two linear layers, each with a group of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 1, bias=False)
+        self.second = nn.Linear(3, 1, bias=False)
+
+    def forward(self, x):
+        return self.first(x) + self.second(x.abs())
+
+
+def test_groups_of_adam_are_scaled_each_by_its_rate_and_state(regression):
+    x, y = regression[1]
+    torch.manual_seed(0)
+    model, rates = Two().double(), (1e-3, 0.1)
+    layers = (model.first, model.second)
+    groups = [
+        {"params": layer.parameters(), "lr": rate}
+        for layer, rate in zip(layers, rates, strict=True)
+    ]
+    optimiser = torch.optim.Adam(groups, weight_decay=0.3)
+    HalfSquareLoss()(model(x), y).backward()
+    optimiser.step()
+    squares = [optimiser.state[layer.weight]["exp_avg_sq"] for layer in layers]
+    steps = [
+        rate / ((square / 1e-3).sqrt().reshape(-1) + 1e-8)
+        for rate, square in zip(rates, squares, strict=True)
+    ]
+    joined, scale = torch.cat([x, x.abs()], 1), torch.cat(steps).sqrt()
+    matrix = joined.T @ joined / 64 + 0.3 * torch.eye(6, dtype=torch.float64)
+    wanted = torch.linalg.eigvalsh(scale * matrix * scale[:, None])[-1] / 38
+    row = surveyed(model, (x, y), optimiser).number("rate_over_stable")
+    assert_close(row["value"], float(wanted), rtol=1e-6, atol=0.0)
+
+
+def test_an_optimiser_of_another_network_is_not_praised(regression):
+    torch.manual_seed(0)
+    model, other = nn.Linear(3, 1).double(), nn.Linear(3, 1).double()
+    found = surveyed(model, regression[1], torch.optim.SGD(other.parameters(), lr=0.3))
+    assert [f.rule for f in found.findings] == ["not-in-optimiser"]
+    assert not found.find("rate_over_stable")
+    own = surveyed(model, regression[1], torch.optim.SGD(model.parameters(), lr=0.3))
+    assert [f.rule for f in own.findings] == ["rate-fits"]
+
+
+def test_parameters_that_are_left_out_bound_no_rate(regression):
+    model, batch, moments = nn.Linear(3, 1).double(), *regression[1:]
+    found = surveyed(model, batch, torch.optim.SGD([model.bias], lr=0.9))
     row = found.number("rate_over_stable")
-    stable = found.number("stable_rate", optimiser="gd")["value"]
-    assert_close(row["value"], 1.5 / stable, rtol=1e-8, atol=0.0)
-    assert_close(row["value"] - row["error"], 1e-3 / stable, rtol=1e-6, atol=0.0)
-    assert row["value"] > 1
-    assert not [f for f in found.findings if f.rule.startswith("rate-")]
+    assert_close(row["value"], 0.9 / 2, rtol=1e-9, atol=0.0)  # of the bias H is 1
+    top = float(torch.linalg.eigvalsh(moments)[-1])
+    assert found.number("stable_rate", optimiser="gd")["value"] < 2.1 / top
+
+
+def test_advice_keeps_the_proportions_of_groups(regression):
+    model, batch = nn.Linear(3, 1).double(), regression[1]
+    groups = [{"params": [model.weight], "lr": 2.0}, {"params": [model.bias]}]
+    optimiser = torch.optim.SGD(groups, lr=0.5)
+    found = surveyed(model, batch, optimiser)
+    (advice,) = found.advice
+    assert advice.rule == "rate-too-large"
+    exec(advice.code, {"optimiser": optimiser})
+    rates = [group["lr"] for group in optimiser.param_groups]
+    assert rates[0] == pytest.approx(4 * rates[1])
+    after = surveyed(model, batch, optimiser).number("rate_over_stable")
+    assert after["value"] == pytest.approx(0.5, rel=0.05)
 
 
 def test_without_curvature_no_rate_is_called_small(regression):

@@ -207,9 +207,11 @@ def test_names_of_modules_cannot_become_code():
 
 def test_decay_is_taken_off_the_weights_named():
     subject = patient(0.1, weight_decay=0.5)
-    (advice,) = advise(
-        survey(1.0, 1.0), [finding("decay-on-invariant-weights", where=("0",))]
+    named = row("optimiser", "decays_invariant", 1.0, 0.0, parameter="0.weight")
+    found = dataclasses.replace(
+        survey(1.0, 1.0), measured=(done("optimiser", [named]),)
     )
+    (advice,) = advise(found, [finding("decay-on-invariant-weights")])
     treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
     decay = {
         id(p): group["weight_decay"]
@@ -247,3 +249,13 @@ def test_a_refitted_optimiser_keeps_groups_and_moments():
     assert not calls
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
     assert not torch.equal(other[0].weight, model[0].weight)
+
+
+def test_a_network_that_cannot_be_trained_counts_with_the_loss_it_starts_from():
+    model = network()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    of_one = Patient(model=model, batches=clouds(1, n_batches=64), optimiser=optimiser)
+    advice = written("batch_size = 32")
+    (tried,) = try_advice([advice], of_one, seeds=2, steps=20)
+    assert tried.trial.helped == "yes"
+    assert "as it is the network cannot be trained" in tried.trial.said

@@ -485,6 +485,7 @@ COUNTS |= {
     ),
     "system_bounds": lambda n: theory.system_bounds(SYSTEM, sized(n)),
     "rectified_sharpness": lambda n: theory.rectified_sharpness(n),
+    "stability_edge": lambda n: theory.stability_edge(n),
 }
 
 

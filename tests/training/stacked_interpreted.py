@@ -7,28 +7,33 @@ from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked import triton as stacked_triton
 from theodolite.training.engines.stacked.engine import StackedEngine
 
+TILE, COLUMNS = stacked_triton.Tile, stacked_triton.Columns
+RELU = ShortcutBlueprint(width=5, depth=2, mid="relu", init="xavier")
+PLAIN = ShortcutBlueprint(
+    width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"
+)
+LINEAR = ShortcutBlueprint(width=3, depth=2, shortcut=1, init="xavier")
+# What to train, how it is laid out, samples, and bytes: few make a program go round.
 CASES = {
-    "relu": (ShortcutBlueprint(width=5, depth=2, mid="relu", init="xavier"), "split"),
-    "plain": (
-        ShortcutBlueprint(
-            width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"
-        ),
-        "tf32x3",
-    ),
-    "linear": (ShortcutBlueprint(width=3, depth=2, shortcut=1, init="xavier"), "split"),
+    "relu": (RELU, TILE(16), 20, None),
+    "plain": (PLAIN, TILE(16, precision="tf32x3"), 20, None),
+    "linear": (LINEAR, TILE(16), 20, None),
+    "columns_relu": (RELU.with_(width=6), COLUMNS(1), 130, 8_800),
+    "columns_plain": (PLAIN.with_(width=3), COLUMNS(2), 20, None),
+    "columns_linear": (LINEAR.with_(width=2), COLUMNS(4), 20, None),
 }
 
 
-def compare(blueprint, precision):
+def compare(blueprint, tile, samples, memory):
     """Train two points, of which one stops, on a tile that is not full."""
-    data, weights = make(blueprint, samples=20, points=2)
+    data, weights = make(blueprint, samples=samples, points=2)
     rates, settings = rates_of(blueprint, 2, points=2), settings_of(2)
     losses, _ = train_alone(blueprint, data, weights, rates, settings, 1, "float32")
     settings["floor"][1] = 0.5 * (losses[0] + losses[1])
     engine = StackedEngine(
-        blueprint, *data, dtype="float32", device="cpu", method="triton"
+        blueprint, *data, dtype="float32", device="cpu", method="triton", memory=memory
     )
-    engine._passes.tile = stacked_triton.Tile(16, precision=precision)
+    engine._passes.tile = tile
     placed, velocity = engine.place(weights), engine.place(np.zeros_like(weights))
     done = engine.advance(placed, velocity, rates, **settings)
     wanted, after = train_alone(blueprint, data, weights, rates, settings, 0, "float32")
@@ -37,6 +42,9 @@ def compare(blueprint, precision):
     np.testing.assert_array_equal(done.taken, [2, 1])
     np.testing.assert_allclose(done.stopped[1], losses[1], rtol=1e-5)
     assert "(triton)" in engine.name
+    if memory is not None:
+        workspace = engine._updates.workspace
+        assert 1 < workspace.splits < workspace.tiles
 
 
 if __name__ == "__main__":

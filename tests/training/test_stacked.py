@@ -185,7 +185,8 @@ def test_fused_kernel_interpreted_on_a_cpu():
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["relu", "plain", "linear"]
+    kernels = ["relu", "plain", "linear"]
+    assert done.stdout.split() == kernels + [f"columns_{name}" for name in kernels]
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
@@ -198,3 +199,22 @@ def test_what_the_kernel_cannot_take_is_said_in_a_sentence():
         engine(RELU.with_(width=40), (wide, wide), "float32", method="triton")
     with pytest.raises(ConfigError, match="shortcut 4, only up to 3"):
         engine(RELU.with_(shortcut=4), data, "float32", method="triton")
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+def test_layouts_that_fail_are_left_out_and_told_of_once(monkeypatch):
+    from theodolite.training.engines.stacked import triton as fused
+
+    data, _ = make(RELU)
+    passes = engine(RELU, data, "float32", method="triton")._passes
+
+    def timed(workspace, weights, alive):
+        if isinstance(workspace.tile, fused.Columns):
+            raise RuntimeError("out of registers")
+        return 1.0 / workspace.tile.block
+
+    monkeypatch.setattr(fused, "_timed", timed)
+    with pytest.warns(RuntimeWarning, match="3 of 8 .* RuntimeError: out of") as told:
+        assert passes._quickest(3) == fused.Tile(64, stages=2)
+    assert len(told) == 1
+    assert set(passes.failed) == set(fused.COLUMNS)

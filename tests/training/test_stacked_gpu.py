@@ -75,19 +75,29 @@ def test_fused_kernel_over_many_tiles(width):
 
 def test_every_layout_gives_the_same():
     need("triton")
-    from theodolite.training.engines.stacked.triton import TILES
+    from theodolite.training.engines.stacked.triton import COLUMNS, TILES
 
     data, weights = make(RELU, samples=5_003)
     rates, settings = 0.2 * rates_of(RELU, 10), settings_of(3)
     exact = StackedEngine(RELU, *data, dtype="float64", method="torch")
     wanted, _ = advance(exact, weights, rates, settings)
-    for tile in TILES:
+    for tile in (*TILES, *COLUMNS):
         engine = StackedEngine(RELU, *data, dtype="float32", method="triton")
         engine._passes.tile = tile
         done, _ = advance(engine, weights, rates, settings)
         np.testing.assert_allclose(
             done.losses, wanted.losses, rtol=1e-5, err_msg=str(tile)
         )
+
+
+def test_every_layout_is_tried_and_none_fails():
+    need("triton")
+    data, _ = make(RELU, samples=600_000)
+    engine = StackedEngine(RELU.with_(depth=64), *data, method="triton")
+    engine._passes.workspace(8)
+    assert engine._passes.failed == {}
+    assert set(engine._passes.seconds) == set(engine._passes.layouts())
+    assert engine._passes.tile in engine._passes.seconds
 
 
 @pytest.mark.parametrize("method", ["torch", "triton"])

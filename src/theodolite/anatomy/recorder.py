@@ -75,6 +75,11 @@ class Recorder(TorchDispatchMode):
             the operator and its arguments.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
+
     def __init__(
         self, model: nn.Module, inputs: Iterable[Tensor] = (), act: Act | None = None
     ) -> None:

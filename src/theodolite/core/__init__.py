@@ -65,6 +65,7 @@ from theodolite.core.errors import (
     StudyError,
     SubjectError,
     SurgeryError,
+    TeamError,
     TheodoliteError,
     UnknownNameError,
     unknown_name,
@@ -72,6 +73,16 @@ from theodolite.core.errors import (
 from theodolite.core.memory import free_memory
 from theodolite.core.notebook import page_of
 from theodolite.core.ordering import column_major
+from theodolite.core.pages.scripts import page_script, script_hash
+from theodolite.core.pages.written import (
+    BRIEF,
+    INFINITE,
+    MINUS,
+    Digits,
+    format_number,
+    format_seconds,
+    power_of_ten,
+)
 from theodolite.core.reading import Reading
 from theodolite.core.rows import Row, Rows, from_lines, plain, strict, to_lines
 from theodolite.core.screen import circumstances, headline, in_words, shown
@@ -179,6 +190,9 @@ from theodolite.core.verdicts.sample import (
 __all__ = [
     "ACTIVATIONS",
     "ALPHA",
+    "BRIEF",
+    "INFINITE",
+    "MINUS",
     "NONLINEARITIES",
     "ROUNDING",
     "AffineLayer",
@@ -196,6 +210,7 @@ __all__ = [
     "ConvolutionLayer",
     "Cost",
     "DataError",
+    "Digits",
     "Estimate",
     "Evidence",
     "FlattenLayer",
@@ -269,6 +284,7 @@ __all__ = [
     "SystemBlueprint",
     "SystemLayer",
     "Tally",
+    "TeamError",
     "Test",
     "TheodoliteError",
     "TwoBlockBlueprint",
@@ -304,6 +320,8 @@ __all__ = [
     "every",
     "exact",
     "fit_line",
+    "format_number",
+    "format_seconds",
     "free_memory",
     "from_lines",
     "headline",
@@ -321,15 +339,18 @@ __all__ = [
     "nothing",
     "ordered",
     "page_of",
+    "page_script",
     "paired_test",
     "parse_activation",
     "parse_summary",
     "plain",
     "points",
+    "power_of_ten",
     "predicted",
     "renamed",
     "require_kind",
     "sampled",
+    "script_hash",
     "share",
     "shown",
     "slope",

@@ -28,6 +28,10 @@ class MeasurementError(TheodoliteError):
     """A model or batch that an instrument cannot measure."""
 
 
+class TeamError(TheodoliteError):
+    """One of several processes that work together was lost, or failed."""
+
+
 class SurgeryError(TheodoliteError):
     """A network that cannot be altered as asked."""
 

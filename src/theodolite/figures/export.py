@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 
@@ -63,7 +64,22 @@ def save(
         settle(figure)
         for crowd in _crowds(figure):
             crowd.set_rasterized(True)
-        return {f"{stem}.{kind}": _file(figure, kind) for kind in formats}
+        with _drawn_once(figure):
+            return {f"{stem}.{kind}": _file(figure, kind) for kind in formats}
+
+
+@contextmanager
+def _drawn_once(figure: Any) -> Iterator[None]:
+    """Keep matplotlib from a first drawing of each file, for a layout that is made.
+
+    It makes one wherever there is an engine, also one that only holds the place of
+    another, and no public call removes that.
+    """
+    engine, figure._layout_engine = figure.get_layout_engine(), None
+    try:
+        yield
+    finally:
+        figure._layout_engine = engine
 
 
 def _file(figure: Figure, kind: str) -> bytes:

@@ -67,6 +67,8 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     ("random_isometry",): _ISOMETRY.lighter("s"),
     ("original",): _look("sky", "o"),
     ("modified", "added_identity"): replace(_look("purple", "s"), line="dashdot"),
+    # Batches that are read one by one, beside the whole set.
+    ("single_batches",): _PLAIN.darker("s"),
     # Small networks that a theorem follows to their infimum.
     ("one_layer",): _ONE_LAYER,
     ("one_layer_far",): _ONE_LAYER.darker("s"),

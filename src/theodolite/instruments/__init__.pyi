@@ -21,6 +21,8 @@ from .curvature.diagonals import diagonal_of as diagonal_of
 from .curvature.extremes import ExtremeEigenvalues as ExtremeEigenvalues
 from .curvature.extremes import extreme_eigenvalues as extreme_eigenvalues
 from .curvature.extremes import extremes_of as extremes_of
+from .curvature.forecasting import memory_forecast as memory_forecast
+from .curvature.forecasting import memory_of as memory_of
 from .curvature.indices import index as index
 from .curvature.indices import index_of_operator as index_of_operator
 from .curvature.sharpness import SharpnessAlong as SharpnessAlong
@@ -67,10 +69,13 @@ from .passes.batches import join_batches as join_batches
 from .passes.batches import samples_in as samples_in
 from .passes.batches import slice_batch as slice_batch
 from .passes.batches import tensors_in as tensors_in
+from .passes.sharing import share_of as share_of
 from .passes.streams import read_batches as read_batches
 from .singular.reading import SingularValues as SingularValues
 from .singular.values import singular_values as singular_values
+from .solvers.fitting import MemoryForecast as MemoryForecast
 from .spheres.counting import critical_points as critical_points
 from .spheres.found import CriticalPoints as CriticalPoints
 from .tangents.kernel import tangent_kernel as tangent_kernel
 from .tangents.reading import DenseTangentKernel as DenseTangentKernel
+from .team.processes import Team as Team

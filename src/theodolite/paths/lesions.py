@@ -167,7 +167,7 @@ def _true(
     with subject.opened(), torch.no_grad():
         apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
         branches = find_branches(model, batch, subject.outputs).branches
-        with as_written(model), torch.no_grad():
+        with as_written(model):  # with graphs, so that calls are numbered as recorded
             found = [_cut(subject, [])]
             found += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
             for i, j in exchange:
@@ -184,6 +184,11 @@ def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
 
 class _Deleting(TorchDispatchMode):
     """Zero operands of chosen calls, before they are added."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
 
     def __init__(self, branches: Sequence[Branch]) -> None:
         super().__init__()

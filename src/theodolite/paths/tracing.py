@@ -39,6 +39,11 @@ class Tracer(TorchDispatchMode):
         linearise: Freeze smooth gates and attention weights too, instead of refusing.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        return False
+
     def __init__(self, *, linearise: bool = False) -> None:
         super().__init__()
         self._linearise = linearise

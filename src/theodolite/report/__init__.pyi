@@ -3,7 +3,6 @@ from .collect import judged_runs as judged_runs
 from .errata import errata_page as errata_page
 from .errata import write_errata as write_errata
 from .maths import renderable as renderable
-from .numbers import format_number as format_number
 from .page import render as render
 from .prose import formulas as formulas
 from .prose import unrenderable as unrenderable

@@ -4,10 +4,16 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from theodolite.core import Kind, SavedJudgement, SavedPaper, SavedVerdict, Summary
+from theodolite.core import (
+    Kind,
+    SavedJudgement,
+    SavedPaper,
+    SavedVerdict,
+    Summary,
+    format_number,
+)
 from theodolite.report.collect import JudgedRun, Told, judged_runs
 from theodolite.report.gauge import region_told, told
-from theodolite.report.numbers import format_number
 from theodolite.report.story import arrange
 from theodolite.report.write import write_text
 

@@ -10,8 +10,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from theodolite.core import Region, SavedJudgement
-from theodolite.report.numbers import INFINITE, MINUS, format_number
+from theodolite.core import (
+    INFINITE,
+    MINUS,
+    Region,
+    SavedJudgement,
+    format_number,
+)
 from theodolite.report.scale import Scale, scale_for
 from theodolite.report.sheet import Sheet
 

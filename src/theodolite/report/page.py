@@ -1,7 +1,5 @@
 """The page: the template filled in with what is laid out for it."""
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -10,16 +8,25 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theodolite import __version__
-from theodolite.core import Kind, Outcome, tally
+from theodolite.core import (
+    Kind,
+    Outcome,
+    format_number,
+    format_seconds,
+    page_script,
+    script_hash,
+    tally,
+)
 from theodolite.report.collect import JudgedRun, latest
 from theodolite.report.layout import lay_out
-from theodolite.report.numbers import format_number, format_seconds
 from theodolite.report.prose import to_html, to_plain
 from theodolite.report.sheet import Sheet
 from theodolite.report.story import capital, sentence
 
-# Scripts of every page, in this order; explorers bring their own.
-_SCRIPTS = ("theme.js", "narrow.js", "follow.js", "details.js")
+# Scripts of every report, in this order, the first of them shared with other pages;
+# explorers bring their own.
+_SHARED = ("theme", "copy")
+_SCRIPTS = (*_SHARED, "narrow", "follow", "details")
 
 
 def render(runs: Iterable[JudgedRun]) -> str:
@@ -31,7 +38,8 @@ def render(runs: Iterable[JudgedRun]) -> str:
     shown, sheet = latest(runs), Sheet()
     papers = lay_out(shown, sheet)
     explorers = [one["explorer"] for one in papers if one["explorer"]]
-    scripts = [_template(f"scripts/{name}") for name in _SCRIPTS]
+    scripts = [page_script(name) for name in _SHARED]
+    scripts += [_template(f"scripts/{name}.js") for name in _SCRIPTS[len(_SHARED) :]]
     scripts += list(dict.fromkeys(explorer.script for explorer in explorers))
     styles = [_template("style.css"), _template("print.css"), sheet.css]
     styles += list(dict.fromkeys(explorer.style for explorer in explorers))
@@ -48,7 +56,7 @@ def render(runs: Iterable[JudgedRun]) -> str:
         shapes=sheet.shapes,
         styles=[Markup(style) for style in styles],
         scripts=[Markup(script) for script in scripts],
-        script_hashes=[_hash(script) for script in scripts],
+        script_hashes=[script_hash(script) for script in scripts],
     )
 
 
@@ -77,12 +85,6 @@ def _environment() -> Environment:
         "day": lambda stamp: stamp[:10],
     }
     return environment
-
-
-def _hash(script: str) -> str:
-    """Return the name by which the page's own policy allows a script and no other."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"
 
 
 def setting(value: Any) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core import SavedJudgement
-from theodolite.report.numbers import MINUS, format_number, power_of_ten
+from theodolite.core import MINUS, SavedJudgement, format_number, power_of_ten
 
 # Numbers that differ by more than this factor are seen together on logarithms only.
 _DECADES = 300.0

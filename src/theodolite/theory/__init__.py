@@ -119,7 +119,7 @@ from theodolite.theory.spectrum_at_zero import (
     relu_spectrum_near_zero,
 )
 from theodolite.theory.sphere_paths import SpherePath, sphere_path
-from theodolite.theory.stable_rates import rectified_sharpness
+from theodolite.theory.stable_rates import rectified_sharpness, stability_edge
 from theodolite.theory.stalled_network import StalledNetwork
 from theodolite.theory.system_bounds import SystemBounds, layer_bounds, system_bounds
 from theodolite.theory.system_jacobians import (
@@ -266,6 +266,7 @@ __all__ = [
     "shifted_singular_shares",
     "smoothness_bound",
     "sphere_path",
+    "stability_edge",
     "step_unit",
     "surviving_factor",
     "system_bounds",

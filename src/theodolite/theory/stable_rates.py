@@ -1,8 +1,43 @@
-r"""Curvature of the square loss in a linear layer over rectified, normalised units."""
+r"""Which curvature descent stands, and that of a layer over normalised units."""
 
 import math
 
-from theodolite.core import as_whole
+from theodolite.core import ConfigError, as_numbers, as_whole
+
+
+def stability_edge(rate: float, momentum: float = 0.0) -> float:
+    r"""Largest curvature at which descent does not diverge, $2(1 + \mu)/\eta$.
+
+    On a quadratic of curvature $\lambda$ descent with momentum is $w_{t+1} = (1 + \mu
+    - \eta\lambda)\, w_t - \mu\, w_{t-1}$. Both roots of $z^2 - (1 + \mu -
+    \eta\lambda)\, z + \mu$ lie within the unit circle while $\eta\lambda < 2(1 +
+    \mu)$, beyond which one passes $-1$.
+
+    Assumes: heavy-ball momentum, as ``torch.optim.SGD`` has it without dampening and
+    without Nesterov's step; one gradient of the whole loss a step.
+
+    Args:
+        rate: $\eta$, positive.
+        momentum: $\mu$, from 0 to below 1.
+
+    References:
+        Polyak (1964), Some methods of speeding up the convergence of iteration methods;
+        Cohen et al. (2021), Gradient descent on neural networks typically occurs at the
+        edge of stability.
+
+    Example:
+        >>> stability_edge(0.1), round(stability_edge(0.1, momentum=0.9), 9)
+        (20.0, 38.0)
+    """
+    step, kept = (
+        float(as_numbers("rate", rate)),
+        float(as_numbers("momentum", momentum)),
+    )
+    if step <= 0:
+        raise ConfigError(f"rate is {step}: pass a positive one")
+    if not 0 <= kept < 1:
+        raise ConfigError(f"momentum is {kept}: pass a number from 0 to below 1")
+    return 2 * (1 + kept) / step
 
 
 def rectified_sharpness(features: int) -> float:

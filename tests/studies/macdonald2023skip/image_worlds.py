@@ -1,6 +1,7 @@
 """Rows as trainings of original and modified ResNets would leave them."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -34,10 +35,16 @@ def run(loss, error, rate, scale, trial, *, status, dataset, reached=EPOCHS):
     return rows
 
 
+@cache
+def printed_exponent(rate, scale):
+    """The decimal logarithm of a loss that table 1 prints."""
+    printed = printed_rows(1).where(quantity="printed_loss", rate=rate)
+    return math.log10(printed.only(added_identity=scale)["value"])
+
+
 def paper_loss(rate, scale, trial, epoch):
     """Losses that end as table 1 prints, the modified one lower all along but last."""
-    printed = printed_rows(1).where(quantity="printed_loss", rate=rate)
-    last = math.log10(printed.only(added_identity=scale)["value"])
+    last = printed_exponent(rate, scale)
     if epoch == EPOCHS:
         return 10 ** (last + 0.2 * jitter(rate, scale, trial))
     start = math.log10(2.0) - 0.1 * scale

@@ -10,8 +10,8 @@
 - ``layer_trace``: linear layers and norms as a pass meets them; ``folding``: norms
   folded into the layers beside them.
 - ``terminal_phase``: when training error vanishes, and whether for good.
-- ``labelling``, ``feature_rows``, ``final_layer``, ``judged_passes``, ``team``: labels,
-  features, the last layer, passes in a norm mode, several processes.
+- ``labelling``, ``feature_rows``, ``final_layer``, ``judged_passes``: labels, features,
+  the last layer, passes in a norm mode.
 
 May touch: what stands before it. Start reading at ``collapse_of_models``.
 """

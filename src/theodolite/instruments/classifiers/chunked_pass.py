@@ -14,7 +14,7 @@ from torch import Tensor
 from theodolite.instruments.classifiers.between import Between
 from theodolite.instruments.classifiers.final_layer import Head
 from theodolite.instruments.classifiers.pieces import Block, Piece, blocks, chunks
-from theodolite.instruments.classifiers.team import Team
+from theodolite.instruments.team.processes import Team
 
 # Samples at a time: 1024 of width 512 in float32 take 2 MB, what a core's cache holds.
 CHUNK = 1024

@@ -33,7 +33,7 @@ from theodolite.instruments.classifiers.kept_features import (
 )
 from theodolite.instruments.classifiers.labelling import Labelling, sample_weights
 from theodolite.instruments.classifiers.pieces import Piece, chunks, weights_by_class
-from theodolite.instruments.classifiers.team import Team
+from theodolite.instruments.team.processes import Team
 
 # Samples folded at a time: many enough for a product of width by width to pay.
 _FOLD = 4096

@@ -27,7 +27,7 @@ from theodolite.instruments.classifiers.class_moments import ClassMoments
 from theodolite.instruments.classifiers.feature_rows import not_finite
 from theodolite.instruments.classifiers.final_layer import Head
 from theodolite.instruments.classifiers.pieces import Piece, chunks, working
-from theodolite.instruments.classifiers.team import Team
+from theodolite.instruments.team.processes import Team
 
 # Relative error that makes another pass, and passes at most, by choice.
 _WANTED, _PASSES = 2e-7, 4

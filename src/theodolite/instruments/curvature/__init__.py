@@ -5,6 +5,7 @@
 - ``density``, ``indices``, ``conditions``: the distribution of all eigenvalues, how
   many are negative, how far they spread.
 - ``traces``, ``diagonals``: from random vectors.
+- ``forecasting``: what such a search will take.
 - ``blockwise``: any of these for each part of a model.
 - ``measured``: what makes an instrument of the Hessian from a function of operators.
 

@@ -21,6 +21,7 @@ from theodolite.core import (
 from theodolite.instruments.model.objective import chosen_parameters
 from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.prepared_model import unwrapped
 from theodolite.instruments.passes.streams import read_batches
 
 R = TypeVar("R", bound=Reading)
@@ -122,7 +123,7 @@ def by_block(
         >>> found.blocks, found.stack("trace").shape
         (('0', '1'), (2,))
     """
-    model = getattr(model, "_orig_mod", model)  # of a compiled one
+    model = unwrapped(model)
     names = _named(model, per) if blocks is None else blocks
     if not names:
         raise ConfigError("no blocks were named: pass for instance per='layer'")

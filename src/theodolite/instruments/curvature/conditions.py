@@ -34,6 +34,7 @@ from theodolite.instruments.solvers.checks import (
     check_symmetric,
     norm_mode_of,
 )
+from theodolite.instruments.solvers.placement import Placement, check_placement
 from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
 
 # Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
@@ -54,6 +55,7 @@ def condition_of_operator(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> Condition:
     """Return the percentile condition number of a symmetric operator.
 
@@ -66,6 +68,7 @@ def condition_of_operator(
         4.0
     """
     check_symmetric(operator)
+    check_placement(basis)
     if goes_dense(operator, method, max_matvecs + n_probes * steps):
         found = spectrum_of_operator(operator)
         return found.condition(quantile=quantile, interpolation=interpolation)
@@ -87,6 +90,7 @@ def condition_of_operator(
         seed=seed,
         method="products",
         basis_bytes=basis_bytes,
+        basis=basis,
     )
     rule = quadrature_of(
         operator,
@@ -94,6 +98,7 @@ def condition_of_operator(
         steps=steps,
         seed=seed,
         basis_bytes=basis_bytes,
+        basis=basis,
     )
     largest, error = abs(float(top.eigenvalues[0])), float(top.errors[0])
     floor = rounding_of(rule, operator)
@@ -127,7 +132,7 @@ def condition_of_operator(
         norm_mode=norm_mode_of(operator),
         seed=seed,
         cost=watch.read(passes=operator.passes - before),
-        method="Lanczos and stochastic Lanczos quadrature",
+        method=rule.storage.told("Lanczos and stochastic Lanczos quadrature"),
     )
 
 
@@ -148,6 +153,7 @@ def condition(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Condition:
@@ -170,6 +176,8 @@ def condition(
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
         basis_bytes: Memory that the basis of a vector may take.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.

@@ -22,6 +22,9 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.prepared_model import unwrapped
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +82,8 @@ def hessian(
     randomness: Randomness = "refuse",
     weights: Weights | None = None,
     max_batches: int | None = None,
+    team: Team | None = None,
+    executor: Executor | None = None,
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -101,6 +106,9 @@ def hessian(
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``.
 
     Returns:
         The reading; ``status`` is EXACT, its error is rounding.
@@ -117,7 +125,7 @@ def hessian(
                [0. , 2. ]])
     """
     mode, watch = NormMode(norm_mode), Stopwatch()
-    chosen = chosen_parameters(getattr(model, "_orig_mod", model), params)
+    chosen = chosen_parameters(unwrapped(model), params)
     size = sum(p.numel() for p in chosen.values())
     _forecast(size, matrix_bytes)
     operator = Hessian(
@@ -133,6 +141,8 @@ def hessian(
         randomness=randomness,
         weights=weights,
         max_batches=max_batches,
+        team=team,
+        executor=executor,
     )
     expected(size)
     with operator:
@@ -174,7 +184,7 @@ def _rows(
         for curve in curves:
             gradient = torch.cat([part.reshape(-1) for part in curve.gradient])
             total += _second_derivatives(gradient, leaves, chunk)
-    return total
+        return operator.team.sum(torch.from_numpy(total)).numpy()
 
 
 def _check_finite(rows: np.ndarray) -> None:

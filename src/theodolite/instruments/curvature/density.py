@@ -35,6 +35,7 @@ from theodolite.instruments.solvers.checks import (
     check_symmetric,
     norm_mode_of,
 )
+from theodolite.instruments.solvers.placement import Placement, check_placement
 from theodolite.instruments.solvers.quadrature import Band, Quadrature, quadrature_of
 from theodolite.instruments.solvers.simultaneous import joint_level
 
@@ -118,6 +119,7 @@ def density_of(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> SpectralDensity:
     """Return the spectral density of a symmetric operator.
 
@@ -133,6 +135,7 @@ def density_of(
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
     check_level(level)
+    check_placement(basis)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, n_probes * steps)
     expected(operator.shape[1] if exact else n_probes * steps, bounded=not exact)
@@ -145,6 +148,7 @@ def density_of(
             steps=steps,
             seed=seed,
             basis_bytes=basis_bytes,
+            basis=basis,
         )
     kernel = kernel_of(rule, width, min(steps, operator.shape[1]), exact=exact)
     points = points_of(grid, rule, kernel)
@@ -168,7 +172,7 @@ def density_of(
         norm_mode=norm_mode_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
-        method="dense" if exact else "stochastic Lanczos quadrature",
+        method="dense" if exact else rule.storage.told("stochastic Lanczos quadrature"),
     )
 
 
@@ -188,6 +192,7 @@ def spectral_density(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> SpectralDensity:
@@ -210,6 +215,8 @@ def spectral_density(
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
         basis_bytes: Memory that the basis of a vector may take.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.

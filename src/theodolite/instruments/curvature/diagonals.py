@@ -11,13 +11,13 @@ References:
     and an improved algorithm (Diag++).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
@@ -34,7 +34,20 @@ from theodolite.instruments.solvers.checks import (
     check_symmetric,
     norm_mode_of,
 )
-from theodolite.instruments.solvers.sketch import Sketch, signs, sketch_of, split
+from theodolite.instruments.solvers.placement import (
+    Placement,
+    Storage,
+    check_placement,
+    storage_for,
+)
+from theodolite.instruments.solvers.sketch import (
+    Sketch,
+    products,
+    signs,
+    sketch_of,
+    split,
+    strides,
+)
 
 # Entries that are worked on in float64 at a time.
 _STRETCH = 2**12
@@ -74,6 +87,7 @@ def diagonal_of(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> Diagonal:
     """Return the diagonal of a symmetric operator.
 
@@ -87,16 +101,19 @@ def diagonal_of(
     check_count("max_matvecs", max_matvecs, 6)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
+    check_placement(basis)
     exact = goes_dense(operator, method, max_matvecs)
     expected(operator.shape[1] if exact else max_matvecs)
+    estimator = "dense"
     if exact:
         matrix, noise = whole_matrix(operator)
         value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0
         status = Status.EXACT
     else:
-        value, error, factor, status = _estimate(
-            operator, max_matvecs, level, seed, basis_bytes
-        )
+        spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
+        storage = storage_for(operator, basis, vectors=2 * spent[0])
+        value, error, factor, status = _estimate(operator, spent, level, seed, storage)
+        estimator = storage.told("Diag++")
     return Diagonal(
         diagonal=value,
         diagonal_error=error,
@@ -106,7 +123,7 @@ def diagonal_of(
         norm_mode=norm_mode_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
-        method="dense" if exact else "Diag++",
+        method=estimator,
     )
 
 
@@ -123,6 +140,7 @@ def diagonal(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Diagonal:
@@ -142,6 +160,8 @@ def diagonal(
             the products allowed are as many.
         basis_bytes: Memory that the sketch may take; it is
             made smaller to stay within.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
@@ -150,20 +170,22 @@ def diagonal(
 
 
 def _estimate(
-    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
+    operator: Operator,
+    spent: tuple[int, int],
+    level: float,
+    seed: int,
+    storage: Storage,
 ) -> tuple[np.ndarray, np.ndarray, float, Status]:
     from scipy.stats import t as student
 
     n = operator.shape[1]
-    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
+    rank, n_probes = spent
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
-    sketch = sketch_of(operator, rank=rank, seed=seed, keep=True)
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=True, storage=storage)
     mean, square = np.zeros(n), np.zeros(n)
     finite = sketch.finite
-    for p in range(n_probes if finite else 0):  # Welford's update
-        probe = signs(operator, stream(seed, "diagonal", p))
-        product = sketch.rest(operator.matvec(sketch.rest(probe)).detach())
-        each = (probe * product).double().cpu().numpy()
+    for p, probe, product in _probes(operator, sketch, n_probes if finite else 0, seed):
+        each = (probe * product).double().cpu().numpy()  # for Welford's update
         gap = each - mean
         mean += gap / (p + 1)
         square += gap * (each - mean)
@@ -178,12 +200,26 @@ def _estimate(
     return _known(sketch) + mean, error, factor, Status.CONVERGED
 
 
+def _probes(
+    operator: Operator, sketch: Sketch, n_probes: int, seed: int
+) -> Iterator[tuple[int, Tensor, Tensor]]:
+    """Yield signs and what is left of the products with them."""
+    for places in strides(n_probes, operator):
+        probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
+        rest = [sketch.rest(probe) for probe in probes]
+        for p, probe, found in zip(
+            places, probes, products(operator, rest), strict=True
+        ):
+            yield p, probe, sketch.rest(found)
+
+
 def _known(sketch: Sketch) -> np.ndarray:
     r"""Return the diagonal of $QZ^\top + ZQ^\top - Q(Q^\top Z)Q^\top$, $Z = HQ$."""
     assert sketch.products is not None  # as was asked for
     q, z = sketch.directions, sketch.products
-    inner, parts = (q @ z.T).double(), []
-    for some, same in zip(q.split(_STRETCH, 1), z.split(_STRETCH, 1), strict=True):
+    inner, parts = q.inner(z), []
+    pairs = zip(q.stretches(_STRETCH), z.stretches(_STRETCH), strict=True)
+    for some, same in pairs:
         a, b = some.double(), same.double()
-        parts.append((2 * (a * b).sum(0) - (a * (inner @ a)).sum(0)).cpu().numpy())
-    return np.concatenate(parts)
+        parts.append((2 * (a * b).sum(0) - (a * (inner @ a)).sum(0)).cpu())
+    return q.whole(torch.cat(parts)).numpy() if parts else np.zeros(q.length)

@@ -1,7 +1,7 @@
 """Extreme eigenvalues of the loss Hessian, each with a residual and a certificate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Unpack, get_args
 
 import numpy as np
@@ -35,9 +35,17 @@ from theodolite.instruments.solvers.eigenpairs import (
     Pairs,
     Search,
     Stop,
+    capacity_of,
     eigenpairs,
+    least_basis,
     sharpened,
     wanted,
+)
+from theodolite.instruments.solvers.placement import (
+    Placement,
+    Storage,
+    check_placement,
+    storage_for,
 )
 
 # That a warm start missed what took the lead, where nothing else is said.
@@ -124,6 +132,7 @@ def extremes_of(
     chance: float | None = None,
     graph_error: float | None = None,
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> ExtremeEigenvalues:
     r"""Return extreme eigenvalues of a symmetric operator.
 
@@ -148,6 +157,8 @@ def extremes_of(
         graph_error: What rounding in the graph does to a product, relative to the
             largest eigenvalue, where that is known already; measured by default.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
 
     Example:
         >>> from theodolite.instruments import MatrixOperator
@@ -158,6 +169,7 @@ def extremes_of(
     """
     check_symmetric(operator)
     _check(k, ends, tol, max_matvecs, chance)
+    check_placement(basis)
     if stop not in get_args(Stop):
         raise unknown_name("stopping rule", stop, get_args(Stop))
     if chance is None and start is not None:
@@ -165,7 +177,12 @@ def extremes_of(
     watch, before = Stopwatch(), operator.passes
     expected(max_matvecs, bounded=True)
     search = Search(k, ends, tol, max_matvecs, basis_bytes, repeated, stop, seed)
-    if start is None and goes_dense(operator, method, max_matvecs):
+    exact = start is None and goes_dense(operator, method, max_matvecs)
+    if not exact:
+        tested = chance is not None
+        storage = _storage(operator, search, basis, tested=tested)
+        search = replace(search, storage=storage)
+    if exact:
         found = _dense(operator, k, ends)
     elif chance is None:
         found = eigenpairs(operator, search)
@@ -181,7 +198,6 @@ def extremes_of(
     top, bottom = (
         _end(found, p, c, tol, eps, stop) for p, c in zip(places, counts, strict=True)
     )
-    lists = [found.vectors.double().cpu().numpy()[p].T for p in places]
     told = [s for s in (*top[4], *bottom[4]) if s is not Status.ROUNDING]
     status = min([found.end, *told], key=_GRAVITY.index)
     return ExtremeEigenvalues(
@@ -195,13 +211,13 @@ def extremes_of(
         smallest_errors=bottom[2],
         smallest_statuses=bottom[4],
         graph_error=_relative(found),
-        eigenvectors=lists[0] if vectors else None,
-        smallest_eigenvectors=lists[1] if vectors else None,
+        eigenvectors=_columns(found, places[0]) if vectors else None,
+        smallest_eigenvectors=_columns(found, places[1]) if vectors else None,
         status=status,
         norm_mode=norm_mode_of(operator),
         seed=None if found.end is Status.EXACT else seed,
         cost=watch.read(passes=operator.passes - before),
-        method="dense" if found.end is Status.EXACT else _told(found, chance),
+        method="dense" if exact else search.storage.told(_told(found, chance)),
     )
 
 
@@ -224,6 +240,7 @@ def extreme_eigenvalues(
     method: Method = "auto",
     chance: float | None = None,
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> ExtremeEigenvalues:
@@ -250,6 +267,8 @@ def extreme_eigenvalues(
         chance: Probability with which ``sharp_errors`` may leave out an eigenvalue
             beyond those listed, such as 0.01; not tested by default.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
@@ -265,6 +284,22 @@ def extreme_eigenvalues(
         (array([2.]), array([0.5]))
     """
     ...
+
+
+def _storage(
+    operator: Operator, search: Search, wish: Placement, *, tested: bool
+) -> Storage:
+    """Return where the basis goes; refuse one that is too small before any product."""
+    ends = 2 if search.ends == "both" else 1
+    if tested:  # beside the pairs that are found
+        count = min(ends * search.k, operator.shape[1])
+        capacity_of(operator, search, count)
+    most, least = capacity_of(operator, search, 0), least_basis(search.k, ends)
+    return storage_for(operator, wish, vectors=most + 1, least=min(least, most) + 1)
+
+
+def _columns(found: Pairs, places: np.ndarray) -> np.ndarray:
+    return found.vectors.double().cpu().numpy()[places].T
 
 
 def _told(found: Pairs, chance: float | None) -> str:

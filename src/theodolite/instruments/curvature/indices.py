@@ -27,6 +27,7 @@ from theodolite.instruments.solvers.checks import (
     check_symmetric,
     norm_mode_of,
 )
+from theodolite.instruments.solvers.placement import Placement, check_placement
 from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
 
 # Products by default. Over perceptrons the interval of one vector was 22 over its steps
@@ -47,6 +48,7 @@ def index_of_operator(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> Index:
     r"""Return the fraction of negative eigenvalues of a symmetric operator.
 
@@ -65,6 +67,7 @@ def index_of_operator(
     check_symmetric(operator)
     n_probes, steps = _spent(operator, n_probes, steps)
     check_level(level)
+    check_placement(basis)
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")
     if goes_dense(operator, method, n_probes * steps):
@@ -77,6 +80,7 @@ def index_of_operator(
         steps=steps,
         seed=seed,
         basis_bytes=basis_bytes,
+        basis=basis,
     )
     if rounding is None:
         rounding = rounding_of(rule, operator)
@@ -93,7 +97,7 @@ def index_of_operator(
         norm_mode=norm_mode_of(operator),
         seed=seed,
         cost=watch.read(passes=operator.passes - before),
-        method="stochastic Lanczos quadrature",
+        method=rule.storage.told("stochastic Lanczos quadrature"),
     )
 
 
@@ -112,6 +116,7 @@ def index(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Index:
@@ -138,6 +143,8 @@ def index(
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
         basis_bytes: Memory that the basis of a vector may take.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 def told(reading: R, operator: ParameterOperator) -> R:
     """Return a reading that names its matrix, if that is not the Hessian."""
-    if isinstance(operator, Hessian) or not isinstance(reading, Reading):
+    if operator.title == Hessian.title or not isinstance(reading, Reading):
         return reading
     return replace(reading, method=f"{operator.title}, {reading.method}")
 

@@ -23,6 +23,7 @@ from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.solvers.checks import check_count
+from theodolite.instruments.solvers.placement import Placement, check_placement
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,12 +89,13 @@ class SharpnessProbe:
         seed: int,
         chance: float = CHANCE,
         basis_bytes: int = 4 * 2**30,
+        basis: Placement = "auto",
     ) -> None:
         self._operator, self._every = operator, every
         self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
         self._chance = chance
         self._graph_error: float | None = None  # looked into at the first reading
-        self._basis_bytes = basis_bytes
+        self._room = {"basis_bytes": basis_bytes, "basis": basis}
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
 
@@ -114,7 +116,7 @@ class SharpnessProbe:
                 start=self._start,
                 chance=self._chance,
                 graph_error=self._graph_error,
-                basis_bytes=self._basis_bytes,
+                **self._room,
                 **self._settings,
             )
         self._start = self._mixed(found)
@@ -169,6 +171,7 @@ def sharpness_along(
     seed: int = 0,
     chance: float = CHANCE,
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     **options: Unpack[HessianOptions],
 ) -> SharpnessProbe:
     r"""Return a recorder of the largest Hessian eigenvalues during training.
@@ -192,6 +195,8 @@ def sharpness_along(
         chance: Probability with which a step may miss an eigenvalue that is larger by
             more than ``sharp_errors``; smaller takes a few products more.
         basis_bytes: Memory that the basis may take; it is restarted to stay within.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     Example:
@@ -208,6 +213,7 @@ def sharpness_along(
     """
     check_count("every", every)
     check_count("k", k)
+    check_placement(basis)
     operator = Hessian(
         model,
         batches,
@@ -226,6 +232,7 @@ def sharpness_along(
         seed=seed,
         chance=chance,
         basis_bytes=basis_bytes,
+        basis=basis,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 import torch
@@ -268,6 +268,8 @@ def spectrum(
         with operator(model, batch, **given, **options) as found:
             _refuse_large(found.shape[1], matrix_bytes)
             return told(spectrum_of_operator(found), found)
+    # Rows of a matrix come in blocks, with no product to be replayed.
+    rest: dict[str, Any] = {k: v for k, v in options.items() if k != "replay"}
     return spectrum_of(
         hessian(
             model,
@@ -276,7 +278,7 @@ def spectrum(
             norm_mode=norm_mode,
             params=params,
             matrix_bytes=matrix_bytes,
-            **options,
+            **rest,
         )
     )
 

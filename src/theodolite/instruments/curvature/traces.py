@@ -37,13 +37,21 @@ from theodolite.instruments.solvers.checks import (
     norm_mode_of,
 )
 from theodolite.instruments.solvers.lanczos import gaussian
+from theodolite.instruments.solvers.placement import (
+    Placement,
+    Storage,
+    check_placement,
+    storage_for,
+)
 from theodolite.instruments.solvers.sketch import (
     Sketch,
-    dot,
+    products,
     sketch_of,
     split,
     status_of,
+    strides,
 )
+from theodolite.instruments.solvers.sums import dot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,6 +101,7 @@ def trace_of(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> Trace:
     """Return the trace of a symmetric operator.
 
@@ -105,17 +114,18 @@ def trace_of(
     check_count("max_matvecs", max_matvecs, 6)
     check_level(level)
     watch, before = Stopwatch(), operator.passes
+    check_placement(basis)
     exact = goes_dense(operator, method, max_matvecs)
     expected(operator.shape[1] if exact else max_matvecs)
     if exact:
         value, error, half, status = _dense(operator)
+        estimator = "dense"
     else:
-        value, error, half, status = _estimate(
-            operator, max_matvecs, level, seed, basis_bytes
-        )
+        spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
+        storage = storage_for(operator, basis, vectors=spent[0])
+        value, error, half, status = _estimate(operator, spent, level, seed, storage)
+        estimator = storage.told("Hutch++") if spent[0] else "Hutchinson"
     n = operator.shape[1]
-    sketched = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)[0] > 0
-    estimator = "Hutch++" if sketched else "Hutchinson"
     return Trace(
         trace=value,
         trace_error=error,
@@ -128,7 +138,7 @@ def trace_of(
         norm_mode=norm_mode_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
-        method="dense" if exact else estimator,
+        method=estimator,
     )
 
 
@@ -145,6 +155,7 @@ def trace(
     seed: int = 0,
     method: Method = "auto",
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     operator: Curvature = Hessian,
     **options: Unpack[HessianOptions],
 ) -> Trace:
@@ -164,6 +175,8 @@ def trace(
             the products allowed are as many.
         basis_bytes: Memory that the sketch may take; it is
             made smaller to stay within.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
             ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
@@ -177,12 +190,16 @@ def _dense(operator: Operator) -> tuple[float, float, float, Status]:
 
 
 def _estimate(
-    operator: Operator, max_matvecs: int, level: float, seed: int, basis_bytes: int
+    operator: Operator,
+    spent: tuple[int, int],
+    level: float,
+    seed: int,
+    storage: Storage,
 ) -> tuple[float, float, float, Status]:
     from scipy.stats import t as student
 
-    rank, n_probes = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
-    sketch = sketch_of(operator, rank=rank, seed=seed, keep=False)
+    rank, n_probes = spent
+    sketch = sketch_of(operator, rank=rank, seed=seed, keep=False, storage=storage)
     if not sketch.finite:
         return np.nan, np.inf, np.inf, Status.NONFINITE
     known = float(sketch.forms.sum())
@@ -209,12 +226,14 @@ def _probe(
     operator: Operator, sketch: Sketch, n_probes: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return estimates of the trace of what is left, and of its square."""
-    left = operator.shape[1] - len(sketch.directions)
+    left = operator.shape[1] - sketch.directions.capacity
     forms, squares = np.empty(n_probes), np.empty(n_probes)
-    for p in range(n_probes):
-        probe = sketch.rest(gaussian(operator, stream(seed, "trace", p)))
-        product = sketch.rest(operator.matvec(probe).detach())
-        norm = dot(probe, probe)
-        forms[p] = left * dot(probe, product) / norm
-        squares[p] = left * dot(product, product) / norm
+    for places in strides(n_probes, operator):
+        drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
+        probes = [sketch.rest(vector) for vector in drawn]
+        pairs = zip(places, probes, products(operator, probes), strict=True)
+        for p, probe, found in pairs:
+            product, norm = sketch.rest(found), dot(probe, probe)
+            forms[p] = left * dot(probe, product) / norm
+            squares[p] = left * dot(product, product) / norm
     return forms, squares

@@ -1,10 +1,12 @@
-"""Derivatives of what torch runs: the first inner room, which knows no model.
+"""Derivatives of what torch runs: an inner room that knows no model.
 
 - ``parts``: vectors in parts, one tensor a variable.
 - ``pullback``: cotangents pulled back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``twice``, ``batch_norm_twice``, ``embeddings``: operators that torch differentiates
-  only once, replaced by ones that can be differentiated again.
+- ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``attention_twice``,
+  ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
+  time, replaced by others.
+- ``replay``: a product recorded once as a CUDA graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 
 May touch: ``core`` and torch. Start reading at ``derivatives``.

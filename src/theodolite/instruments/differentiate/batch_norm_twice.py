@@ -43,6 +43,9 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
+        if not torch.is_grad_enabled():
+            # The last pass of a product, which may be one for many vectors at once.
+            return *_pull_back(grads[0], x, mean, scale, ctx.eps, weight), None
         return *_Backward.apply(grads[0], x, weight, mean, scale, ctx.eps), None
 
 
@@ -92,11 +95,17 @@ class _Backward(torch.autograd.Function):
 
 
 def _pull_back(
-    g: Tensor, x: Tensor, mean: Tensor, scale: Tensor, eps: float
+    g: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    scale: Tensor,
+    eps: float,
+    weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return r P(g), the sum of g x̂ and the sum of g."""
+    """Return r P(g), times the weight if given, the sum of g x̂ and the sum of g."""
+    by = torch.ones_like(mean) if weight is None else weight
     return torch.ops.aten.native_batch_norm_backward(
-        g, x, torch.ones_like(mean), None, None, mean, scale, True, eps, [True] * 3
+        g, x, by, None, None, mean, scale, True, eps, [True] * 3
     )
 
 

@@ -12,7 +12,12 @@ from torch import Tensor
 
 from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.parts import Parts, filled
-from theodolite.instruments.differentiate.pullback import pull_back
+from theodolite.instruments.differentiate.pullback import (
+    can_batch,
+    pull_back,
+    pull_back_many,
+)
+from theodolite.instruments.differentiate.replay import Replay
 
 
 class Curve:
@@ -28,6 +33,9 @@ class Curve:
         self, value: Tensor, variables: Sequence[Tensor], *, constant: bool = False
     ) -> None:
         self._variables, self.value = list(variables), value.detach()
+        self._replay: Replay | None = None
+        self._joined: Tensor | None = None
+        self._batched = False
         if not value.requires_grad and constant:
             self._graph: Sequence[Tensor | None] = [None] * len(self._variables)
             return
@@ -59,9 +67,40 @@ class Curve:
             tangents: One for each variable, or for each of ``only``.
             only: Places of the variables; all by default.
         """
+        if self._replay is not None and only is None:
+            return self._replay(tangents)
         places = range(len(self._variables)) if only is None else only
         variables = [self._variables[i] for i in places]
         return pull_back([self._graph[i] for i in places], variables, tangents)
+
+    def products(self, tangents: Tensor) -> Tensor:
+        """Multiply flat vectors (k, n), all at once where torch does so rightly."""
+        if self._joined is None:
+            self._joined = torch.cat([part.reshape(-1) for part in self.gradient])
+            self._batched = self._joined.requires_grad and can_batch(
+                self._joined, self._variables
+            )
+        if not self._joined.requires_grad:
+            return torch.zeros_like(tangents)
+        parts = pull_back_many(
+            self._joined, self._variables, tangents, batched=self._batched
+        )
+        return torch.cat(
+            [part.detach().reshape(len(tangents), -1) for part in parts], 1
+        )
+
+    @property
+    def recorded(self) -> bool:
+        """Whether products are replayed, so that nothing of the model's own runs."""
+        return self._replay is not None
+
+    def record(self) -> None:
+        """Have products of all variables recorded once and replayed from then on.
+
+        Raises:
+            NotRecorded: If that cannot be; products then go on as before.
+        """
+        self._replay = Replay(self.product, self._variables)
 
 
 class Map:

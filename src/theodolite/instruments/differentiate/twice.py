@@ -1,4 +1,4 @@
-"""Replace operators whose second derivative torch gets wrong or lacks."""
+"""Replace operators that torch differentiates twice wrongly, slowly or not at all."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,8 +10,24 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from theodolite.instruments.differentiate.attention_twice import attention
+from theodolite.instruments.differentiate.convolution_twice import (
+    CONVOLUTIONS,
+    convolution,
+)
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
 from theodolite.instruments.differentiate.recomputing import without_recomputing
+
+# The functions of torch that are replaced, wherever they are called.
+REPLACED: frozenset[Callable[..., Any]] = frozenset(
+    [
+        *CONVOLUTIONS,
+        functional.scaled_dot_product_attention,
+        torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
+        functional.embedding,
+        functional.embedding_bag,
+    ]
+)
 
 
 @contextmanager
@@ -20,8 +36,10 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
 
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
-    own size); attention takes its plain backend, the only one with a second derivative.
-    If the model has recurrent layers, cuDNN is left out, which has none for them.
+    own size); attention takes plain products of matrices, or torch's plain backend, the
+    only one with a second derivative; convolutions take standard kernels where these
+    are quicker. If the model has recurrent layers, cuDNN is left out, which has no
+    second derivative for them.
     Embeddings have dense gradients, and bags of them second ones. Nothing is
     recomputed: activation checkpointing runs outside of what is replaced here, and its
     reentrant form has no second derivative.
@@ -54,13 +72,17 @@ class _Replace(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func not in REPLACED:
+            return func(*args, **kwargs)
+        if func in CONVOLUTIONS:
+            return convolution(func, args, kwargs)
+        if func is functional.scaled_dot_product_attention:
+            return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
             return _weight_norm(*args, **kwargs)
         if func is functional.embedding:
             return embedding(*args, **kwargs)
-        if func is functional.embedding_bag:
-            return embedding_bag(*args, **kwargs)
-        return func(*args, **kwargs)
+        return embedding_bag(*args, **kwargs)
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:

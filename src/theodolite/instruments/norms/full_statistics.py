@@ -11,7 +11,7 @@ $\ell(\theta, s(\theta))$ follow from two triangular systems, with $A = \partial
 
 Each takes one pass over the data a call: memory of one chunk, time that grows with the
 number of calls. A Hessian-vector product of a net with ten calls takes some fifty
-gradients.
+gradients; ``in_step`` takes about five, and memory for what crosses the norms.
 
 Notation: a call's moments are $m = E[x]$ and $q = E[(x - c)^2]$ with $c$ the mean's
 number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
@@ -20,6 +20,7 @@ number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -30,6 +31,7 @@ from theodolite.instruments.differentiate.derivatives import Map
 from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.differentiate.pullback import pull_back
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.team.processes import Team
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
 Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
@@ -53,6 +55,27 @@ class Moments:
         return Moments(count, mean, variance + gap.square() * share * (1 - share))
 
 
+def merged_over(team: Team, found: Sequence[Moments]) -> Moments | None:
+    """Return the moments of all sets, those of other processes included.
+
+    Args:
+        team: Who else has sets of the same call.
+        found: Moments of each set here; none where no call was met.
+    """
+    ends = team.largest(not found), team.largest(bool(found))
+    if ends == (1.0, 0.0):
+        return None
+    if not found or ends != (0.0, 1.0):
+        raise other_path()
+    merged = reduce(Moments.merge, found)
+    if not team.several:
+        return merged
+    counts = team.gather(torch.tensor(merged.count))
+    both = team.gather(torch.stack([merged.mean, merged.variance]))
+    pairs = zip(counts, both, strict=True)
+    return reduce(Moments.merge, [Moments(int(n), *part.unbind()) for n, part in pairs])
+
+
 class Reached(BaseException):
     """A pass came to the call it was meant to reach; no model should catch it."""
 
@@ -61,8 +84,10 @@ def moments_of(x: Tensor) -> Moments:
     """Return the moments of one input of batch norm, channels on axis 1."""
     x = x.detach()
     axes = [axis for axis in range(x.ndim) if axis != 1]
-    mean, variance = x.mean(axes), x.var(axes, correction=0)
-    return Moments(x.numel() // x.shape[1], mean, variance)
+    count, mean = x.numel() // x.shape[1], x.mean(axes)
+    # torch's own variance takes twice the time of the convolution before it.
+    centred = x - mean.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
+    return Moments(count, mean, centred.square_().mean(axes))
 
 
 class FullStatistics:
@@ -71,10 +96,17 @@ class FullStatistics:
     Args:
         chunks: Pieces of the data.
         run: Runs the model on a chunk and returns what is measured.
+        team: Who else holds chunks; sums over chunks go over all of them, but for that
+            of :meth:`pull`, which is this process's share.
     """
 
-    def __init__(self, chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> None:
-        self._chunks, self._run = chunks, run
+    def __init__(
+        self,
+        chunks: Sequence[Any],
+        run: Callable[[Any], Tensor],
+        team: Team | None = None,
+    ) -> None:
+        self._chunks, self._run, self._team = chunks, run, team or Team()
         self.known: list[Moments] = []
         with torch.no_grad():
             while (moments := self._next()) is not None:
@@ -93,7 +125,7 @@ class FullStatistics:
         with BatchNormCalls(self._sharing(variables, shares, None)) as calls:
             value = self._run(chunk)
         if calls.calls != len(self.known):
-            raise _other_path()
+            raise other_path()
         return value, shares
 
     def tangent(self, leaves: Parts, tangents: Parts) -> Parts:
@@ -108,7 +140,7 @@ class FullStatistics:
                     change += Map(share, [*leaves, *variables]).push(
                         [*tangents, *found]
                     )
-            found.append(change)
+            found.append(self._team.sum_(change))
         return found
 
     def solve(self, source: Source) -> Parts:
@@ -116,28 +148,41 @@ class FullStatistics:
         solved = zeros(self.variables())
         for place in reversed(range(len(self.known))):
             for chunk in self._chunks:
-                variables = self.variables()
-                outputs, cotangents, shares = source(chunk, variables)
-                parts = pull_back(
-                    [*outputs, *shares[place + 1 :]],
-                    [variables[place]],
-                    [*cotangents, *solved[place + 1 :]],
-                )
-                solved[place] += parts[0]
+                solved[place] += self._adjoint(source, chunk, place, solved)
+            self._team.sum_(solved[place])
         return solved
 
     def pull(self, leaves: Parts, source: Source) -> Parts:
         """Pull cotangents back to the parameters, also by way of the moments.
 
         All ways go in one pass: on their own, cotangents that batch statistics hold
-        in check grow from layer to layer, and would cancel only at the end.
+        in check grow from layer to layer, and would cancel only at the end. What comes
+        back is this process's share, to be summed over the team.
         """
         total, solved = zeros(leaves), self.solve(source)
         for chunk in self._chunks:
-            outputs, cotangents, shares = source(chunk, self.variables())
-            parts = pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
-            add(total, parts)
+            add(total, self._pulled(source, chunk, leaves, solved))
         return total
+
+    # A chunk's graph goes with the function that builds it, before the next is built.
+
+    def _adjoint(self, source: Source, chunk: Any, place: int, solved: Parts) -> Tensor:
+        """Return a chunk's part of the adjoint of a call, those after it given."""
+        variables = self.variables()
+        outputs, cotangents, shares = source(chunk, variables)
+        later = slice(place + 1, None)
+        return pull_back(
+            [*outputs, *shares[later]],
+            [variables[place]],
+            [*cotangents, *solved[later]],
+        )[0]
+
+    def _pulled(
+        self, source: Source, chunk: Any, leaves: Parts, solved: Parts
+    ) -> Parts:
+        """Return a chunk's part of what is pulled back, all adjoints given."""
+        outputs, cotangents, shares = source(chunk, self.variables())
+        return pull_back([*outputs, *shares], leaves, [*cotangents, *solved])
 
     def _next(self) -> Moments | None:
         """Find the moments of the first call that is not known, or None at the end."""
@@ -153,14 +198,9 @@ class FullStatistics:
         for chunk in self._chunks:
             with _until_reached(), BatchNormCalls(act):
                 self._run(chunk)
-        if not found:
-            return None
-        if len(found) != len(self._chunks):
-            raise _other_path()
-        merged = found[0]
-        for moments in found[1:]:
-            merged = merged.merge(moments)
-        return merged
+        if found and len(found) != len(self._chunks):
+            raise other_path()
+        return merged_over(self._team, found)
 
     def _shares(self, chunk: Any, variables: Parts, last: int) -> Parts:
         """Run a chunk up to a call; return its shares in all moments so far."""
@@ -174,7 +214,7 @@ class FullStatistics:
     ) -> Callable[[NormCall], Tensor]:
         def act(call: NormCall) -> Tensor:
             if call.place >= len(self.known):
-                raise _other_path()
+                raise other_path()
             moments, x = self.known[call.place], call.x
             axes = [axis for axis in range(x.ndim) if axis != 1]
             shape = [-1 if axis == 1 else 1 for axis in range(x.ndim)]
@@ -190,18 +230,31 @@ class FullStatistics:
 
 
 def frozen_statistics(
-    norms: Sequence[nn.Module], chunks: Sequence[Any], run: Callable[[Any], Tensor]
+    norms: Sequence[nn.Module],
+    chunks: Sequence[Any],
+    run: Callable[[Any], Tensor],
+    team: Team | None = None,
+    find: Callable[[Sequence[Any], Team], list[Moments]] | None = None,
 ) -> dict[nn.Module, Moments]:
-    """Return the moments over all chunks of every layer that is applied."""
+    """Return the moments over all chunks of every layer that is applied.
+
+    Args:
+        norms: Layers whose statistics are wanted.
+        chunks: Pieces of the data.
+        run: Runs the model on a chunk.
+        team: Who else holds chunks.
+        find: Finds the moments of several chunks; a pass a call by default.
+    """
+    team = team or Team()
     order: list[nn.Module] = []
     handles = [
         norm.register_forward_pre_hook(lambda module, _: order.append(module))
         for norm in norms
     ]
     try:
-        known = _known(chunks, run)
+        known = _known(chunks, run, team, find)
         order.clear()
-        with torch.no_grad(), BatchNormCalls(_passing(known)):
+        with torch.no_grad(), BatchNormCalls(passing(known)):
             run(chunks[0])
     finally:
         for handle in handles:
@@ -215,10 +268,17 @@ def frozen_statistics(
     return dict(zip(order, known, strict=True))
 
 
-def _known(chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> list[Moments]:
+def _known(
+    chunks: Sequence[Any],
+    run: Callable[[Any], Tensor],
+    team: Team,
+    find: Callable[[Sequence[Any], Team], list[Moments]] | None,
+) -> list[Moments]:
     """Find all moments, in one pass where there is one chunk."""
-    if len(chunks) > 1:
-        return FullStatistics(chunks, run).known
+    if len(chunks) > 1 or team.several:
+        if find is not None:
+            return find(chunks, team)
+        return FullStatistics(chunks, run, team).known
     known: list[Moments] = []
 
     def act(call: NormCall) -> Tensor:
@@ -230,12 +290,12 @@ def _known(chunks: Sequence[Any], run: Callable[[Any], Tensor]) -> list[Moments]
     return known
 
 
-def _passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:
+def passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:
     """Normalise by known moments."""
 
     def act(call: NormCall) -> Tensor:
         if call.place >= len(known):
-            raise _other_path()
+            raise other_path()
         return call.by(known[call.place].mean, known[call.place].variance)
 
     return act
@@ -249,7 +309,8 @@ def _until_reached() -> Iterator[None]:
         pass
 
 
-def _other_path() -> MeasurementError:
+def other_path() -> MeasurementError:
+    """Say that chunks do not meet the same norms."""
     return MeasurementError(
         "the passes over the data met different batch norms, by a path that depends "
         "on the data or by activation checkpointing: pass all data as one batch"

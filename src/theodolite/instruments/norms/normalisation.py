@@ -107,6 +107,7 @@ def _check_sync(norm: nn.SyncBatchNorm) -> None:
     spread = torch.distributed.is_available() and torch.distributed.is_initialized()
     if spread and torch.distributed.get_world_size(norm.process_group) > 1:
         raise MeasurementError(
-            "SyncBatchNorm has no second derivative across processes: measure in one "
-            "process, or replace it with BatchNorm"
+            "SyncBatchNorm has no second derivative across processes: replace it with "
+            "BatchNorm, whose statistics norm mode 'full' takes over all ranks of a "
+            "team, or measure in one process"
         )

@@ -28,6 +28,8 @@ from theodolite.instruments.operators.through_outputs import (
 )
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.grouping import Chunk
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
 
 
 class Fisher(ThroughOutputs):
@@ -56,6 +58,9 @@ class Fisher(ThroughOutputs):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     References:
         Martens (2020), New insights and perspectives on the natural gradient method,
@@ -90,7 +95,10 @@ class Fisher(ThroughOutputs):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         then = _information(loss)
         run, _ = halves_of("Fisher", loss, outputs, None)
@@ -109,6 +117,7 @@ class Fisher(ThroughOutputs):
             randomness=randomness,
             weights=weights,
             max_batches=max_batches,
+            team=team,
         )
         self.randomness = randomness
         self._remake = lambda change: Fisher(
@@ -124,6 +133,7 @@ class Fisher(ThroughOutputs):
             seed=seed,
             randomness=randomness,
             weights=weights,
+            team=team,
         )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
@@ -160,6 +170,9 @@ class EmpiricalFisher(ThroughOutputs):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     References:
         Kunstner, Balles and Hennig (2019), Limitations of the empirical Fisher
@@ -185,7 +198,10 @@ class EmpiricalFisher(ThroughOutputs):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
         run, then = halves_of("The empirical Fisher", loss, outputs, output_loss)
         _refuse_class_weights(loss)
@@ -204,6 +220,7 @@ class EmpiricalFisher(ThroughOutputs):
             randomness=randomness,
             weights=weights,
             max_batches=max_batches,
+            team=team,
         )
         self.randomness = randomness
         self._remake = lambda change: EmpiricalFisher(
@@ -220,6 +237,7 @@ class EmpiricalFisher(ThroughOutputs):
             seed=seed,
             randomness=randomness,
             weights=weights,
+            team=team,
         )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:

@@ -23,6 +23,8 @@ from theodolite.instruments.operators.through_outputs import (
 )
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.grouping import Chunk
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
 
 
 class GaussNewton(ThroughOutputs):
@@ -45,6 +47,9 @@ class GaussNewton(ThroughOutputs):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> import torch
@@ -77,7 +82,10 @@ class GaussNewton(ThroughOutputs):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
         run, then = halves_of("Gauss–Newton", loss, outputs, output_loss)
         super().__init__(
@@ -95,6 +103,7 @@ class GaussNewton(ThroughOutputs):
             randomness=randomness,
             weights=weights,
             max_batches=max_batches,
+            team=team,
         )
         self.randomness = randomness
         self._remake = lambda change: GaussNewton(
@@ -111,6 +120,7 @@ class GaussNewton(ThroughOutputs):
             seed=seed,
             randomness=randomness,
             weights=weights,
+            team=team,
         )
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:

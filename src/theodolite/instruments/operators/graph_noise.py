@@ -7,7 +7,7 @@ with relative spread $\chi^2_P/P$ at worst, whose 5 % quantile makes a bound of 
 holds in 95 % of cases, or more often where many entries share in the error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import stream
+from theodolite.instruments.operators.drawing import normal_vector
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Twin, twin_of
 
@@ -58,9 +59,9 @@ def graph_noise(
     count = size if whole else _PROBES
     for vector in _vectors(operator, count, whole=whole):
         gap = difference(operator, twin, vector, apply)
-        squares += gap**2
         if square:
             forms.append(float(vector.double().cpu().numpy() @ gap))
+        squares += np.square(gap, out=gap)
     operator.passes += twin.operator.passes
     rows = twin.factor * np.sqrt(squares / (1 if whole else count))
     if whole:
@@ -112,16 +113,14 @@ def eigenvalue_noise(
     return norms, forms
 
 
-def _vectors(operator: Operator, count: int, *, whole: bool) -> list[Tensor]:
-    size, generator = operator.shape[1], stream(0, "graph noise")
+def _vectors(operator: Operator, count: int, *, whole: bool) -> Iterator[Tensor]:
+    """Yield all unit vectors, or some random ones, one at a time."""
     if whole:
-        rows = np.eye(size)
-    else:
-        rows = generator.standard_normal((count, size))
-    return [
-        torch.as_tensor(row).to(dtype=operator.dtype, device=operator.device)
-        for row in rows
-    ]
+        yield from torch.eye(count, dtype=operator.dtype, device=operator.device)
+        return
+    generator = stream(0, "graph noise")
+    for _ in range(count):
+        yield normal_vector(operator, generator)
 
 
 def _bounded(rows: np.ndarray, forms: np.ndarray, *, finer: bool) -> GraphNoise:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
@@ -14,6 +15,9 @@ from theodolite.instruments.operators.parameter_operator import ParameterOperato
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
+from theodolite.instruments.team.vectors import agreed
 
 
 class Jacobian(ParameterOperator):
@@ -31,6 +35,10 @@ class Jacobian(ParameterOperator):
         seed: Seed of whatever the model draws.
         randomness: ``fixed`` allows dropout and fixes its masks by the seed.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them; rows
+            are the outputs of all, rank after rank.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Example:
         >>> import torch
@@ -54,7 +62,10 @@ class Jacobian(ParameterOperator):
         seed: int = 0,
         randomness: Randomness = "refuse",
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         pick = outputs or outputs_of
         given = set_up(
             model,
@@ -70,28 +81,34 @@ class Jacobian(ParameterOperator):
             seed=seed,
             randomness=randomness,
             max_batches=max_batches,
+            team=team,
         )
-        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        maps: GraphCache[Map] = given.graphs()
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self._shapes = self._map.shapes()
         rows = sum(shape.numel() for shape in self._shapes)
-        self.shape = (rows, sum(self._sizes))
+        counts = [int(n) for n in self.team.gather(torch.tensor(rows))]
+        before = sum(counts[: self.team.rank])
+        self._own = slice(before, before + rows)
+        self.shape = (sum(counts), sum(self._sizes))
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return the outputs' change along a vector of parameters."""
         self.passes += 1
         with self._prepared.session():
             pushed = self._map.push(self._parts(vector))
-            return flat([change for _, _, change in pushed])
+            return self._all_rows([change for _, _, change in pushed])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Pull a vector of outputs back to parameters."""
         self.passes += 1
-        parts = vector.detach().split([shape.numel() for shape in self._shapes])
-        pairs = zip(parts, self._shapes, strict=True)
         with self._prepared.session():
-            return flat(self._map.pull([part.reshape(shape) for part, shape in pairs]))
+            own = agreed(vector.detach(), self.team)[self._own]
+            parts = own.split([shape.numel() for shape in self._shapes])
+            pairs = zip(parts, self._shapes, strict=True)
+            pulled = self._map.pull([part.reshape(shape) for part, shape in pairs])
+            return self._summed(pulled)
 
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Multiply the columns of some parameters."""
@@ -100,10 +117,7 @@ class Jacobian(ParameterOperator):
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, as the rows go."""
         with self._prepared.session():
-            return flat(
-                [
-                    self._map.map(group, chunk).outputs
-                    for group in self._prepared.groups
-                    for chunk in group.chunks
-                ]
-            )
+            return self._all_rows(self._map.outputs())
+
+    def _all_rows(self, parts: Sequence[Tensor]) -> Tensor:
+        return self.team.concatenate(flat(parts))

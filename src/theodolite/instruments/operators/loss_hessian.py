@@ -1,15 +1,17 @@
 """The Hessian of the loss by the parameters, as an operator."""
 
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypedDict
+from contextlib import contextmanager, nullcontext
+from typing import TypedDict
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, flat, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
     Loss,
@@ -23,10 +25,19 @@ from theodolite.instruments.model.objective import (
 )
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
+from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
+from theodolite.instruments.team.vectors import agreed
+
+# Vectors multiplied at once, and the bytes of a graph and of so many vectors up to
+# which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
+# graphs of 150 MB, and 1.0 times with vectors of 26 MB.
+_AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
 
 
 class HessianOptions(TypedDict, total=False):
@@ -38,6 +49,9 @@ class HessianOptions(TypedDict, total=False):
     randomness: Randomness
     weights: Weights | None
     max_batches: int | None
+    replay: bool
+    team: Team | None
+    executor: Executor | None
 
 
 class Hessian(ParameterOperator):
@@ -46,7 +60,9 @@ class Hessian(ParameterOperator):
     The gradient's graph is built once and each product pulls a vector back through it:
     exact, also through batch statistics. Where graphs do not fit in memory, or
     ``micro_batch`` is given, they are built anew, a chunk at a time; batch statistics
-    are then variables of their own, so that cutting changes nothing.
+    are then variables of their own, so that cutting changes nothing. All chunks go from
+    norm to norm together where ``graph_bytes`` holds what they carry, which takes about
+    five gradients a product; else one after the other, at five gradients a norm.
 
     Args:
         model: Any module; left as found by every product.
@@ -65,6 +81,11 @@ class Hessian(ParameterOperator):
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample, such as how many targets count.
         max_batches: Batches to take at most, from the first.
+        team: Who else holds batches, where this process holds its share of them.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
+        replay: Record the product of each batch as a CUDA graph and replay it for every
+            vector, where graphs are kept on a CUDA device; else a warning says why not.
 
     Example:
         >>> from theodolite.instruments import HalfSquareLoss
@@ -94,7 +115,11 @@ class Hessian(ParameterOperator):
         randomness: Randomness = "refuse",
         weights: Weights | None = None,
         max_batches: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
+        replay: bool = False,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
         check_weights(weights, self.reduction)
@@ -115,8 +140,10 @@ class Hessian(ParameterOperator):
             randomness=randomness,
             max_batches=max_batches,
             check=checked_value,
+            team=team,
         )
-        self._curves: GraphCache[tuple[Curve, Tensor]] = GraphCache(retain=given.retain)
+        self._curves: GraphCache[tuple[Curve, Tensor]] = given.graphs()
+        self._replay, self._retain = replay, given.retain
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness
@@ -132,18 +159,45 @@ class Hessian(ParameterOperator):
             seed=seed,
             randomness=randomness,
             weights=weights,
+            team=team,
         )
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
         return self._product(self._parts(vector), None)
 
+    def matvecs(self, vectors: Tensor) -> Tensor:
+        """Multiply many vectors; of a small graph several at once."""
+        if self.at_once == 1 or len(vectors) < self.at_once:
+            return super().matvecs(vectors)
+        self.passes += len(vectors)
+        found = []
+        with self.together():
+            for some in vectors.split(self.at_once):
+                with self.curves() as curves:
+                    products = [curve.products(some) for curve in curves]
+                counted(len(some) - 1)
+                found.append(torch.stack(products).sum(0))
+            return torch.cat(found)
+
+    @property
+    def at_once(self) -> int:
+        """How many products are quicker at once than one by one; 1 for none."""
+        kept = self._retain and not self.coupled and not self._curves.offload
+        alone = kept and not self.team.several and self.device.type == "cpu"
+        known = self.dtype in (torch.float32, torch.float64)
+        vectors = _AT_ONCE * self.shape[1] * self.dtype.itemsize
+        small = 0 < (self.forecast_bytes or 0) <= _SMALL_GRAPH
+        fits = small and vectors <= _SMALL_BLOCK
+        return _AT_ONCE if alone and known and fits else 1
+
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Multiply a diagonal block; the graph is walked only where it matters."""
         if self.coupled:
             whole = self.matvec(self._embedded(places, vector))
             return self._extracted(places, whole)
-        parts = vector.detach().split([self._sizes[i] for i in places])
+        given = agreed(vector.detach(), self.team)
+        parts = given.split([self._sizes[i] for i in places])
         shaped = [
             part.reshape(self.layout[i][1])
             for i, part in zip(places, parts, strict=True)
@@ -156,12 +210,17 @@ class Hessian(ParameterOperator):
         with prepared.session():
             total, value = zeros(prepared.leaves), torch.zeros((), dtype=torch.float64)
             for group in prepared.groups:
-                for chunk in group.chunks:
-                    curve, shared = self.curve(group, chunk)
-                    add(total, curve.gradient[: len(prepared.leaves)])
-                    value += shared.cpu()
-        self.passes += 1
-        return value, flat(total)
+                if group.coupled:
+                    losses, gradient = group.joint.gradient(group.weights)
+                    pairs = zip(group.weights, losses, strict=True)
+                    value += sum(weight * loss.cpu() for weight, loss in pairs)
+                else:
+                    curve, loss = self.curve(group, group.chunks[0])
+                    gradient = curve.gradient
+                    value += loss.cpu()
+                add(total, gradient)
+            self.passes += 1
+            return self.team.sum_(value), self._summed(total)
 
     @contextmanager
     def curves(self) -> Iterator[Iterator[Curve]]:
@@ -176,78 +235,71 @@ class Hessian(ParameterOperator):
                 for chunk in group.chunks
             )
 
-    @property
-    def coupled(self) -> bool:
-        """Whether batch statistics run over several passes."""
-        return any(group.coupled for group in self._prepared.groups)
-
     def curve(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
         """Return a chunk's part of the loss as a curve, and its value; in a session.
 
-        The variables are the leaves, then the moments where these run over chunks.
+        Only where no batch statistics run over several chunks.
         """
-        return self._curves.graph(group, chunk, lambda: self._built(group, chunk))
+        return self._curves.graph(group, chunk, lambda: self._built(chunk))
 
-    def _built(self, group: Group, chunk: Chunk) -> tuple[Curve, Tensor]:
-        if group.statistics is None:
+    def _built(self, chunk: Chunk) -> tuple[Curve, Tensor]:
+        with recordable(self.device) if self._replay else nullcontext():
             value = chunk.weight * self._prepared.run(chunk)
             idle = not value.requires_grad and self._prepared.depends(chunk)
             curve = Curve(value, self._prepared.leaves, constant=idle)
-            return curve, value.detach()
-        variables = group.statistics.variables()
-        return self._given_moments(group, chunk, variables)[:2]
+        if self._replay:
+            self._record(curve)
+        return curve, value.detach()
+
+    def _record(self, curve: Curve) -> None:
+        try:
+            if self.team.several:
+                raise NotRecorded("several processes multiply together")
+            if not self._retain or self._curves.offload:
+                raise NotRecorded("the graphs of all batches do not fit in memory")
+            curve.record()
+        except NotRecorded as reason:
+            self._compute_anew(str(reason))
+
+    def _compute_anew(self, reason: str) -> None:
+        self._replay = False
+        warnings.warn(
+            f"the product was not recorded: {reason}; it is computed anew for each "
+            "vector, which takes longer and gives the same",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
         prepared = self._prepared
         self.passes += 1
+        if self._replay and only is None and (found := self._replayed(tangents)):
+            return self._summed(found)
         with prepared.session():
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
             total = zeros(chosen)
             for group in prepared.groups:
                 if group.coupled:
-                    add(total, self._through_moments(group, tangents))
+                    if self._replay:
+                        self._compute_anew("chunks share batch statistics")
+                    add(total, group.joint.product(group.weights, tangents))
                 else:
                     curve, _ = self.curve(group, group.chunks[0])
                     add(total, curve.product(tangents, only))
-        return flat(total)
+            return self._summed(total)
 
-    def _through_moments(self, group: Group, tangents: Parts) -> Parts:
-        r"""Multiply where batch statistics run over chunks.
-
-        With multipliers $\lambda$ the gradient is that of $\psi = \ell + \lambda S$ at
-        fixed moments; its change along $(v, \sigma)$ acts on parameters directly and
-        on moments, from where the adjoint carries it to parameters.
-        """
-        leaves, statistics = self._prepared.leaves, _statistics(group)
-        moved = statistics.tangent(leaves, tangents)
-
-        def source(chunk: Chunk, variables: Parts) -> tuple[Any, Parts, Parts]:
-            curve, _, shares = self._given_moments(group, chunk, variables)
-            return curve.graph, [*tangents, *moved], shares
-
-        return statistics.pull(leaves, source)
-
-    def _given_moments(
-        self, group: Group, chunk: Chunk, variables: Parts
-    ) -> tuple[Curve, Tensor, Parts]:
-        multipliers = self._multipliers(group)
-        value, shares = _statistics(group).forward(chunk, variables)
-        value = chunk.weight * value
-        pairs = zip(multipliers, shares, strict=True)
-        pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
-        curve = Curve(value + pulled, [*self._prepared.leaves, *variables])
-        return curve, value.detach(), shares
-
-    def _multipliers(self, group: Group) -> Parts:
-        statistics = _statistics(group)
-
-        def source(chunk: Chunk, variables: Parts) -> tuple[Parts, Parts, Parts]:
-            value, shares = statistics.forward(chunk, variables)
-            return [chunk.weight * value], [torch.ones_like(value)], shares
-
-        return self._curves.multipliers(group, lambda: statistics.solve(source))
-
-
-def _statistics(group: Group) -> Any:
-    return group.statistics
+    def _replayed(self, tangents: Parts) -> Parts | None:
+        """Replay all batches; the model is not opened, since none of its code runs."""
+        if self.team.several:
+            return None  # they must agree on whether anything changed
+        chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
+        kept = [self._curves.kept(chunk) for chunk in chunks]
+        curves = [found[0] for found in kept if found is not None and found[0].recorded]
+        if len(curves) < len(chunks) or not self._prepared.unchanged():
+            return None
+        counted()
+        total = curves[0].product(tangents)
+        for curve in curves[1:]:
+            add(total, curve.product(tangents))
+        return total

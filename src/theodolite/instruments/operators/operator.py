@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,31 @@ class Operator(ABC):
     passes: int = 0
     noise_norm: float | None = None
 
+    @property
+    def at_once(self) -> int:
+        """How many products are quicker at once than one by one; 1 for none."""
+        return 1
+
     @abstractmethod
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector from the right."""
+
+    def matvecs(self, vectors: Tensor) -> Tensor:
+        """Multiply many vectors, given as rows; several at once where that is quicker.
+
+        Products at once differ from single ones, and from those of a block of columns
+        (``operator @ block``), by rounding.
+
+        Args:
+            vectors: Shape (count, columns).
+
+        Returns:
+            The products as rows, shape (count, rows).
+        """
+        if not len(vectors):
+            return vectors.new_zeros(0, self.shape[0])
+        with self.together():
+            return torch.stack([self.matvec(vector).detach() for vector in vectors])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -59,10 +82,19 @@ class Operator(ABC):
         given = other.to(dtype=self.dtype, device=self.device)
         if given.ndim == 1:
             return self.matvec(given)
-        columns = [self.matvec(column) for column in given.unbind(1)]
-        if not columns:
+        if given.shape[1] == 0:
             return given.new_zeros(self.shape[0], 0)
+        with self.together():
+            columns = [self.matvec(column) for column in given.unbind(1)]
         return torch.stack(columns, dim=1)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what products need once for all of them within."""
+        return nullcontext()
+
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where products are made; None for here."""
+        return None
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.
@@ -89,10 +121,12 @@ class Operator(ABC):
                 "raise matrix_bytes"
             )
         matrix = np.empty((rows, columns))
-        for j in range(columns):
-            unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
-            unit[j] = 1
-            matrix[:, j] = self.matvec(unit).detach().cpu().double().numpy()
+        with self.together():
+            for j in range(columns):
+                unit = torch.zeros(columns, dtype=self.dtype, device=self.device)
+                unit[j] = 1
+                product = self.matvec(unit)
+                matrix[:, j] = product.detach().cpu().double().numpy()
         return matrix
 
     def to_scipy(self) -> Any:
@@ -128,6 +162,10 @@ class Transposed(Operator):
         self._inner = inner
         self.shape = (inner.shape[1], inner.shape[0])
         self.dtype, self.device = inner.dtype, inner.device
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open what the original needs once for all products within."""
+        return self._inner.together()
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply into the transpose."""

@@ -8,7 +8,6 @@ from torch import Tensor
 from theodolite.instruments.differentiate.derivatives import Map
 from theodolite.instruments.differentiate.parts import Parts, add, zeros
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
-from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.prepared_model import PreparedModel
@@ -39,48 +38,46 @@ class OutputMap:
         """Return each chunk with its outputs and their change; in a session."""
         found = []
         for group in self._prepared.groups:
-            moved: Parts = []
-            if group.statistics is not None:
-                moved = group.statistics.tangent(self._prepared.leaves, tangents)
-            for chunk in group.chunks:
-                map_ = self.map(group, chunk)
-                found.append((chunk, map_.outputs, map_.push([*tangents, *moved])))
+            if group.coupled:
+                pushed = group.joint.push(tangents)
+            else:
+                map_ = self.map(group, group.chunks[0])
+                pushed = [(map_.outputs, map_.push(tangents))]
+            found += [
+                (chunk, *pair) for chunk, pair in zip(group.chunks, pushed, strict=True)
+            ]
         return found
 
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""
-        leaves = self._prepared.leaves
-        total, queue = zeros(leaves), iter(cotangents)
+        total, queue = zeros(self._prepared.leaves), iter(cotangents)
         for group in self._prepared.groups:
-            given = {chunk: next(queue) for chunk in group.chunks}
-            if group.statistics is None:
-                chunk = group.chunks[0]
-                add(total, self.map(group, chunk).pull(given[chunk]))
+            given = [next(queue) for _ in group.chunks]
+            if group.coupled:
+                add(total, group.joint.pull(given))
             else:
-                add(total, self._through_moments(group.statistics, given))
+                add(total, self.map(group, group.chunks[0]).pull(given[0]))
         return total
 
-    def _through_moments(
-        self, statistics: FullStatistics, cotangents: dict[Chunk, Tensor]
-    ) -> Parts:
-        def source(chunk: Chunk, variables: Parts) -> tuple[Parts, Parts, Parts]:
-            outputs, shares = statistics.forward(chunk, variables)
-            return [outputs], [cotangents[chunk]], shares
-
-        return statistics.pull(self._prepared.leaves, source)
+    def outputs(self) -> Parts:
+        """Return each chunk's outputs; in a session."""
+        found: Parts = []
+        for group in self._prepared.groups:
+            if group.coupled:
+                found += group.joint.outputs()
+            else:
+                found.append(self.map(group, group.chunks[0]).outputs)
+        return found
 
     def map(self, group: Group, chunk: Chunk) -> Map:
-        """Return a chunk's outputs by the leaves, then by the moments if shared."""
-        return self._maps.graph(group, chunk, lambda: self._built(group, chunk))
+        """Return a chunk's outputs by the leaves, where it shares no moments."""
+        return self._maps.graph(group, chunk, lambda: self._built(chunk))
 
-    def _built(self, group: Group, chunk: Chunk) -> Map:
-        if group.statistics is None:
-            outputs = self._prepared.run(chunk)
-            idle = not outputs.requires_grad and self._prepared.depends(chunk)
-            return Map(outputs, self._prepared.leaves, constant=idle)
-        variables = group.statistics.variables()
-        outputs, _ = group.statistics.forward(chunk, variables)
-        return Map(outputs, [*self._prepared.leaves, *variables])
+    def _built(self, chunk: Chunk) -> Map:
+        outputs = self._prepared.run(chunk)
+        idle = not outputs.requires_grad and self._prepared.depends(chunk)
+        map_ = Map(outputs, self._prepared.leaves, constant=idle)
+        return map_.prepare() if self._maps.offload else map_
 
     def _shape(self, chunk: Chunk) -> torch.Size:
         # Shapes do not hang on statistics, and a chunk may hold but one sample.

@@ -2,7 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,9 @@ from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
+from theodolite.instruments.team.vectors import agreed
 
 
 class ParameterOperator(Operator):
@@ -31,10 +35,20 @@ class ParameterOperator(Operator):
         seed: Seed of whatever the model draws.
         forecast_bytes: Memory that the largest pass was forecast to take at its peak,
             None where that could not be told.
+        coupled: Whether batch statistics run over several passes, on any rank.
+        team: Who else holds batches; all of them multiply the same vectors together.
         title: Name of the matrix, for methods of readings.
     """
 
     title = "Hessian"
+
+    def __new__(
+        cls, *given: Any, executor: Executor | None = None, **settings: Any
+    ) -> Self:
+        """Make the operator here, or have one made by an executor's crew."""
+        if executor is None:
+            return object.__new__(cls)
+        return cast(Self, made_far(cls, given, executor, settings))
 
     def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
         self._prepared, self._kept = given.prepared, cache
@@ -46,14 +60,54 @@ class ParameterOperator(Operator):
         self.partition = given.partition
         self.micro_batch = given.micro_batch
         self.seed = given.seed
+        self.coupled = given.coupled
+        self.team: Team = self._prepared.team
         self.forecast_bytes = given.forecast_bytes
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
         self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
 
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found.
+
+        Only where its graphs are kept: what is run again starts as found. Ranks, which
+        may keep them or not, open it product by product, to look at it together.
+        """
+        kept = self._kept.keeps(self._prepared.groups) and not self.team.several
+        return self._prepared.together() if kept else nullcontext()
+
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
         return None if self._remake is None else self._remake(change)
+
+    @property
+    def graphs_held(self) -> int:
+        """How many graphs are kept between products."""
+        return len(self._kept)
+
+    @property
+    def way(self) -> str:
+        """How products are taken: as graphs, or over chunks that share statistics.
+
+        ``graphs``, ``graphs on the host``, ``in step``, ``in step on the host`` or ``by
+        turns``; for chunks the choice is made with the first product, and until then
+        it is ``chunks``.
+        """
+        coupled = [group for group in self._prepared.groups if group.coupled]
+        if not coupled:
+            return "graphs on the host" if self._kept.offload else "graphs"
+        ways = {g.statistics.way for g in coupled if g.statistics is not None}
+        return ", ".join(sorted(ways)) or "chunks"
+
+    @property
+    def way_reason(self) -> str:
+        """Why chunks take turns, which costs a pass over all of them for every norm.
+
+        Empty where they do not.
+        """
+        found = [group.statistics for group in self._prepared.groups]
+        reasons = {joint.reason for joint in found if joint is not None}
+        return "; ".join(sorted(reasons - {""}))
 
     @property
     def names(self) -> list[str]:
@@ -131,7 +185,11 @@ class ParameterOperator(Operator):
         return change(items[0]) if len(items) == 1 else Several(items, change)
 
     def _parts(self, vector: Tensor) -> Parts:
-        return list(self.split(vector.detach()).values())
+        return list(self.split(agreed(vector.detach(), self.team)).values())
+
+    def _summed(self, parts: Parts) -> Tensor:
+        """Return the sum of all ranks' parts as one vector."""
+        return self.team.sum_(flat(parts))
 
     def _embedded(self, places: Sequence[int], vector: Tensor) -> Tensor:
         """Return a block's vector among zeros for all other parameters."""
@@ -147,6 +205,27 @@ class ParameterOperator(Operator):
     def _extracted(self, places: Sequence[int], vector: Tensor) -> Tensor:
         parts = vector.split(self._sizes)
         return flat([parts[i] for i in places])
+
+
+def made_far(
+    kind: Callable[..., Operator],
+    given: Sequence[Any],
+    executor: Executor,
+    settings: Mapping[str, Any],
+) -> Operator:
+    """Return what stands for an operator of an executor's crew.
+
+    Args:
+        kind: Class of the operator.
+        given: Its model and batches, where they came by place.
+        executor: Who has the crew.
+        settings: All else, the model and batches too where they came by name.
+    """
+    from theodolite.instruments.operators.far import FarOperator
+
+    named = dict(zip(("model", "batches"), given, strict=False)) | dict(settings)
+    subject = named.pop("model"), named.pop("batches")
+    return FarOperator(kind, *subject, executor=executor, settings=named)
 
 
 class Block(Operator):
@@ -173,6 +252,14 @@ class Block(Operator):
         self.dtype, self.device = whole.dtype, whole.device
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
         self.seed = whole.seed
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found."""
+        return self._whole.together()
+
+    def free_elsewhere(self) -> int | None:
+        """Return the memory that is free where products are made; None for here."""
+        return self._whole.free_elsewhere()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the block of the changed operator."""

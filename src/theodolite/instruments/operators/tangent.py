@@ -1,7 +1,8 @@
 """The tangent kernel of a model as an operator on its outputs."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Self, cast
 
 from torch import Tensor, nn
 
@@ -9,7 +10,10 @@ from theodolite.core import NormMode
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.operators.jacobian import Jacobian
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.operators.parameter_operator import made_far
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.processes import Team
 
 
 class TangentKernel(Operator):
@@ -27,6 +31,10 @@ class TangentKernel(Operator):
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
+        team: Who else holds batches, where this process holds its share of them; rows
+            are the outputs of all, rank after rank.
+        executor: Has the products made by processes elsewhere, such as
+            ``RayCluster``; this one then holds no share.
 
     Attributes:
         jacobian: The Jacobian $DF$.
@@ -42,6 +50,15 @@ class TangentKernel(Operator):
     """
 
     symmetric = True
+    title = "tangent kernel"
+
+    def __new__(
+        cls, *given: Any, executor: Executor | None = None, **settings: Any
+    ) -> Self:
+        """Make the operator here, or have one made by an executor's crew."""
+        if executor is None:
+            return object.__new__(cls)
+        return cast(Self, made_far(cls, given, executor, settings))
 
     def __init__(
         self,
@@ -53,7 +70,10 @@ class TangentKernel(Operator):
         outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
         micro_batch: int | None = None,
         graph_bytes: int | None = None,
+        team: Team | None = None,
+        executor: Executor | None = None,
     ) -> None:
+        del executor  # where it is given, no operator is made here
         self.jacobian = Jacobian(
             model,
             batches,
@@ -62,6 +82,7 @@ class TangentKernel(Operator):
             outputs=outputs,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
+            team=team,
         )
         self._remake = lambda change: TangentKernel(
             change(self.jacobian.model),
@@ -71,10 +92,15 @@ class TangentKernel(Operator):
             outputs=outputs,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
+            team=team,
         )
         self.norm_mode = self.jacobian.norm_mode
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
         self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within, which leaves it as found."""
+        return self.jacobian.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the kernel of a changed model on changed data."""
@@ -83,4 +109,5 @@ class TangentKernel(Operator):
     def matvec(self, vector: Tensor) -> Tensor:
         """Pull outputs back to parameters, and push those forward."""
         self.passes += 2
-        return self.jacobian.matvec(self.jacobian.rmatvec(vector))
+        with self.together():
+            return self.jacobian.matvec(self.jacobian.rmatvec(vector))

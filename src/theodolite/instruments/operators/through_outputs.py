@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Map
-from theodolite.instruments.differentiate.parts import flat
 from theodolite.instruments.model.losses import judged
 from theodolite.instruments.model.objective import (
     Batch,
@@ -29,6 +28,7 @@ from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk
 from theodolite.instruments.passes.set_up import set_up
+from theodolite.instruments.team.processes import Team
 
 Outputs = Callable[[nn.Module, Batch], Tensor]
 OutputLoss = Callable[[Tensor, Batch], Tensor]
@@ -43,6 +43,7 @@ class Passes(TypedDict, total=False):
     seed: int
     randomness: Randomness
     max_batches: int | None
+    team: Team | None
 
 
 class ThroughOutputs(ParameterOperator):
@@ -96,7 +97,7 @@ class ThroughOutputs(ParameterOperator):
             callables=[output_loss],
             **settings,
         )
-        maps: GraphCache[Map] = GraphCache(retain=given.retain)
+        maps: GraphCache[Map] = given.graphs()
         super().__init__(given, maps)
         self._map = OutputMap(given.prepared, maps)
         self.shape = (sum(self._sizes), sum(self._sizes))
@@ -106,7 +107,8 @@ class ThroughOutputs(ParameterOperator):
         self.passes += 1
         with self._prepared.session():
             pushed = self._map.push(self._parts(vector))
-            return flat(self._map.pull([self._curved(*entry) for entry in pushed]))
+            curved = [self._curved(*entry) for entry in pushed]
+            return self._summed(self._map.pull(curved))
 
     def block_matvec(self, places: Any, vector: Tensor) -> Tensor:
         """Multiply a diagonal block."""

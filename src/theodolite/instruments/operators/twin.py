@@ -4,9 +4,9 @@ What a graph in float32 computes differs from exact arithmetic by more than its 
 shows, as much as its layers amplify what is rounded before them. A twin tells: a copy
 of the model in float64, at the same weights and on the same data, whose own rounding is
 a billion times smaller. Where nothing finer is to be had, since the model is float64
-and casts to float32 within, or cannot be converted, the twin is a copy whose weights,
-and what its layers return, are moved by one rounding of the coarsest type in its graph,
-up or down by chance (as in Monte Carlo arithmetic).
+and casts to float32 within, or cannot be converted, or since memory is short, the twin
+is a copy whose weights, and what its layers return, are moved by one rounding of the
+coarsest type in its graph, up or down by chance (as in Monte Carlo arithmetic).
 
 References:
     Parker (1997), Monte Carlo arithmetic: exploiting randomness in floating-point
@@ -20,11 +20,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from theodolite.core import TheodoliteError
+from theodolite.instruments.operators.coarsest import Coarsest
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.passes.forecast import available_bytes, float64_bytes
 
 # A twin that is moved differs by two independent roundings, or by one that happened to
 # be small: the difference counts so many times, by choice.
@@ -51,9 +52,9 @@ def twin_of(operator: Operator) -> Twin | None:
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
-        changes = [_in_float64, _copied]
+        changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
     for change in changes:
-        with _Coarsest() as seen:
+        with Coarsest() as seen:
             found = _remade(operator, seen.apart(change))
         if found is None:
             continue
@@ -65,6 +66,18 @@ def twin_of(operator: Operator) -> Twin | None:
         moved = _remade(operator, _moving(change, eps))
         return None if moved is None else Twin(moved, _MOVED, finer=False)
     return None
+
+
+def _has_room(operator: Operator) -> bool:
+    """Whether products of a copy in float64 fit beside what is there, everywhere."""
+    size, peak = operator.shape[1], getattr(operator, "forecast_bytes", None)
+    here, elsewhere = available_bytes(operator.device), operator.free_elsewhere()
+    if elsewhere is not None:  # what graphs take they take there
+        fits = float64_bytes(size, None) <= here
+        return fits and float64_bytes(size, peak) <= elsewhere
+    short = float64_bytes(size, peak) > here
+    team = getattr(operator, "team", None)
+    return not (short if team is None else team.largest(short))
 
 
 def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
@@ -149,36 +162,3 @@ def _factors(like: Tensor, eps: float, place: int) -> Tensor:
     generator = torch.Generator().manual_seed(place)
     drawn = torch.randint(0, 2, like.shape, generator=generator)
     return 1 + eps * (2.0 * drawn.to(like.device, torch.float64) - 1.0)
-
-
-class _Coarsest(TorchDispatchMode):
-    """Notice the coarsest type of real numbers in what runs inside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.eps, self.paused = 0.0, False
-
-    def apart(self, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Leave out what a change computes: copies start from the types as found."""
-
-        def changed(given: Any) -> Any:
-            self.paused = True
-            found = change(given)
-            self.paused = False
-            return found
-
-        return changed
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for leaf in [] if self.paused else tree_leaves(found):
-            if isinstance(leaf, Tensor) and leaf.is_floating_point():
-                if leaf.numel() > 1:
-                    self.eps = max(self.eps, torch.finfo(leaf.dtype).eps)
-        return found

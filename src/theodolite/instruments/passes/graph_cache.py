@@ -1,10 +1,13 @@
 """Graphs that are built once and walked by many products."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Generic, TypeVar
 
-from theodolite.instruments.differentiate.parts import Parts
+from torch import Tensor
+
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.offloading import offloaded
 
 Graph = TypeVar("Graph")
 
@@ -14,12 +17,19 @@ class GraphCache(Generic[Graph]):
 
     Args:
         retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether their tensors lie on the host.
+        staying: Tensors that exist anyway, such as parameters.
     """
 
-    def __init__(self, *, retain: bool) -> None:
-        self._retain = retain
+    def __init__(
+        self, *, retain: bool, offload: bool = False, staying: Sequence[Tensor] = ()
+    ) -> None:
+        self._retain, self.offload, self._staying = retain, offload, staying
         self._graphs: dict[Chunk, Graph] = {}
-        self._multipliers: dict[Group, Parts] = {}
+
+    def keeps(self, groups: Iterable[Group]) -> bool:
+        """Whether the graphs of all these groups are kept once they are built."""
+        return self._retain and not any(group.coupled for group in groups)
 
     def graph(self, group: Group, chunk: Chunk, build: Callable[[], Graph]) -> Graph:
         """Return a chunk's graph, built if it is not there.
@@ -29,16 +39,15 @@ class GraphCache(Generic[Graph]):
         """
         if chunk in self._graphs:
             return self._graphs[chunk]
-        found = build()
+        with offloaded(self._staying) if self.offload else nullcontext():
+            found = build()
         if self._retain and not group.coupled:
             self._graphs[chunk] = found
         return found
 
-    def multipliers(self, group: Group, solve: Callable[[], Parts]) -> Parts:
-        """Return the multipliers of a group's moments, solved for if not known."""
-        if group not in self._multipliers:
-            self._multipliers[group] = solve()
-        return self._multipliers[group]
+    def kept(self, chunk: Chunk) -> Graph | None:
+        """Return a chunk's graph if it is there."""
+        return self._graphs.get(chunk)
 
     def __len__(self) -> int:
         """Count the graphs that are held."""
@@ -47,4 +56,3 @@ class GraphCache(Generic[Graph]):
     def clear(self) -> None:
         """Let everything go."""
         self._graphs.clear()
-        self._multipliers.clear()

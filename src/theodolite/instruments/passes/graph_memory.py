@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
@@ -10,6 +11,7 @@ from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     own_statistics,
 )
+from theodolite.instruments.norms.coupling import Room
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import (
     join_batches,
@@ -38,12 +40,20 @@ class GraphMemory:
     build: Build
     allowed: int
 
-    def joined(self) -> object | None:
-        """Return all data as one batch, if it can be joined and its graph fits."""
-        counts = partition_of(self.prepared.items)
-        wanted = self.predict(sum(count or 0 for count in counts))
+    def joined(self, *, offload: bool = False) -> object | None:
+        """Return all data as one batch, if it can be joined and its graph fits.
+
+        Args:
+            offload: Whether the graph is to lie on the host, where it does fit.
+        """
+        wanted = self.predict(self.samples)
         fits = wanted is not None and wanted <= self.allowed
-        return join_batches(list(self.prepared.items)) if fits else None
+        return join_batches(list(self.prepared.items)) if fits or offload else None
+
+    @property
+    def samples(self) -> int:
+        """Samples of all the data, as far as they can be counted."""
+        return sum(count or 0 for count in partition_of(self.prepared.items))
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
         """Return whether the graphs of all chunks fit, and the bytes of the largest.
@@ -52,6 +62,8 @@ class GraphMemory:
             MeasurementError: If the largest alone does not fit.
         """
         sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
+        if not sizes:
+            return True, None  # only what other ranks hold counts
         largest = self.predict(max(sizes))
         if largest is None:
             return True, None
@@ -63,17 +75,26 @@ class GraphMemory:
         )
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
 
+    def room(self, largest: int | None) -> Room:
+        """Return what is left for tensors that chunks carry from norm to norm.
+
+        Args:
+            largest: Bytes of the largest chunk's graph.
+        """
+        device = self.prepared.device
+        spare = max(self.allowed - (largest or 0), 0)
+        if device.type == "cpu":
+            return Room(device=spare)
+        return Room(device=spare, host=forecast.budget(None, torch.device("cpu")))
+
     def predict(self, samples: int) -> int | None:
         """Forecast the bytes of a graph; None where a batch cannot be cut."""
         batch = self.prepared.items[0]
         if not samples or not samples_in(batch):
             return None
-        known = [*self.prepared.model.parameters(), *self.prepared.model.buffers()]
-        known += tensors_in(batch)
 
         def measure(count: int) -> int:
-            chunk = Chunk(data=slice_batch(batch, 0, count))
-            return forecast.graph_bytes(lambda: self._grow(chunk), known)
+            return self.saved(count).bytes
 
         try:
             return forecast.predict_bytes(
@@ -81,6 +102,13 @@ class GraphMemory:
             )
         except (RuntimeError, ValueError, MeasurementError):
             return None  # a model that takes no fewer samples than it was given
+
+    def saved(self, count: int) -> forecast.Saved:
+        """Count what the graph of a few samples keeps."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        chunk = Chunk(data=slice_batch(batch, 0, count))
+        return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
     def _grow(self, chunk: Chunk) -> object:
         with BatchNormCalls(own_statistics):

@@ -1,7 +1,7 @@
 """Cut, join and weigh the data so that its partition means what the norm mode says."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -9,11 +9,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError, NormMode, derive
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    moments_of,
-)
+from theodolite.instruments.norms.coupling import Coupled
+from theodolite.instruments.norms.full_statistics import Moments, moments_of
 from theodolite.instruments.passes.batches import (
     check_micro_batch,
     samples_in,
@@ -21,6 +18,7 @@ from theodolite.instruments.passes.batches import (
     split_batch,
 )
 from theodolite.instruments.passes.streams import Piece, StreamedBatches
+from theodolite.instruments.team.processes import Team
 
 Mass = Callable[[Batch, int], float]
 
@@ -57,15 +55,34 @@ class Chunk:
 
 @dataclass(kw_only=True, eq=False)
 class Group:
-    """Chunks that share batch statistics; with one chunk, torch takes them itself."""
+    """Chunks that share batch statistics; with one chunk, torch takes them itself.
+
+    Attributes:
+        chunks: Those that are held here.
+        team: Who else holds chunks of it.
+        statistics: Theirs, where they run over several chunks, once measured.
+    """
 
     chunks: tuple[Chunk, ...]
-    statistics: FullStatistics | None = None
+    team: Team = field(default_factory=Team)
+    statistics: Coupled | None = None
 
     @property
     def coupled(self) -> bool:
         """Whether statistics run over several chunks."""
-        return len(self.chunks) > 1
+        return len(self.chunks) > 1 or self.team.several
+
+    @property
+    def weights(self) -> list[float]:
+        """Factors of the chunks' losses."""
+        return [chunk.weight for chunk in self.chunks]
+
+    @property
+    def joint(self) -> Coupled:
+        """What moves the chunks together, once their statistics are measured."""
+        if self.statistics is None:
+            raise RuntimeError("statistics of several chunks before they were measured")
+        return self.statistics
 
 
 def group_batches(
@@ -77,6 +94,7 @@ def group_batches(
     mass: Mass | None,
     seed: int,
     joined: Callable[[], Batch | None],
+    team: Team,
 ) -> list[Group]:
     """Return the groups of chunks that the passes take.
 
@@ -88,24 +106,34 @@ def group_batches(
         mass: Share of a batch in the mean of all, None for a sum.
         seed: Root of the chunks' seeds.
         joined: Returns all data as one batch, or None if that cannot be.
+        team: Who else holds batches; those of lower ranks come before these.
     """
-    parts = _pieces(items, micro_batch)
-    every = [(place, piece) for place, part in enumerate(parts) for piece in part]
-    if norms and mode is NormMode.FULL:
+    counts = team.gather(torch.tensor(len(items)))
+    first = int(sum(counts[: team.rank]))
+    parts = list(enumerate(_pieces(items, micro_batch), first))
+    every = [(place, piece) for place, part in parts for piece in part]
+    whole_set = norms and mode is NormMode.FULL
+    if whole_set:
         whole = joined() if len(every) > 1 and micro_batch is None else None
-        sets = [every if whole is None else [(0, whole)]]
+        sets = [every if whole is None else [(first, whole)]]
     elif norms and mode is NormMode.BATCH:
-        sets = [[(place, piece) for piece in part] for place, part in enumerate(parts)]
+        sets = [[(place, piece) for piece in part] for place, part in parts]
     else:
         sets = [[entry] for entry in every]
     chunks = [
         [Chunk(data=data, seed=derive(seed, "batch", place)) for place, data in part]
         for part in sets
     ]
-    if mass is not None and sum(map(len, sets)) > 1:
-        chunks = _weighed(chunks, mass)
-    # A group in which nothing counts is left out: its loss is 0, or 0/0.
-    return [Group(chunks=tuple(p)) for p in chunks if any(c.weight for c in p)]
+    if mass is not None and (sum(map(len, sets)) > 1 or team.several):
+        chunks = _weighed(chunks, mass, team)
+    shared = team if whole_set else Team()
+    # A group in which nothing counts is left out: its loss is 0, or 0/0. One that
+    # others hold too is kept, since its statistics count.
+    return [
+        Group(chunks=tuple(part), team=shared)
+        for part in chunks
+        if shared.several or any(chunk.weight for chunk in part)
+    ]
 
 
 def _pieces(
@@ -130,10 +158,11 @@ def _pieces(
     return found
 
 
-def _weighed(sets: list[list[Chunk]], mass: Mass) -> list[list[Chunk]]:
+def _weighed(sets: list[list[Chunk]], mass: Mass, team: Team) -> list[list[Chunk]]:
     """Give each chunk its share in the mean of all."""
     masses = [[mass_of(chunk.batch, mass) for chunk in part] for part in sets]
-    total = sum(map(sum, masses))
+    here = torch.tensor(float(sum(map(sum, masses))), dtype=torch.float64)
+    total = float(team.sum(here))
     if not total > 0:
         raise no_sample_counts()
     return [

@@ -86,9 +86,8 @@ def _statistics(
 ) -> Callable[[NormCall], Tensor]:
     # A chunk may hold one sample, whose own statistics nobody asked for; and so may a
     # batch where statistics are those of all.
-    joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
-    several = joins and len(prepared.items) > 1
-    return own_statistics if several or micro_batch is not None else batch_statistics
+    cut = prepared.joins or micro_batch is not None
+    return own_statistics if cut else batch_statistics
 
 
 def _check_random(
@@ -99,8 +98,7 @@ def _check_random(
             "the model draws random numbers, so the loss is random: switch that "
             "off, or pass randomness='fixed' to fix what it draws by the seed"
         )
-    joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
-    if micro_batch is not None or (joins and len(prepared.items) > 1):
+    if micro_batch is not None or prepared.joins:
         raise MeasurementError(
             "the model draws random numbers, and cutting or joining batches would "
             "draw others: leave out micro_batch, and pass one batch, or norm mode "

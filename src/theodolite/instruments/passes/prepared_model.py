@@ -18,11 +18,8 @@ from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     batch_statistics,
 )
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    frozen_statistics,
-)
+from theodolite.instruments.norms.coupling import Coupling, Room
+from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
 from theodolite.instruments.norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
@@ -37,7 +34,12 @@ from theodolite.instruments.passes.batches import (
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.streams import StreamedBatches, read_batches
+from theodolite.instruments.passes.streams import (
+    StreamedBatches,
+    checksum,
+    read_batches,
+)
+from theodolite.instruments.team.processes import Team
 
 T = TypeVar("T")
 
@@ -54,11 +56,24 @@ def _no_recomputing() -> Iterator[None]:
         ) from error
 
 
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return what was compiled, or spread over processes that compute gradients."""
+    model = getattr(model, "_orig_mod", model)
+    spread = isinstance(model, nn.parallel.DistributedDataParallel)
+    return model.module if spread else model
+
+
+def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
+    held = chunk.held()
+    return held, tensors_in(held.data)
+
+
 class PreparedModel:
     """A model that is run in sessions, each of which leaves it as found.
 
     Args:
-        model: Any module; a compiled one is unwrapped.
+        model: Any module; a compiled one is unwrapped, and one of
+            ``DistributedDataParallel``.
         batches: What :func:`read_batches` takes.
         measure: Runs the model on a batch; returns what is differentiated.
         norm_mode: Statistics that normalisation layers use.
@@ -66,6 +81,7 @@ class PreparedModel:
         max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
         check: Returns what was measured, or says why it is of no use.
+        team: Who else holds batches, with the same model.
 
     Attributes:
         items: The batches as given.
@@ -85,31 +101,46 @@ class PreparedModel:
         max_batches: int | None = None,
         callables: Sequence[Callable[..., object]] = (),
         check: Callable[[Tensor], Tensor] | None = None,
+        team: Team | None = None,
     ) -> None:
+        self.team = team or Team()
         self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
-        self.model = getattr(model, "_orig_mod", model)
+        self.model = unwrapped(model)
         self.mode, self.measure = NormMode(norm_mode), measure
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._quiet = False
+        self._open = False
         self._found: AsFound | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
-        self._norms = False
+        self._norms, self._room = False, Room(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
         self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def joins(self) -> bool:
+        """Whether statistics are those of more than one batch."""
+        several = len(self.items) > 1 or self.team.several
+        return several and self.mode in (NormMode.FULL, NormMode.FROZEN)
 
     def when_changed(self, listener: Callable[[], None]) -> None:
         """Have something called whenever the model is found changed."""
         self._listeners.append(listener)
 
-    def settle(self, groups: list[Group], *, norms: bool) -> None:
-        """Say which passes a session makes, and whether norms couple samples."""
-        self.groups, self._norms = groups, norms
+    def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
+        """Say which passes a session makes, and whether norms couple samples.
+
+        Args:
+            groups: Chunks of the data that share batch statistics.
+            norms: Whether norms couple samples.
+            room: Memory for what chunks carry from norm to norm.
+        """
+        self.groups, self._norms, self._room = groups, norms, room
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -149,18 +180,58 @@ class PreparedModel:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Open the model for passes; it is as found on the way out."""
-        reach = self._reach()
-        changed = self._follow(reach)
-        with self.sheltered(reach), BatchNormCalls(batch_statistics), _no_recomputing():
-            self.renew()
-            if changed:
-                self._measure_statistics()
+        """Open the model for the passes of a product; as found on the way out."""
+        with self.together():
             yield
         counted()
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Open the model, unless it is open, for all sessions within."""
+        if self._open:
+            yield
+            return
+        with self.team.telling():
+            reach = self._reach()
+            changed = self._follow_together(reach)
+            with (
+                self.sheltered(reach),
+                BatchNormCalls(batch_statistics),
+                _no_recomputing(),
+            ):
+                self.renew()
+                if changed:
+                    self._measure_anew()
+                self._open = True
+                try:
+                    yield
+                finally:
+                    self._open = False
+
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
+
+    def unchanged(self) -> bool:
+        """Say whether model and data are as they were in the last session."""
+        known = self._fingerprint
+        return known is not None and known.matches(self._reach())
+
+    def _follow_together(self, reach: Reach) -> bool:
+        """Notice a change here or in another process, where it must be the same."""
+        changed = self._follow(reach)
+        if not self.team.several or not self.team.largest(changed):
+            return changed
+        held = [*self.model.parameters()]
+        if self.mode is NormMode.EVAL:
+            held += [*self.model.buffers()]
+        if not self.team.alike(checksum([tensor.detach() for tensor in held])):
+            raise MeasurementError(
+                f"the models of {self.team.size} ranks have different weights, wanted "
+                "is one model: load the same state_dict, or seed all ranks alike"
+            )
+        if not changed:
+            self._forget()
+        return True
 
     def _follow(self, reach: Reach) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
@@ -179,10 +250,13 @@ class PreparedModel:
         running = self.mode is NormMode.EVAL
         spared = [] if running else norm_layers(self.model)
         self._fingerprint = Fingerprint(reach, data, spared)
+        self._forget()
+        return True
+
+    def _forget(self) -> None:
         self._frozen = {}
         for listener in self._listeners:
             listener()
-        return True
 
     def run(self, chunk: Chunk, *, check: bool = True) -> Tensor:
         """Run a chunk from the state the model was found in; only in a session.
@@ -214,21 +288,39 @@ class PreparedModel:
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
-        if self._found is not None:
-            self._found.lend_buffers()
-        if self._quiet:
-            settle_dropout(self.model, self.mode)
-        set_norm_layers(self.model, self.mode)
-        freeze_norm_layers(self._frozen)
+        # No part of the pass, so that nobody who watches that need see it.
+        with torch._C.DisableTorchFunction():
+            if self._found is not None:
+                self._found.lend_buffers()
+            if self._quiet:
+                settle_dropout(self.model, self.mode)
+            set_norm_layers(self.model, self.mode)
+            freeze_norm_layers(self._frozen)
+
+    def _measure_anew(self) -> None:
+        """Measure statistics; if that fails, the next session has to."""
+        try:
+            self._measure_statistics()
+        except BaseException:
+            self._fingerprint = None
+            raise
 
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
+        coupling = Coupling(
+            run=lambda chunk: self.run(chunk, check=False),
+            opened=_opened,
+            leaves=self.leaves,
+            room=self._room,
+            check=self.check,
+        )
         if self.mode is NormMode.FROZEN and self._norms:
-            self._frozen = frozen_statistics(norm_layers(self.model), chunks, self.run)
+            norms, find = norm_layers(self.model), coupling.moments
+            self._frozen = frozen_statistics(norms, chunks, self.run, self.team, find)
         for group in self.groups:
             if group.coupled:
-                group.statistics = FullStatistics(group.chunks, self.run)
+                group.statistics = coupling.of(group.chunks, group.team)
 
     def _resolve(self) -> None:
         """Find the parameters by name, since a module may be given new ones."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
@@ -10,11 +12,14 @@ from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory
 from theodolite.instruments.passes.grouping import Mass, check_separable, group_batches
 from theodolite.instruments.passes.inspection import norms_couple
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import partition_of
+from theodolite.instruments.passes.whole_data import WholeData
+from theodolite.instruments.team.processes import as_team
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,19 +29,28 @@ class SetUp:
     Attributes:
         prepared: The model and its data, with passes settled.
         retain: Whether the graphs of all chunks fit in memory together.
+        offload: Whether graphs lie on the host.
         forecast_bytes: Memory that the largest pass takes at its peak, None where that
             could not be told.
-        partition: Samples of each batch as given.
+        partition: Samples of each batch as given, those of all ranks.
         micro_batch: Samples a pass at most.
         seed: Seed of whatever the model draws.
+        coupled: Whether batch statistics run over several passes, on any rank.
     """
 
     prepared: PreparedModel
     retain: bool
+    offload: bool
     forecast_bytes: int | None
     partition: tuple[int | None, ...]
     micro_batch: int | None
     seed: int
+    coupled: bool
+
+    def graphs(self) -> GraphCache[Any]:
+        """Return where products keep the graphs that they share."""
+        staying = list(self.prepared.model.parameters())
+        return GraphCache(retain=self.retain, offload=self.offload, staying=staying)
 
 
 def set_up(
@@ -56,6 +70,7 @@ def set_up(
     max_batches: int | None = None,
     callables: Sequence[Callable[..., object]] = (),
     check: Callable[[Tensor], Tensor] | None = None,
+    team: Any = None,
 ) -> SetUp:
     """Prepare a model, look at it, and decide what its passes take.
 
@@ -75,54 +90,75 @@ def set_up(
         max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
         check: Returns what was measured, or says why it is of no use.
+        team: Who else holds batches: a team, a process group, True for all processes.
     """
-    check_randomness(randomness)
-    prepared = PreparedModel(
-        model,
-        batches,
-        measure=measure,
-        norm_mode=norm_mode,
-        params=params,
-        max_batches=max_batches,
-        callables=callables,
-        check=check,
-    )
-    allowed = forecast.budget(graph_bytes, prepared.device)
-    memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
-    if randomness == "refuse":
-        prepared.without_dropout()
-    norms = prepared.try_out(
-        lambda: norms_couple(
-            prepared,
-            micro_batch=micro_batch,
-            mass=mass if scalar else None,
-            seed=seed,
-            randomness=randomness,
+    team = as_team(team)
+    with team.telling():
+        check_randomness(randomness)
+        prepared = PreparedModel(
+            model,
+            batches,
+            measure=measure,
+            norm_mode=norm_mode,
+            params=params,
+            max_batches=max_batches,
+            callables=callables,
+            check=check,
+            team=team,
         )
-    )
-    with prepared.sheltered():
-        groups = group_batches(
-            prepared.items,
-            mode=prepared.mode,
-            norms=norms,
-            micro_batch=micro_batch,
-            mass=mass,
-            seed=seed,
-            joined=memory.joined,
+        allowed = forecast.budget(graph_bytes, prepared.device)
+        memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
+        if randomness == "refuse":
+            prepared.without_dropout()
+        norms = prepared.try_out(
+            lambda: norms_couple(
+                prepared,
+                micro_batch=micro_batch,
+                mass=mass if scalar else None,
+                seed=seed,
+                randomness=randomness,
+            )
         )
-        joins = prepared.mode in (NormMode.FULL, NormMode.FROZEN)
-        if micro_batch is not None or (joins and len(prepared.items) > 1):
-            check_separable(prepared.items[0], prepared.run, mass, scalar)
-        fits, largest = memory.decide(groups)
-    if fits and micro_batch is None:
-        # Graphs that are kept hold the data anyway.
-        groups = [replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups]
-    prepared.settle(groups, norms=norms)
-    return SetUp(
-        prepared=prepared,
-        retain=fits and micro_batch is None,
-        forecast_bytes=largest,
-        partition=partition_of(prepared.items),
-        micro_batch=micro_batch,
-        seed=seed,
-    )
+        with prepared.sheltered():
+            several = norms and micro_batch is None and len(prepared.items) > 1
+            # One graph of what ranks hold apart is nowhere.
+            offload = several and prepared.mode is NormMode.FULL and not team.several
+            offload = offload and WholeData(memory=memory).offloads()
+            groups = group_batches(
+                prepared.items,
+                mode=prepared.mode,
+                norms=norms,
+                micro_batch=micro_batch,
+                mass=mass,
+                seed=seed,
+                joined=lambda: memory.joined(offload=offload),
+                team=team,
+            )
+            # Batches that cannot be joined share no graph, on the host or elsewhere.
+            offload = offload and not any(group.coupled for group in groups)
+            if micro_batch is not None or prepared.joins:
+                check_separable(prepared.items[0], prepared.run, mass, scalar)
+            fits, largest = (True, None) if offload else memory.decide(groups)
+        if fits and micro_batch is None:
+            # Graphs that are kept hold the data anyway.
+            groups = [
+                replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups
+            ]
+        prepared.settle(groups, norms=norms, room=memory.room(largest))
+        return SetUp(
+            prepared=prepared,
+            retain=fits and micro_batch is None,
+            offload=offload,
+            forecast_bytes=largest,
+            partition=_partition(prepared),
+            micro_batch=micro_batch,
+            seed=seed,
+            coupled=team.largest(any(group.coupled for group in groups)) > 0,
+        )
+
+
+def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:
+    """Return the samples of each batch, rank after rank."""
+    counts = [-1 if n is None else n for n in partition_of(prepared.items)]
+    found = prepared.team.concatenate(torch.tensor(counts)).tolist()
+    return tuple(None if n < 0 else n for n in found)

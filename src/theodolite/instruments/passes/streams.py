@@ -53,7 +53,7 @@ def read_batches(
         )
     if isinstance(batches, StreamedBatches):
         return batches if max_batches is None else batches.first(max_batches)
-    if _is_one(batches):
+    if is_one(batches):
         return (batches,)
     if isinstance(batches, Dataset) and not isinstance(batches, Iterable):
         raise MeasurementError(
@@ -264,7 +264,8 @@ def _changed() -> MeasurementError:
     )
 
 
-def _is_one(batches: Batches) -> bool:
+def is_one(batches: Batches) -> bool:
+    """Say whether one batch was given, or several."""
     if isinstance(batches, list):
         # A list of tensors is what the default collation of a DataLoader makes of a
         # pair, so it is one batch.

@@ -1,5 +1,7 @@
 """Singular values of a Jacobian that is known by its products only."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -14,6 +16,7 @@ from theodolite.instruments.solvers.bidiagonal import (
     gauss_rule,
     grid,
 )
+from theodolite.instruments.solvers.placement import Placement, storage_for
 
 # Cells of the grid on which the distribution function is reported.
 CELLS = 512
@@ -29,6 +32,7 @@ def by_quadrature(
     max_steps: int,
     seed: int,
     basis_bytes: int,
+    basis: Placement,
     watch: Stopwatch,
 ) -> SingularValues:
     """Estimate the distribution from random starts among the units that matter."""
@@ -39,6 +43,8 @@ def by_quadrature(
     active = int(mask.sum())
     steps = max(1, min(max_steps, active))
     _forecast(jacobian, steps, basis_bytes)
+    length = sum(jacobian.shape)
+    storage = storage_for(jacobian, basis, vectors=steps, least=1, length=length)
     # Active units carry part of the distribution only, so their own may be off by
     # more. A third of that goes to chance, the rest to truncation.
     wanted = tol * min(jacobian.shape) / max(active, 1)
@@ -50,7 +56,12 @@ def by_quadrature(
         drawn = stream(seed, "probe", probe).standard_normal(len(mask))
         start = torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
         rule, _ = gauss_rule(
-            operator, start * mask, steps=steps, tol=allowed, cells=CELLS
+            operator,
+            start * mask,
+            steps=steps,
+            tol=allowed,
+            cells=CELLS,
+            storage=storage,
         )
         if rule is None:
             raise MeasurementError(
@@ -58,7 +69,8 @@ def by_quadrature(
                 "roots or divisions at 0 in the block, and check the batch"
             )
         rules.append(rule)
-    return _assembled(jacobian, rules, active, tol, seed, watch)
+    found = _assembled(jacobian, rules, active, tol, seed, watch)
+    return replace(found, method=storage.told(found.method))
 
 
 def _assembled(

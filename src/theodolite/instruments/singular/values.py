@@ -28,6 +28,7 @@ from theodolite.instruments.singular.per_sample import (
 )
 from theodolite.instruments.singular.reading import SingularValues
 from theodolite.instruments.solvers.bidiagonal import grid
+from theodolite.instruments.solvers.placement import Placement, check_placement
 
 Method = Literal["auto", "dense", "blocks", "quadrature"]
 
@@ -51,6 +52,7 @@ def singular_values(
     seed: int = 0,
     matrix_bytes: int = 4 * 2**30,
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
     outputs: Outputs | None = None,
 ) -> SingularValues:
     r"""Measure the singular values of a block's Jacobian on a real batch.
@@ -78,6 +80,8 @@ def singular_values(
         seed: Of the random starts.
         matrix_bytes: Memory that Jacobians may take as matrices.
         basis_bytes: Memory that the vectors of a random start may take.
+        basis: Where it is kept: "device", "host", "shared" over the processes of a
+            team, or "auto" for the fastest with room.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
 
@@ -96,6 +100,7 @@ def singular_values(
         (6, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
     _check(method, tol, max_steps)
+    check_placement(basis)
     watch = Stopwatch()
     given = {"block": block, "norm_mode": norm_mode, "outputs": outputs}
     jacobian = BlockJacobian(model, batch, **given)
@@ -108,7 +113,7 @@ def singular_values(
                 raise
             chosen = "dense" if max(jacobian.shape) <= _SMALL else "quadrature"
     if chosen == "quadrature":
-        return by_quadrature(jacobian, tol, max_steps, seed, basis_bytes, watch)
+        return by_quadrature(jacobian, tol, max_steps, seed, basis_bytes, basis, watch)
     return _by_values(jacobian, chosen, matrix_bytes, watch)
 
 

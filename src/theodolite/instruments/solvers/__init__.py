@@ -8,6 +8,9 @@
 - ``simultaneous``: what makes bands hold at all points at once.
 - ``bidiagonal``: singular values, of operators that need not be square.
 - ``sketch``: traces and diagonals from random vectors.
+- ``sums``: norms and products of long vectors, without loss.
+- ``basis``, ``basis_on_host``, ``basis_over_ranks``: the vectors that solvers keep.
+- ``fitting``, ``placement``: what that will take, and where there is room.
 - ``checks``: what solvers ask of an operator and of their settings.
 
 May touch: ``operators`` and what stands before it; never a model. Start reading at

@@ -26,6 +26,9 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.solvers.basis import Basis
+from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import norm
 
 # A look at the bound costs an SVD of the small matrix: the first after so many steps,
 # every next after a quarter more.
@@ -91,14 +94,20 @@ class GaussRule:
 class Bidiagonalisation:
     """Golub-Kahan steps with full re-orthogonalisation of both bases."""
 
-    def __init__(self, operator: Operator, start: Tensor, capacity: int) -> None:
+    def __init__(
+        self,
+        operator: Operator,
+        start: Tensor,
+        capacity: int,
+        storage: Storage = ON_DEVICE,
+    ) -> None:
         self._operator = operator
-        self._right = start.new_zeros(capacity, operator.shape[1])
-        self._left = start.new_zeros(capacity, operator.shape[0])
+        self._right = storage.basis(capacity, operator.shape[1], start)
+        self._left = storage.basis(capacity, operator.shape[0], start)
         self._diagonal: list[float] = []
         self._above: list[float] = []
         self.exhausted, self.finite = False, True
-        self._pending = start / start.norm()
+        self._pending = start / norm(start)
 
     @property
     def size(self) -> int:
@@ -108,29 +117,29 @@ class Bidiagonalisation:
     @property
     def full(self) -> bool:
         """Whether no further step can or need be taken."""
-        return self.exhausted or not self.finite or self.size == len(self._right)
+        return self.exhausted or not self.finite or self.size == self._right.capacity
 
     def step(self) -> None:
         """Take one step: a product and one with the transpose."""
         k = self.size
-        self._right[k] = self._pending
-        image = self._operator.matvec(self._pending).clone()
+        self._right.store(k, self._pending)
+        image = self._left.agreed(self._operator.matvec(self._pending).clone())
         self.finite = bool(torch.isfinite(image).all())
         if not self.finite:
             return
         if k:
-            image -= self._above[-1] * self._left[k - 1]
-        _project_out(image, self._left[:k])
+            image -= self._above[-1] * self._left.row(k - 1)
+        _project_out(image, self._left, k)
         alpha = self._normalised(image)
         self._diagonal.append(alpha)
-        self._left[k] = image
+        self._left.store(k, image)
         if alpha == 0:
             self._above.append(0.0)
             self.exhausted = True
             return
-        back = self._operator.rmatvec(image).clone()
-        back -= alpha * self._right[k]
-        _project_out(back, self._right[: k + 1])
+        back = self._right.agreed(self._operator.rmatvec(image).clone())
+        back -= alpha * self._right.row(k)
+        _project_out(back, self._right, k + 1)
         beta = self._normalised(back)
         self._above.append(beta)
         self.exhausted = beta == 0
@@ -138,14 +147,14 @@ class Bidiagonalisation:
 
     def _normalised(self, vector: Tensor) -> float:
         """Divide by the norm, or return 0 where only rounding is left."""
-        norm = float(vector.norm())
-        scale = max([*self._diagonal, *self._above], default=norm)
+        size = norm(vector)
+        scale = max([*self._diagonal, *self._above], default=size)
         eps = torch.finfo(vector.dtype).eps
-        if norm <= 10 * eps * scale or norm == 0:
+        if size <= 10 * eps * scale or size == 0:
             vector.zero_()
             return 0.0
-        vector /= norm
-        return norm
+        vector /= size
+        return size
 
     def rule(self) -> GaussRule:
         """Return the Gauss rule of the steps so far."""
@@ -163,14 +172,20 @@ class Bidiagonalisation:
 
 
 def gauss_rule(
-    operator: Operator, start: Tensor, *, steps: int, tol: float, cells: int
+    operator: Operator,
+    start: Tensor,
+    *,
+    steps: int,
+    tol: float,
+    cells: int,
+    storage: Storage = ON_DEVICE,
 ) -> tuple[GaussRule | None, bool]:
     """Take steps until the truncation bound falls below ``tol``.
 
     Returns:
         The rule, None if a product was not finite; and whether it got there.
     """
-    process, look = Bidiagonalisation(operator, start, steps), _FIRST
+    process, look = Bidiagonalisation(operator, start, steps, storage), _FIRST
     while True:
         process.step()
         if not process.finite:
@@ -196,12 +211,12 @@ def chance(size: int, probes: int, level: float) -> float:
     return float(kstwobign.ppf(level) * np.sqrt(2 / ((size + 2) * probes)))
 
 
-def _project_out(vector: Tensor, rows: Tensor) -> None:
+def _project_out(vector: Tensor, rows: Basis, count: int) -> None:
     """Take the rows' components out; again where much was lost to cancellation."""
     for _ in range(2):
-        before = float(vector.norm())
-        vector -= rows.T @ (rows @ vector)
+        before = norm(vector)
+        rows.remove(vector, count)
         # Parlett's criterion; the recurrence leaves little to take out, so that one
         # pass is enough as a rule.
-        if float(vector.norm()) > 0.7 * before:
+        if norm(vector) > 0.7 * before:
             return

@@ -36,6 +36,7 @@ from theodolite.instruments.solvers.eigenpairs import (
 )
 from theodolite.instruments.solvers.lanczos import Krylov, gaussian
 from theodolite.instruments.solvers.missed import excluded, least_share, reach
+from theodolite.instruments.solvers.sums import norm, squared_norm, take_out
 
 # The pairs are sought so much more closely than they are wanted that an error below
 # the tolerance is a question of what was missed alone, also where the next value lies
@@ -120,6 +121,7 @@ def _exclude(
         capacity=capacity_of(operator, search, len(locked.values)),
         locked=locked.vectors,
         scale=pairs.scale,
+        storage=search.storage,
     )
     sides = _sides(locked.values, search)
     floor = pairs.floor(torch.finfo(operator.dtype).eps)
@@ -168,12 +170,12 @@ def _start(
 
     def unit(vector: Tensor) -> Tensor:
         for _ in range(2):
-            vector = vector - locked.vectors.T @ (locked.vectors @ vector)
-        norm = float(vector.norm())
-        return vector / norm if norm > 0 else vector
+            take_out(vector, locked.vectors)
+        size = norm(vector)
+        return vector / size if size > 0 else vector
 
     whole = unit(locked.rest.sum(0)) + unit(gaussian(operator, generator))
-    return whole, 1 / float(whole.double().square().sum())
+    return whole, 1 / squared_norm(whole)
 
 
 def _stepped(search: Search, pairs: Pairs, krylov: Krylov) -> bool:

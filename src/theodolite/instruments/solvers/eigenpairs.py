@@ -21,6 +21,8 @@ from torch import Tensor
 from theodolite.core import MeasurementError, Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.lanczos import Krylov, Ritz, gaussian
+from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import norm
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]
@@ -30,7 +32,8 @@ Stop = Literal["residual", "value"]
 class Search:
     """What is sought, and what may be spent on it.
 
-    Of the residuals ``cap`` times the value is the most, whatever ``stop`` says.
+    Of the residuals ``cap`` times the value is the most, whatever ``stop`` says. The
+    basis is kept as ``storage`` says; the pairs that were found are on the device.
     """
 
     k: int
@@ -42,6 +45,7 @@ class Search:
     stop: Stop
     seed: int
     cap: float = np.inf
+    storage: Storage = ON_DEVICE
 
 
 @dataclass
@@ -137,14 +141,19 @@ def searched(operator: Operator, search: Search, *, start: Tensor | None) -> Pai
 
 def _warm(start: Tensor, random: Tensor) -> Tensor:
     # A tenth of noise keeps directions in reach that the start lacks.
-    return start / start.norm() + 0.1 * random / random.norm()
+    return start / norm(start) + 0.1 * random / norm(random)
 
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     """Run Lanczos beside the pairs found, add what it finds, say whether to go on."""
     capacity = capacity_of(operator, search, len(pairs.values))
     krylov = Krylov(
-        operator, first, capacity=capacity, locked=pairs.vectors, scale=pairs.scale
+        operator,
+        first,
+        capacity=capacity,
+        locked=pairs.vectors,
+        scale=pairs.scale,
+        storage=search.storage,
     )
     ritz = None
     while True:
@@ -184,8 +193,7 @@ def capacity_of(operator: Operator, search: Search, locked: int) -> int:
     n = operator.shape[1]
     row = n * torch.finfo(operator.dtype).bits // 8
     ends = 2 if search.ends == "both" else 1
-    # Room for the wanted twice over and a few more, or restarts would not converge.
-    least = min(n, 2 * ends * search.k + 6)
+    least = min(n, least_basis(search.k, ends))
     # The basis, its pending vector, the pairs already found and as many new ones.
     held = int(search.basis_bytes // row) - 1 - locked - ends * search.k
     if held < least:
@@ -197,6 +205,12 @@ def capacity_of(operator: Operator, search: Search, locked: int) -> int:
             "parameters, or raise basis_bytes"
         )
     return min(held, max(least, search.max_matvecs))
+
+
+def least_basis(k: int, ends: int) -> int:
+    """Return how many vectors a search must keep, at so many ends of the spectrum."""
+    # Room for the wanted twice over and a few more, or restarts would not converge.
+    return 2 * ends * k + 6
 
 
 def _kept(ritz: Ritz, search: Search, capacity: int) -> np.ndarray:
@@ -323,4 +337,4 @@ def _verify(operator: Operator, search: Search, pairs: Pairs) -> None:
     if not bool(torch.isfinite(rest).all()):
         pairs.end = Status.NONFINITE
         return
-    pairs.bounds = pairs.bounds + float(rest.norm()) * np.sqrt(len(signs))
+    pairs.bounds = pairs.bounds + norm(rest) * np.sqrt(len(signs))

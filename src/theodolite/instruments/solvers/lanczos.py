@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.operators.drawing import normal_vector
 from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import all_finite, norm, take_out
 
-# Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
-_CHUNK = 2**20
 # An error E makes products of a symmetric operator disagree by 2|E| at most.
 _EXPLAINED = 2.0
 
@@ -74,13 +75,14 @@ class Krylov:
         capacity: int,
         locked: Tensor | None = None,
         scale: float = 0.0,
+        storage: Storage = ON_DEVICE,
     ) -> None:
         n = operator.shape[1]
         self._operator = operator
         self._locked = start.new_empty(0, n) if locked is None else locked
         self.room = n - len(self._locked)
         self.capacity = max(1, min(capacity, self.room))
-        self._rows = start.new_zeros(self.capacity + 1, n)
+        self._rows = storage.basis(self.capacity + 1, n, start)
         self._projected = np.zeros((self.capacity + 1, self.capacity + 1))
         self._leaks = np.zeros((len(self._locked), self.capacity + 1))
         self.size, self.scale, self.noise = 0, scale, 0.0
@@ -89,7 +91,7 @@ class Krylov:
         if not self.invariant:
             _project_out(start, self._locked)
             _project_out(start, self._locked)
-            self._rows[0] = start / start.norm()
+            self._rows.store(0, start / norm(start))
 
     @property
     def full(self) -> bool:
@@ -99,12 +101,12 @@ class Krylov:
     @property
     def basis(self) -> Tensor:
         """The vectors that were multiplied, as rows."""
-        return self._rows[: self.size]
+        return self._rows.rows(self.size)
 
     @property
     def pending(self) -> Tensor:
         """The vector that comes next, zero where there is none."""
-        return self._rows[self.size] * (0.0 if self.invariant else 1.0)
+        return self._rows.row(self.size) * (0.0 if self.invariant else 1.0)
 
     @property
     def projected(self) -> np.ndarray:
@@ -127,14 +129,14 @@ class Krylov:
     def step(self) -> None:
         """Multiply the pending vector, and make the next one."""
         m = self.size
-        product = self._operator.matvec(self._rows[m]).detach().clone()
-        if not bool(torch.isfinite(product).all()):
+        product = self._operator.matvec(self._rows.row(m)).detach().clone()
+        product = self._rows.agreed(product)
+        if not all_finite(product):
             self.finite = False
             return
-        self.scale = max(self.scale, float(product.norm()))
-        against = self._rows[: m + 1]
+        self.scale = max(self.scale, norm(product))
         leak = _project_out(product, self._locked) + _project_out(product, self._locked)
-        seen = _project_out(product, against) + _project_out(product, against)
+        seen = self._rows.remove_twice(product, m + 1)
         self._leaks[:, m] = leak
         self._projected[: m + 1, m] = seen
         gap = seen[:m] - self._projected[m, :m]
@@ -144,7 +146,7 @@ class Krylov:
         self._check_symmetry()
 
     def _couple(self, rest: Tensor) -> None:
-        beta, m = float(rest.norm()), self.size
+        beta, m = norm(rest), self.size
         eps = torch.finfo(rest.dtype).eps
         # Rounding is amplified on the way to an invariant subspace: with 20 distinct
         # eigenvalues of six copies each the coupling came down to 1e-9 only.
@@ -154,7 +156,7 @@ class Krylov:
             # the coupling, so that residuals remain honest.
             self.invariant = True
         else:
-            self._rows[m] = rest / beta
+            self._rows.store(m, rest.div_(beta))
         self._projected[m, m - 1] = 0.0 if m == self.room else beta
 
     def _check_symmetry(self) -> None:
@@ -191,16 +193,13 @@ class Krylov:
 
     def lift(self, coordinates: np.ndarray) -> Tensor:
         """Return vectors, as rows, from coordinates in the basis, as columns."""
-        weights = torch.as_tensor(coordinates.T.copy()).to(self._rows)
-        return weights @ self.basis
+        return self._rows.combined(coordinates.T)
 
     def restart(self, ritz: Ritz, keep: np.ndarray) -> None:
         """Shrink the basis to some Ritz vectors and the pending vector."""
         m, p = self.size, len(keep)
-        weights = torch.as_tensor(ritz.vectors[:, keep].T.copy()).to(self._rows)
-        for columns in self._rows.split(_CHUNK, dim=1):
-            columns[:p] = weights @ columns[:m]
-        self._rows[p] = self._rows[m]
+        self._rows.rotate(ritz.vectors[:, keep].T)
+        self._rows.store(p, self._rows.row(m))
         self._leaks[:, :p] = self._leaks[:, :m] @ ritz.vectors[:, keep]
         self._projected[:] = 0
         self._projected[range(p), range(p)] = ritz.values[keep]
@@ -210,12 +209,9 @@ class Krylov:
 
 def gaussian(operator: Operator, generator: np.random.Generator) -> Tensor:
     """Return a standard normal vector for the operator."""
-    drawn = generator.standard_normal(operator.shape[1])
-    return torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
+    return normal_vector(operator, generator)
 
 
 def _project_out(vector: Tensor, rows: Tensor) -> np.ndarray:
     """Take the rows' components out of the vector, in place, and return them."""
-    found = rows @ vector
-    vector -= rows.T @ found
-    return found.double().cpu().numpy()
+    return take_out(vector, rows).double().cpu().numpy()

@@ -34,6 +34,13 @@ from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.lanczos import Krylov, gaussian
+from theodolite.instruments.solvers.placement import (
+    ON_DEVICE,
+    Placement,
+    Storage,
+    storage_for,
+)
+from theodolite.instruments.solvers.sums import squared_norm
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
@@ -70,6 +77,7 @@ class Quadrature:
         scale: Largest node in magnitude.
         noise: Estimated error of a product.
         status: CONVERGED, or NONFINITE where a product was not finite.
+        storage: Where the vectors of a rule were kept.
     """
 
     nodes: np.ndarray
@@ -82,6 +90,7 @@ class Quadrature:
     scale: float
     noise: float
     status: Status
+    storage: Storage = ON_DEVICE
 
     @property
     def pooled(self) -> tuple[np.ndarray, np.ndarray]:
@@ -156,17 +165,19 @@ def quadrature_of(
     steps: int,
     seed: int,
     basis_bytes: int = 4 * 2**30,
+    basis: Placement = "auto",
 ) -> Quadrature:
     """Run Lanczos from some normal vectors; stops early where a product fails."""
     steps = min(steps, operator.shape[1])
     _check_memory(operator, steps, basis_bytes)
+    storage = storage_for(operator, basis, vectors=steps + 1)
     table = np.zeros((5, n_probes, steps))
     squares, scale, noise = np.zeros(n_probes), 0.0, 0.0
     status, done = Status.CONVERGED, 0
     for p in range(n_probes):
         vector = gaussian(operator, stream(seed, "quadrature", p))
-        squares[p] = float(vector.double().square().sum())
-        krylov = Krylov(operator, vector, capacity=steps)
+        squares[p] = squared_norm(vector)
+        krylov = Krylov(operator, vector, capacity=steps, storage=storage)
         while not krylov.full and not krylov.invariant and krylov.finite:
             krylov.step()
         if not krylov.finite:
@@ -187,6 +198,7 @@ def quadrature_of(
         scale,
         noise,
         status,
+        storage,
     )
 
 

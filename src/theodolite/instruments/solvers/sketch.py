@@ -13,7 +13,7 @@ References:
     stochastic trace estimation, SIAM J. Matrix Anal. 45.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,10 @@ from torch import Tensor
 
 from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.solvers.basis import Basis
 from theodolite.instruments.solvers.lanczos import gaussian
-
-# Entries that are added up in float64 at a time: 8 MiB.
-_STRETCH = 2**20
+from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
+from theodolite.instruments.solvers.sums import all_finite, dot, norm
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 
@@ -35,23 +35,38 @@ class Sketch:
     r"""Leading directions and what the operator does to them, as rows.
 
     Attributes:
-        directions: $Q^\top$.
+        directions: $Q^\top$, wherever it is kept.
         forms: $q^\top H q$ of each direction.
         products: $(HQ)^\top$, None unless asked for.
         scale: Largest product, a lower bound on the norm of the operator.
         finite: Whether all products were.
     """
 
-    directions: Tensor
+    directions: Basis
     forms: np.ndarray
-    products: Tensor | None
+    products: Basis | None
     scale: float
     finite: bool
 
     def rest(self, vector: Tensor) -> Tensor:
         """Take the leading directions out of a vector."""
-        vector = vector - self.directions.T @ (self.directions @ vector)
-        return vector - self.directions.T @ (self.directions @ vector)
+        found = vector.clone()
+        if self.directions.capacity:
+            self.directions.remove_twice(found, self.directions.capacity)
+        return found
+
+
+def strides(count: int, operator: Operator) -> Iterator[range]:
+    """Yield the places of as many vectors as are quicker to multiply at once."""
+    for start in range(0, count, operator.at_once):
+        yield range(start, min(start + operator.at_once, count))
+
+
+def products(operator: Operator, vectors: list[Tensor]) -> Sequence[Tensor]:
+    """Multiply vectors; one alone takes no further memory."""
+    if len(vectors) == 1:
+        return [operator.matvec(vectors[0]).detach()]
+    return operator.matvecs(torch.stack(vectors)).unbind()
 
 
 def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
@@ -60,7 +75,14 @@ def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
     return torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
 
 
-def sketch_of(operator: Operator, *, rank: int, seed: int, keep: bool) -> Sketch:
+def sketch_of(
+    operator: Operator,
+    *,
+    rank: int,
+    seed: int,
+    keep: bool,
+    storage: Storage = ON_DEVICE,
+) -> Sketch:
     """Find leading directions with twice ``rank`` products.
 
     Args:
@@ -68,55 +90,55 @@ def sketch_of(operator: Operator, *, rank: int, seed: int, keep: bool) -> Sketch
         rank: How many directions.
         seed: Seed of the vectors.
         keep: Whether to keep the products with them, which doubles the memory.
+        storage: Where all of them are kept.
     """
-    rows = torch.empty(
-        rank, operator.shape[1], dtype=operator.dtype, device=operator.device
-    )
-    kept = torch.empty_like(rows) if keep else None
+    rows = storage.basis(rank, operator.shape[1], operator)
+    kept = storage.basis(rank, operator.shape[1], operator) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
-    forms = np.zeros(rank)
-    for row in rows:
-        row.copy_(operator.matvec(gaussian(operator, generator)).detach())
-    finite = all(bool(torch.isfinite(row).all()) for row in rows)
+    forms, finite = np.zeros(rank), True
+    for places in strides(rank, operator):
+        drawn = [gaussian(operator, generator) for _ in places]
+        for place, found in zip(places, products(operator, drawn), strict=True):
+            product = rows.agreed(found)
+            finite = finite and all_finite(product)
+            rows.store(place, product)
     if finite:
         orthonormalise(rows, lambda: gaussian(operator, generator))
-    for place, row in enumerate(rows if finite else ()):
-        product = operator.matvec(row).detach()
-        finite = finite and bool(torch.isfinite(product).all())
-        scale = max(scale, float(product.norm()))
-        forms[place] = dot(row, product)
-        if kept is not None:
-            kept[place] = product
+    for places in strides(rank if finite else 0, operator):
+        some = [rows.row(place) for place in places]
+        found = products(operator, some)
+        for place, row, given in zip(places, some, found, strict=True):
+            product = rows.agreed(given)
+            finite = finite and all_finite(product)
+            scale = max(scale, norm(product))
+            forms[place] = dot(row, product)
+            if kept is not None:
+                kept.store(place, product)
     return Sketch(rows, forms, kept, scale if finite else 0.0, finite)
 
 
-def orthonormalise(rows: Tensor, draw: Callable[[], Tensor]) -> None:
-    """Make rows orthonormal in place, with no copy of them.
+def orthonormalise(rows: Basis, draw: Callable[[], Tensor]) -> None:
+    """Make rows orthonormal in place, with no copy of them all.
 
     Gram and Schmidt again until nothing more goes; a row that was in the span of those
     before it is drawn anew.
     """
     eps = torch.finfo(rows.dtype).eps
-    for place, row in enumerate(rows):
-        size = float(row.norm())
+    for place in range(rows.capacity):
+        row = rows.row(place)
+        size = norm(row)
         while True:
-            before = float(row.norm())
+            before = norm(row)
             if before <= 10 * eps * size or before == 0:
                 row.copy_(draw())
-                size = before = float(row.norm())
+                size = before = norm(row)
             row.div_(before)
             size /= before
-            row.sub_(rows[:place].T @ (rows[:place] @ row))
-            left = float(row.norm())
+            rows.remove(row, place)
+            left = norm(row)
             if left > 0.7:
-                row.div_(left)
+                rows.store(place, row.div_(left))
                 break
-
-
-def dot(first: Tensor, second: Tensor) -> float:
-    """Add products up in float64, a stretch at a time."""
-    pairs = zip(first.split(_STRETCH), second.split(_STRETCH), strict=True)
-    return sum(float(a.double() @ b.double()) for a, b in pairs)
 
 
 def split(

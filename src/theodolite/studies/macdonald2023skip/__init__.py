@@ -16,5 +16,6 @@ PAPER = Paper(
         "image_tables",
         "image_tables_cifar100",
         "image_tables_imagenet",
+        "whole_set_curvature",
     ),
 )

@@ -217,4 +217,27 @@ STORY = (
             Finding("image_tables_imagenet/modified-fails-at-0.2"),
         ),
     ),
+    Chapter(
+        "The curvature of all samples",
+        "Batch normalisation of the theory takes the statistics of all samples, and "
+        "the curvature that bounds its step is of the loss of all of them. Batches "
+        "have statistics of their own, so that their losses do not even add up to it. "
+        "We read the largest eigenvalue of the whole set beside those of batches, tell "
+        "what is due to few samples from what is due to their statistics, and look "
+        r"which of them descent brings to $2(1 + \mu)/\eta$.",
+        (
+            Finding("whole_set_curvature/batches-overestimate"),
+            Finding("whole_set_curvature/alike-at-the-start"),
+            Finding("whole_set_curvature/twofold-late"),
+            Finding("whole_set_curvature/gap-grows"),
+            Finding("whole_set_curvature/samples-not-statistics"),
+            Finding("whole_set_curvature/batches-together-suffice"),
+            Finding("whole_set_curvature/constant-statistics-suffice"),
+            Finding("whole_set_curvature/running-statistics-suffice"),
+            Finding("whole_set_curvature/descent-at-the-edge"),
+            Finding("whole_set_curvature/batches-misplace-the-edge"),
+            Finding("whole_set_curvature/stochastic-below-the-edge"),
+            Finding("whole_set_curvature/stochastic-batches-at-the-edge"),
+        ),
+    ),
 )

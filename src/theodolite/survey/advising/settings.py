@@ -2,6 +2,7 @@
 
 from theodolite.survey.advising.remedy import Remedy
 from theodolite.survey.findings.evidence import divided, single
+from theodolite.survey.findings.rates import several_rates
 from theodolite.survey.records.finding import Finding
 from theodolite.survey.records.whole_survey import Survey
 
@@ -9,6 +10,8 @@ from theodolite.survey.records.whole_survey import Survey
 ROOM = 0.5
 WARM_UP_STEPS = 100
 ENOUGH_SAMPLES = 32
+# Decay that keeps a network from fitting single samples: ours.
+DECAY = 0.01
 
 
 def _stable(survey: Survey) -> float | None:
@@ -20,9 +23,14 @@ def _stable(survey: Survey) -> float | None:
 
 
 def _at_stable_rate(survey: Survey, finding: Finding) -> str | None:
-    rate = _stable(survey)
-    if rate is None:
+    rate, used = _stable(survey), single(survey, "rate_in_use")
+    if rate is None or used is None:
         return None
+    if several_rates(survey):  # which keep their proportions
+        return (
+            "for group in optimiser.param_groups:\n"
+            f'    group["lr"] *= {float(f"{rate / used.value:.2g}")!r}\n'
+        )
     return (
         "for group in optimiser.param_groups:\n"
         f'    group["lr"] = {float(f"{rate:.2g}")!r}\n'
@@ -73,11 +81,13 @@ def _still(survey: Survey, finding: Finding) -> str | None:
 
 def _without_decay(survey: Survey, finding: Finding) -> str | None:
     """Exempt the weights concerned, group by group."""
-    if not finding.where:
+    rows = survey.find("decays_invariant")
+    names = [row["parameter"] for row in rows if "parameter" in row]
+    if not names:
         return None
     return (
-        f"paths = {list(finding.where)!r}\n"
-        "exempt = {id(model.get_submodule(path).weight) for path in paths}\n"
+        f"names = {names!r}\n"
+        "exempt = {id(model.get_parameter(name)) for name in names}\n"
         "for group in list(optimiser.param_groups):\n"
         '    free = [p for p in group["params"] if id(p) in exempt]\n'
         '    if free and group["weight_decay"]:\n'
@@ -103,6 +113,25 @@ def _taken_in(survey: Survey, finding: Finding) -> str | None:
     )
 
 
+def _thawed(survey: Survey, finding: Finding) -> str | None:
+    """Train what is frozen, where what is trained is too little."""
+    rows = survey.find("tangent_smallest")
+    if not any(r.get("n_rows", 0) > r.get("n_trained", 0) for r in rows):
+        return None
+    if all(row["n_trained"] >= survey.n_parameters for row in rows):
+        return None
+    return f"model.requires_grad_(True)\n{_taken_in(survey, finding)}"
+
+
+def _against_fitting(survey: Survey, finding: Finding) -> str | None:
+    """Raise the weight decay, where the optimiser has one."""
+    return (
+        "for group in optimiser.param_groups:\n"
+        '    if "weight_decay" in group:\n'
+        f'        group["weight_decay"] = max(group["weight_decay"], {DECAY})\n'
+    )
+
+
 REMEDIES = (
     Remedy(
         rules=("rate-too-large", "rate-too-small"),
@@ -117,7 +146,7 @@ REMEDIES = (
         write=_warmed_up,
     ),
     Remedy(
-        rules=("batch-norm-of-few",),
+        rules=("batch-norm-of-one", "batch-norm-of-few"),
         kind="batch_size",
         title=f"Take batches of {ENOUGH_SAMPLES}",
         write=_larger_batches,
@@ -151,5 +180,17 @@ REMEDIES = (
         kind="optimiser",
         title="Give the optimiser all parameters",
         write=_taken_in,
+    ),
+    Remedy(
+        rules=("outputs-tied",),
+        kind="optimiser",
+        title="Train the parameters that are frozen",
+        write=_thawed,
+    ),
+    Remedy(
+        rules=("labels-against-the-rest",),
+        kind="optimiser",
+        title="Let weight decay work against fitting them",
+        write=_against_fitting,
     ),
 )

@@ -83,7 +83,12 @@ def _with_identity(survey: Survey, finding: Finding) -> str | None:
 def _in_groups(survey: Survey, finding: Finding) -> str | None:
     if not any(n.startswith("batch") for b in survey.blocks for n in b.norms):
         return None
-    return operated('change_norms(before, inputs, to="group", groups=4)')
+    code = operated('change_norms(before, inputs, to="group", groups=4)')
+    if finding.rule != "batch-norm-of-one":
+        return code
+    return (
+        f"model.eval()  # in train mode one sample does not pass\n{code}model.train()\n"
+    )
 
 
 def _logarithms(survey: Survey, finding: Finding) -> str | None:
@@ -102,6 +107,23 @@ def _standardised(survey: Survey, finding: Finding) -> str | None:
     return (
         "# Better: scale the data. Until then:\n"
         "mean, deviation = inputs.mean(), inputs.std()\n"
+        f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
+        "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
+        ")\n"
+    )
+
+
+def _features_standardised(survey: Survey, finding: Finding) -> str | None:
+    """Give every feature mean 0 and variance 1, by the statistics of these samples."""
+    if not survey.blocks:
+        return None
+    return (
+        "# Better: scale the data. Until then:\n"
+        "axis = 1 if inputs.ndim in (4, 5) else inputs.ndim - 1\n"
+        "others = [a for a in range(inputs.ndim) if a != axis]\n"
+        "mean = inputs.mean(others, keepdim=True)\n"
+        "deviation = inputs.std(others, keepdim=True)\n"
+        "deviation = deviation.masked_fill(deviation == 0, 1.0)\n"
         f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
         "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
         ")\n"
@@ -156,7 +178,7 @@ REMEDIES = (
         write=_with_identity,
     ),
     Remedy(
-        rules=("batch-norm-of-few",),
+        rules=("batch-norm-of-one", "batch-norm-of-few"),
         kind="surgery",
         title="Normalise groups of channels instead of the batch",
         write=_in_groups,
@@ -172,5 +194,11 @@ REMEDIES = (
         kind="surgery",
         title="Standardise the inputs",
         write=_standardised,
+    ),
+    Remedy(
+        rules=("inputs-ill-conditioned",),
+        kind="surgery",
+        title="Standardise every input feature",
+        write=_features_standardised,
     ),
 )

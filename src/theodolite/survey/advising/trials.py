@@ -62,6 +62,7 @@ class _Arm:
     treated: list[float] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
     refusal: str = ""
+    untrained: str = ""
 
 
 def try_advice(
@@ -76,7 +77,8 @@ def try_advice(
 
     For every seed the network as it is and each altered copy are trained on the same
     batches in the same order. What is compared is the loss in eval mode over all the
-    samples given. The network itself is not touched.
+    samples given. A network that cannot be trained as it is counts with the loss that
+    it starts from. The network itself is not touched.
 
     Args:
         advice: What :func:`theodolite.survey.advise` wrote.
@@ -108,7 +110,7 @@ def try_advice(
     for seed in range(seeds if arms else 0):
         if seed >= 2 and time.perf_counter() > end:
             break
-        _run_seed(arms, subject, pool, seed, steps, ceiling)
+        _run_seed(arms, subject, pool, seed, steps, (start, ceiling))
     tried = [replace(arm.advice, trial=_judged(arm, steps)) for arm in arms]
     return tuple(sorted((*tried, *advice[count:]), key=_place))
 
@@ -121,7 +123,10 @@ def _affordable(
     A step is timed on a copy. Steps are given up first, then advice from the end.
     """
     patient = copied(subject.model, subject.optimiser)
-    loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    try:
+        loss_after(patient, pool, subject.loss, seed=0, steps=1)
+    except (ValueError, RuntimeError):  # so that its steps cannot be timed
+        return count, min(LEAST_STEPS, steps)
     start = time.perf_counter()
     loss_after(patient, pool, subject.loss, seed=0, steps=1)
     each_s = 2 * (time.perf_counter() - start)
@@ -132,22 +137,38 @@ def _affordable(
     return count, max(min(steps, most), few)
 
 
+def _why(arm: _Arm) -> str:
+    if not arm.untrained:
+        return ""
+    return f"; as it is the network cannot be trained ({arm.untrained})"
+
+
 def _run_seed(
     arms: Sequence[_Arm],
     subject: Treatable,
     pool: Pool,
     seed: int,
     steps: int,
-    ceiling: float,
+    bounds: tuple[float, float],
 ) -> None:
-    """Train the network as it is once, and each altered copy once."""
+    """Train the network as it is once, and each altered copy once.
+
+    The bounds are the loss before training, and what counts as the most.
+    """
+    start, ceiling = bounds
 
     def ended(patient: Treated) -> float:
         value = loss_after(patient, pool, subject.loss, seed=seed, steps=steps)
         return value if value < ceiling else ceiling
 
-    plain = ended(copied(subject.model, subject.optimiser))
+    untrained = ""
+    try:
+        plain = ended(copied(subject.model, subject.optimiser))
+    except (ValueError, RuntimeError) as error:  # as batch norm of one sample raises
+        plain = min(start, ceiling) if math.isfinite(start) else ceiling
+        untrained = (str(error) or type(error).__name__).splitlines()[0]
     for arm in arms:
+        arm.untrained = arm.untrained or untrained
         if arm.refusal:
             continue
         patient = copied(subject.model, subject.optimiser)
@@ -186,6 +207,7 @@ def _judged(arm: _Arm, steps: int) -> Trial:
         f"after {steps} steps the loss differs by {found.value:+.3g} "
         f"[{low:+.3g}, {high:+.3g}] over {len(gaps)} seeds"
         f"{', which draw nothing here' if alike else ''}: {word}"
+        f"{_why(arm)}"
     )
     return Trial(
         difference=found.value,

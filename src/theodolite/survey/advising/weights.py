@@ -24,6 +24,14 @@ def _after_he(survey: Survey, finding: Finding) -> str | None:
     )
 
 
+def _found_again(survey: Survey, finding: Finding) -> str | None:
+    """Draw the weights after He, unless counts or equal samples are at fault."""
+    for row in survey.find("tangent_smallest"):
+        if row.get("n_repeated") or row.get("n_rows", 0) > row.get("n_trained", 0):
+            return None
+    return _after_he(survey, finding)
+
+
 def _drawn_anew(survey: Survey, finding: Finding) -> str | None:
     """Draw the layers concerned as torch does."""
     if not finding.where:
@@ -96,6 +104,12 @@ REMEDIES = (
         kind="initialisation",
         title="Draw the weights after He",
         write=_after_he,
+    ),
+    Remedy(
+        rules=("outputs-tied",),
+        kind="initialisation",
+        title="Draw the weights after He",
+        write=_found_again,
     ),
     Remedy(
         rules=("branches-stuck-at-zero",),

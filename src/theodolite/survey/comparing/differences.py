@@ -15,7 +15,16 @@ _WIDTH = 1.96
 _ROUNDING = 1e-6
 # Labels that say which number a row is; others, such as how many samples it took, say
 # how it was measured.
-_WHICH = ("module", "optimiser", "rank", "share", "length", "node", "sample")
+_WHICH = (
+    "module",
+    "parameter",
+    "optimiser",
+    "rank",
+    "share",
+    "length",
+    "node",
+    "sample",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

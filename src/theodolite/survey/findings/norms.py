@@ -15,20 +15,26 @@ from theodolite.survey.records.whole_survey import Survey
 # Samples at which the variance of n normal numbers is known to half of itself,
 # sqrt(2 / (n - 1)) = 1/2.
 FEW = 9.0
+ONE = 1.0
 # Deviations of the batch, and natural logarithms of a ratio of variances: ours.
 FAR = 1.0
 
 
-def _few(survey: Survey) -> Evidence | None:
-    """Read the least number of values that a statistic is taken over."""
+def _counts(survey: Survey) -> list[tuple[str, Figure]]:
+    """Return how many values each batch norm in train mode has for a statistic."""
     live = {name for name, f in by_module(survey, "in_train_mode") if f.value}
-    found = [
+    return [
         (row["module"], figure_of(row))
         for row in survey.find("batch_per_channel")
         if "BatchNorm" in str(row.get("kind")) and row["module"] in live
     ]
+
+
+def _few(survey: Survey) -> Evidence | None:
+    """Read the least number of values that a statistic is taken over, beyond one."""
+    found = _counts(survey)
     least = smallest(found)
-    if least is None:
+    if least is None or least[1].value <= ONE:
         return None
     return Evidence(
         figure=least[1],
@@ -36,6 +42,20 @@ def _few(survey: Survey) -> Evidence | None:
         above=False,
         where=tuple(name for name, f in found if f.value < FEW),
         told=f"Here {least[0]} takes them over {least[1]}.",
+    )
+
+
+def _one(survey: Survey) -> Evidence | None:
+    """Read the same number, where it may be one."""
+    found = _counts(survey)
+    least = smallest(found)
+    if least is None:
+        return None
+    return Evidence(
+        figure=least[1],
+        threshold=2.0,
+        above=False,
+        where=tuple(name for name, f in found if f.value <= ONE),
     )
 
 
@@ -74,11 +94,27 @@ def _decayed(survey: Survey) -> Evidence | None:
     decays = [figure_of(row).value for row in survey.find("weight_decay")]
     if share is None or not max(decays, default=0.0):
         return None
-    names = tuple(name for name, _ in by_module(survey, "decays_invariant"))
+    names = tuple(dict(by_module(survey, "decays_invariant")))
     return Evidence(figure=share, threshold=0.0, above=True, where=names)
 
 
 RULES = (
+    Rule(
+        name="batch-norm-of-one",
+        severity="sick",
+        title="Batch norms get one value a channel, so this cannot be trained",
+        says=(
+            "One value has no variance: in train mode torch refuses such a batch, and "
+            "the numbers here are those of eval mode. Give batches of more samples, "
+            "also the last one of an epoch (drop_last=True of a DataLoader), put the "
+            "norms in eval mode, or use a norm that looks at one sample at a time."
+        ),
+        quantity="batch_per_channel",
+        measures=("norms",),
+        source="the variance of one value is 0; what batch norm computes in train mode",
+        confidence="proved",
+        read=_one,
+    ),
     Rule(
         name="batch-norm-of-few",
         severity="sick",

@@ -72,7 +72,18 @@ def _told(survey: Survey) -> str:
     rate, ratio = single(survey, "rate_in_use"), single(survey, "rate_over_stable")
     if rate is None or ratio is None:
         return ""
-    return f"The rate is {rate}; stable is up to {divided(rate, ratio)}."
+    stable = divided(rate, ratio)
+    if several_rates(survey):
+        return (
+            f"The largest rate of a group is {rate}; with the others in proportion "
+            f"stable is up to {stable}."
+        )
+    return f"The rate is {rate}; stable is up to {stable}."
+
+
+def several_rates(survey: Survey) -> bool:
+    """Tell whether the optimiser moves groups at rates of their own."""
+    return any(row.get("n_rates", 1) > 1 for row in survey.find("rate_in_use"))
 
 
 def _cold(survey: Survey) -> Evidence | None:

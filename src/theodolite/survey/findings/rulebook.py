@@ -1,7 +1,15 @@
 """All rules, and what they find in a survey."""
 
 from theodolite.core import unknown_name
-from theodolite.survey.findings import merits, norms, rates, signals, skips, units
+from theodolite.survey.findings import (
+    learnable,
+    merits,
+    norms,
+    rates,
+    signals,
+    skips,
+    units,
+)
 from theodolite.survey.findings.rule import Rule
 from theodolite.survey.records.finding import Finding, Severity
 from theodolite.survey.records.whole_survey import Survey
@@ -12,6 +20,7 @@ RULES: tuple[Rule, ...] = (
     *units.RULES,
     *norms.RULES,
     *rates.RULES,
+    *learnable.RULES,
     *merits.RULES,
 )
 _ORDER: dict[Severity, int] = {"sick": 0, "warning": 1, "note": 2, "good": 3}

@@ -35,7 +35,9 @@ class JacobianMeasure(Measure):
     def refusal(self, site: Site) -> str:
         """Want blocks."""
         if not any(_is_real(site, s.entry) for s in site.chart.stretches):
-            return "no blocks were found on the map: there is nothing to differentiate"
+            return site.unmapped or (
+                "no blocks were found on the map: there is nothing to differentiate"
+            )
         return ""
 
     def forecast(self, site: Site) -> float:

@@ -22,7 +22,9 @@ class BlockCurvatureMeasure(Measure):
     def refusal(self, site: Site) -> str:
         """Want blocks with parameters."""
         if not any(stretch.parameters for stretch in site.chart.stretches):
-            return "no block owns parameters: there is no curvature to attribute"
+            return site.unmapped or (
+                "no block owns parameters: there is no curvature to attribute"
+            )
         return ""
 
     def forecast(self, site: Site) -> float:

@@ -33,12 +33,12 @@ class Metered(Operator):
         self._largest = 0.0
 
     def warmed(self) -> float:
-        """Make the graph by one product, and return the seconds that another takes."""
+        """Make the graph by one product, and return the seconds that a step takes."""
         vector = torch.ones(self.shape[1], dtype=self.dtype, device=self.device)
         self.matvec(vector)
         start = time.perf_counter()
         self.matvec(vector)
-        return time.perf_counter() - start
+        return time.perf_counter() - start + self._site.pace.step
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, if there is time."""
@@ -54,22 +54,32 @@ class Metered(Operator):
 
 
 class Preconditioned(Operator):
-    r"""$S H S$ for a diagonal $S$, similar to $S^2 H$.
+    r"""$S (H + \Delta) S$ for diagonals $S$ and $\Delta$, similar to $S^2(H + \Delta)$.
 
     Args:
         inner: $H$, symmetric.
         scales: The diagonal of $S$.
+        shifts: The diagonal of $\Delta$; none by default.
     """
 
     symmetric = True
 
-    def __init__(self, inner: Operator, scales: Tensor) -> None:
+    def __init__(
+        self, inner: Operator, scales: Tensor, *, shifts: Tensor | None = None
+    ) -> None:
         self._inner = inner
         self._scales = scales.to(dtype=inner.dtype, device=inner.device)
+        self._shifts = None
+        if shifts is not None and bool(shifts.any()):
+            self._shifts = shifts.to(self._scales)
         self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
         self.norm_mode: NormMode = getattr(inner, "norm_mode", NormMode.EVAL)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""
         self.passes += 1
-        return self._scales * self._inner.matvec(self._scales * vector)
+        scaled = self._scales * vector
+        found = self._inner.matvec(scaled)
+        if self._shifts is not None:
+            found = found + self._shifts * scaled
+        return self._scales * found

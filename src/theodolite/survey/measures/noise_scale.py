@@ -22,6 +22,8 @@ from theodolite.survey.measures.gradients import flat_gradient
 from theodolite.survey.measures.site import Site
 
 PARTS = 8
+# Numbers of each gradient that are multiplied at a time.
+_PIECE = 2**18
 
 
 def parts_of(site: Site, seconds: float) -> list[Batch]:
@@ -52,13 +54,12 @@ def gradients_of(
 
 
 def products_of(gradients: Sequence[Tensor]) -> Tensor:
-    """Return the products of all pairs of gradients, in float64."""
+    """Return the products of all pairs of gradients, in float64, piece by piece."""
     count = len(gradients)
-    found = torch.empty(count, count, dtype=torch.float64)
-    for i, left in enumerate(gradients):
-        for j in range(i + 1):
-            product = float((left.double() * gradients[j].double()).sum())
-            found[i, j] = found[j, i] = product
+    found = torch.zeros(count, count, dtype=torch.float64)
+    for pieces in zip(*(gradient.split(_PIECE) for gradient in gradients), strict=True):
+        rows = torch.stack(pieces).double()
+        found += (rows @ rows.T).cpu()
     return found
 
 

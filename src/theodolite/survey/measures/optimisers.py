@@ -83,5 +83,6 @@ def _decay(site: Site, groups: list[dict[str, Any]]) -> Iterator[Found]:
     on = [p for p in decayed if names.get(id(p)) in invariant]
     share = sum(p.numel() for p in on) / total
     yield number("decay_on_invariant_share", share, 0.0)
-    for owner in dict.fromkeys(names[id(p)].rpartition(".")[0] for p in on):
-        yield number("decays_invariant", 1.0, 0.0, module=owner)
+    for name in (names[id(p)] for p in on):
+        labels = {"module": name.rpartition(".")[0], "parameter": name}
+        yield number("decays_invariant", 1.0, 0.0, **labels)

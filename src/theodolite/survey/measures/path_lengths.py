@@ -23,7 +23,9 @@ class PathsMeasure(Measure):
     def refusal(self, site: Site) -> str:
         """Want residual additions."""
         if not site.chart.anatomy.additions:
-            return "the network has no residual additions: all paths are of one length"
+            return site.unmapped or (
+                "the network has no residual additions: all paths are of one length"
+            )
         return ""
 
     def forecast(self, site: Site) -> float:

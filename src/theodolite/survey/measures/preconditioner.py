@@ -16,28 +16,34 @@ def scales_of(
     r"""Return the diagonal of $P^{-1/2}$, and where it comes from.
 
     $P = \sqrt{v} + \epsilon$ with $v$ the running mean of squared gradients in the
-    optimiser's state, or the squared gradient itself, as at a first step.
+    optimiser's state, or the squared gradient itself, as at a first step. By a state
+    parameters that the optimiser does not hold are scaled by 0: they never move.
 
     Args:
         optimiser: The optimiser in use.
         parameters: In the order of the Hessian's columns.
         gradients: Of the loss, by the same names.
     """
-    states = [_squares(optimiser, p) for p in parameters.values()]
-    eps = _eps(optimiser)
-    if optimiser is not None and all(state is not None for state in states):
-        roots = [state.sqrt() for state in states if state is not None]
-        source = "the optimiser's state"
-    else:
-        roots = [gradients[name].double().abs() for name in parameters]
-        source = "the squared gradient of the batch"
-    flat = torch.cat([(root.double() + eps).rsqrt().reshape(-1) for root in roots])
-    return flat, source
+    groups = {} if optimiser is None else _groups(optimiser)
+    held = {n: p for n, p in parameters.items() if id(p) in groups}
+    states = {n: _squares(optimiser, p) for n, p in held.items()}
+    stated = bool(held) and all(state is not None for state in states.values())
+    flat = []
+    for name, parameter in parameters.items():
+        group = groups.get(id(parameter), {})
+        root, state = gradients[name].double().abs(), states.get(name)
+        if stated and state is not None:
+            root = state.sqrt()
+        eps = float(group.get("eps", 1e-8))
+        gone = stated and state is None
+        flat.append(((root + eps).rsqrt() * (0.0 if gone else 1.0)).reshape(-1))
+    source = "the optimiser's state" if stated else "the squared gradient of the batch"
+    return torch.cat(flat), source
 
 
-def _eps(optimiser: Optimizer | None) -> float:
-    groups: list[dict[str, Any]] = [] if optimiser is None else optimiser.param_groups
-    return max((float(g["eps"]) for g in groups if "eps" in g), default=1e-8)
+def _groups(optimiser: Optimizer) -> dict[int, dict[str, Any]]:
+    """Return the group of each parameter that an optimiser holds, by its identity."""
+    return {id(p): group for group in optimiser.param_groups for p in group["params"]}
 
 
 def _squares(optimiser: Optimizer | None, parameter: Tensor) -> Tensor | None:

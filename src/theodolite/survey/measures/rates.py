@@ -4,9 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import torch
+from torch import Tensor
+from torch.nn import Parameter
 
-from theodolite.instruments import ExtremeEigenvalues, Hessian, samples_in
+from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator, samples_in
 from theodolite.survey.measures.contract import Allowance, Found, Measure, number
 from theodolite.survey.measures.curvature import (
     FEW,
@@ -15,6 +16,7 @@ from theodolite.survey.measures.curvature import (
     error_of,
     samples_for,
 )
+from theodolite.survey.measures.in_use import InUse, bound_of, in_use, kind_of
 from theodolite.survey.measures.metered import Metered, Preconditioned
 from theodolite.survey.measures.noise_scale import (
     gradients_of,
@@ -24,9 +26,6 @@ from theodolite.survey.measures.noise_scale import (
 )
 from theodolite.survey.measures.preconditioner import scales_of
 from theodolite.survey.measures.site import Site
-from theodolite.survey.measures.stability import bound
-
-_ADAPTIVE = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad")
 
 
 class RatesMeasure(Measure):
@@ -35,10 +34,13 @@ class RatesMeasure(Measure):
     ``stable_rate`` is the bound of :mod:`~theodolite.survey.measures.stability` at the
     largest eigenvalue, of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$;
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
-    eigenvalue; ``rate_over_stable`` is told where that was measured on a whole batch
-    and is above 0, and its error reaches to the smallest rate of any group.
-    Settings are those of the optimiser given, else momentum 0.9. Weight
+    eigenvalue. Settings are those of the optimiser given, else momentum 0.9. Weight
     decay that acts through the gradient is added to the curvature.
+
+    ``rate_over_stable`` is told where the whole batch was taken and there is curvature:
+    the largest eigenvalue of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over
+    its own bound, and over $P$, 0 for parameters that the optimiser does not hold. See
+    :mod:`~theodolite.survey.measures.in_use`.
     """
 
     name: ClassVar = "rates"
@@ -51,7 +53,7 @@ class RatesMeasure(Measure):
         return run + 2 * site.gradient_s(few)
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
-        """Yield the noise scale, then plain rates, then adaptive ones."""
+        """Yield the noise scale, then plain rates, then adaptive ones, with the own."""
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
         if site.leading is not None:
             yield from _plain_rows(site)
@@ -62,7 +64,8 @@ class RatesMeasure(Measure):
                 fitting = 0.4 * allowance.left() / plain.warmed()
                 site.leading = ends_of(plain, site, fitting), samples
                 yield from _plain_rows(site)
-            yield from _adaptive_rows(site, hessian, allowance, samples)
+            parameters = {n: site.model.get_parameter(n) for n in hessian.names}
+            yield from _scaled_rows(site, hessian, allowance, samples, parameters)
 
 
 def _plain_rows(site: Site) -> Iterator[Found]:
@@ -72,16 +75,49 @@ def _plain_rows(site: Site) -> Iterator[Found]:
         yield from _rate_rows(site, name, top, {"n_samples": samples})
 
 
-def _adaptive_rows(
-    site: Site, hessian: Hessian, allowance: Allowance, samples: int
+def _scaled_rows(
+    site: Site,
+    hessian: Hessian,
+    allowance: Allowance,
+    samples: int,
+    parameters: dict[str, Parameter],
 ) -> Iterator[Found]:
-    parameters = {n: site.model.get_parameter(n) for n in hessian.names}
+    """Yield rates of adaptive rules, and how the one in use compares with its own."""
+    use = in_use(site.optimiser, parameters)
     scales, source = scales_of(site.optimiser, parameters, site.sounding.gradients)
-    operator = Metered(Preconditioned(hessian, scales), allowance, site)
-    top = ends_of(operator, site, 0.8 * allowance.left() / operator.warmed())
     labels = {"n_samples": samples, "preconditioner": source}
+    apart = use is not None and not use.alike
+    if use is not None and use.plain:
+        assert site.leading is not None
+        top, seen = site.leading
+        told = {"n_samples": samples if apart else seen}
+        if apart:
+            top = _top(site, _as_used(hessian, use), allowance, 0.4)
+        yield from _use_rows(site, use, top, told)
+    share = 0.4 if apart else 0.8
+    top = _top(site, Preconditioned(hessian, scales), allowance, share)
     for name in ("adam", "rmsprop"):
         yield from _rate_rows(site, name, top, labels)
+    if use is not None and not use.plain:
+        if apart:
+            top = _top(site, _as_used(hessian, use, scales), allowance, 0.8)
+        yield from _use_rows(site, use, top, labels)
+
+
+def _as_used(
+    hessian: Hessian, use: InUse, scales: Tensor | float = 1.0
+) -> Preconditioned:
+    """Return the curvature as an optimiser meets it, 1 where it is just stable."""
+    own = use.scales().to(hessian.device) * scales
+    return Preconditioned(hessian, own, shifts=use.shifts())
+
+
+def _top(
+    site: Site, inner: Operator, allowance: Allowance, share: float
+) -> ExtremeEigenvalues:
+    operator = Metered(inner, allowance, site)
+    each = operator.warmed()
+    return ends_of(operator, site, share * allowance.left() / each)
 
 
 def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Found]:
@@ -101,11 +137,14 @@ def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Fo
 def _rate_rows(
     site: Site, name: str, top: ExtremeEigenvalues, labels: dict[str, Any]
 ) -> Iterator[Found]:
-    settings = _settings(site, name)
-    decay = settings.pop("decay")
-    curvature = float(top.eigenvalues[0]) + decay
-    error = error_of(top)
-    most = bound(**settings)
+    """Yield the rate that all parameters bear, with its ends."""
+    group: dict[str, Any] = {}
+    if site.optimiser is not None and kind_of(site.optimiser) == name:
+        group = site.optimiser.param_groups[0]
+    plain = name in ("gd", "momentum")
+    decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
+    curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
+    most = bound_of(name, group)
     rate = most / curvature if curvature > 0 else math.inf
     low = most / (curvature + error) if curvature + error > 0 else math.inf
     high = most / (curvature - error) if curvature > error else math.inf
@@ -114,53 +153,24 @@ def _rate_rows(
     yield number("stable_rate", rate, half, **told)
     yield number("stable_rate_low", low, half, **told)
     yield number("stable_rate_high", high, half, **told)
-    if site.optimiser is None or name != kind_of(site.optimiser):
-        return
-    least, used = _range_of_rates(site.optimiser)
-    yield number("rate_in_use", used, 0.0, optimiser=name)
-    # Statistics of fewer samples make another landscape than the one trained on, and
-    # of a flat one no rate is too small.
-    if labels["n_samples"] == site.samples and curvature > error:
-        ratio = used / rate
-        spread = max(used / low - ratio, ratio - used / high, (used - least) / rate)
-        yield number("rate_over_stable", ratio, spread, **told)
 
 
-def kind_of(optimiser: torch.optim.Optimizer) -> str:
-    """Return which of the rates belongs to an optimiser, or nothing."""
-    kind = type(optimiser).__name__
-    if kind == "SGD":
-        momentum = any(group.get("momentum") for group in optimiser.param_groups)
-        return "momentum" if momentum else "gd"
-    if kind == "RMSprop":
-        return "rmsprop"
-    return "adam" if kind in _ADAPTIVE else ""
-
-
-def _range_of_rates(optimiser: torch.optim.Optimizer) -> tuple[float, float]:
-    rates = [float(group["lr"]) for group in optimiser.param_groups]
-    return min(rates), max(rates)
-
-
-def _settings(site: Site, name: str) -> dict[str, Any]:
-    """Return what the bound of an optimiser depends on, by its settings or usual."""
-    group: dict[str, Any] = {}
-    if site.optimiser is not None and kind_of(site.optimiser) == name:
-        group = site.optimiser.param_groups[0]
-    if name == "adam":
-        usual = (0.9,) if not group else (0.0,)  # Adagrad has no momentum
-        beta = float(group.get("betas", usual)[0])
-        return {
-            "momentum": beta,
-            "dampening": beta,
-            "nesterov": "momentum_decay" in group,  # NAdam
-            "decay": 0.0,
-        }
-    usual = 0.9 if name == "momentum" else 0.0
-    decay = float(group.get("weight_decay") or 0.0)
-    return {
-        "momentum": float(group.get("momentum", usual)),
-        "dampening": float(group.get("dampening", 0.0)),
-        "nesterov": bool(group.get("nesterov", False)),
-        "decay": decay if name in ("gd", "momentum") else 0.0,
-    }
+def _use_rows(
+    site: Site, use: InUse, top: ExtremeEigenvalues, labels: dict[str, Any]
+) -> Iterator[Found]:
+    """Yield the rate in use, and over what is stable."""
+    used = max(use.rates)
+    told = {"optimiser": use.name, "n_rates": len(use.rates)}
+    yield number("rate_in_use", used, 0.0, **told)
+    ratio, error = float(top.eigenvalues[0]), error_of(top)
+    first = use.treatments[0]
+    if use.alike and first is not None:
+        factor = first.rate / first.most
+        shift = first.decay if use.plain else 0.0
+        ratio, error = factor * (ratio + shift), factor * error
+    # Statistics of fewer samples, or of none, make another landscape than the one
+    # trained on, and of a flat one no rate is too small.
+    whole = labels["n_samples"] == site.samples and site.mode_asked is None
+    if whole and ratio > error:
+        told |= {**labels, "status": str(top.status)}
+        yield number("rate_over_stable", ratio, error, **told)

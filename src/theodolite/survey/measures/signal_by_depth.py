@@ -22,9 +22,10 @@ class SignalMeasure(Measure):
 
     ``forward_rms`` and ``forward_correlation`` are of what leaves each block, and
     ``backward_rms`` of the loss's derivative by it; errors are standard errors over
-    samples. ``loss_at_chance`` is the loss of a guess that knows nothing of the inputs,
-    ``simplex_distance`` how far outputs are from being probabilities, of losses that
-    take a softmax of them.
+    samples. ``input_condition`` is the largest variance of an input feature over the
+    median one. ``loss_at_chance`` is the loss of a guess that knows nothing of the
+    inputs, ``simplex_distance`` how far outputs are from being probabilities, of losses
+    that take a softmax of them.
     """
 
     name: ClassVar = "signal"
@@ -136,6 +137,29 @@ def _input_rows(site: Site) -> Iterator[Found]:
         if entries and entries[0] in site.sounding.forward:  # scaled on the way
             value = site.sounding.forward[entries[0]].rms
         yield number("input_rms", value, site.rounding * value)
+        yield from _input_condition(site, real[0])
+
+
+def _input_condition(site: Site, inputs: Tensor) -> Iterator[Found]:
+    """Yield how unlike the features are in size, where weights meet them unscaled.
+
+    The largest variance of a feature over the median one; constant ones have none. A
+    feature is a channel of images, else an entry along the last axis.
+    """
+    first = site.chart.stretches[:1]
+    values = site.chart.anatomy.recording.values
+    if inputs.ndim < 2 or not first or values[first[0].entry].source != "input":
+        return
+    axis = 1 if inputs.ndim in (4, 5) else inputs.ndim - 1
+    rows = inputs.detach().double().movedim(axis, -1).reshape(-1, inputs.shape[axis])
+    variances = rows.var(0, correction=0)
+    variances = variances[variances > 0]
+    if len(variances) < 2 or not bool(variances.isfinite().all()):
+        return
+    ratio = float(variances.max() / variances.median())
+    # Two variances of n normal numbers, each known to sqrt(2/n) of itself.
+    error = 2 * ratio / math.sqrt(len(rows))
+    yield number("input_condition", ratio, error, n_features=len(variances))
 
 
 def _class_axis(loss: Any, logits: Tensor) -> int:

@@ -38,6 +38,9 @@ _CHARTED = 8
 _SOUNDED = 0.15
 # Samples on which passes are timed, and products compared with finer arithmetic.
 _TIMED = 4
+# Gradients that timing takes, the share of what is left that it may, and gradients that
+# a product takes where it was not timed.
+_PACING, _PACED, _GUESSED = 10.0, 0.25, 3.0
 # Products that the comparison takes, and the share of the budget that it may.
 _COMPARED, _ROUNDED = 12, 0.03
 # What models of others raise where an instrument does what their authors never tried.
@@ -56,10 +59,13 @@ class Site:
         norm_mode: Statistics that normalisation layers use.
         seed: Seed of whatever is random.
         budget_s: Seconds of the whole survey.
+        started: When it started, by ``time.perf_counter``.
         optimiser: The optimiser in use, if one was given.
         labels_known: Whether targets are anybody's, rather than made up.
         modes: Train or eval mode in which each module was found, by its name.
         unsupported: Sentences on layers that an instrument cannot handle.
+        mode_asked: The norm mode that was asked for, where this is another.
+        unmapped: Why there is no map, where it was tried and failed.
         passes: Backward passes spent so far.
         leading: Ends of the Hessian's spectrum and samples, once they are measured.
     """
@@ -70,12 +76,20 @@ class Site:
     norm_mode: NormMode
     seed: int = 0
     budget_s: float = 60.0
+    started: float = field(default_factory=time.perf_counter)
     optimiser: Optimizer | None = None
     labels_known: bool = True
     modes: Mapping[str, bool] = field(default_factory=dict)
     unsupported: list[str] = field(default_factory=list)
+    mode_asked: NormMode | None = None
+    unmapped: str = ""
     passes: int = 0
     leading: tuple[ExtremeEigenvalues, int] | None = None
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the budget that are left, negative where it is overdrawn."""
+        return self.started + self.budget_s - time.perf_counter()
 
     @property
     def batch(self) -> Batch:
@@ -119,7 +133,8 @@ class Site:
         try:
             return chart_of(self.model, self.first(_CHARTED))
         except FOREIGN as failed:
-            self.unsupported.append(f"the model: no map, for {told(failed)}")
+            self.unmapped = f"no map could be made, for {told(failed)}"
+            self.unsupported.append(f"the model: {self.unmapped}")
             return blank_chart()
 
     @cached_property
@@ -171,8 +186,13 @@ class Site:
 
     @cached_property
     def pace(self) -> Pace:
-        """How long gradients and products take, by a few samples and by many."""
-        few = min(_TIMED, self.samples)
+        """How long gradients and products take, by a few samples and by many.
+
+        A guess by the gradient pass alone where little time is left.
+        """
+        few, each = min(_TIMED, self.samples), self.sounding.each_s
+        if _PACING * few * each > _PACED * self.left_s:
+            return Pace(base=0.0, slope=each, product=_GUESSED)
         self.passes += 4
         return pace_of(
             self.model,
@@ -189,8 +209,8 @@ class Site:
         return self.pace.gradient_s(samples)
 
     def product_s(self, samples: int) -> float:
-        """Return the seconds that a product with the Hessian is expected to take."""
-        return self.pace.product * self.pace.gradient_s(samples)
+        """Return the seconds that a step with a product of the Hessian may take."""
+        return self.pace.product * self.pace.gradient_s(samples) + self.pace.step
 
     @cached_property
     def graph_error(self) -> float:

@@ -72,6 +72,11 @@ class Sounding:
     norms: dict[str, NormIntake] = field(default_factory=dict)
     outputs: Any = None
 
+    @property
+    def each_s(self) -> float:
+        """Seconds a sample."""
+        return self.seconds / max(self.samples, 1)
+
 
 def sound(
     model: nn.Module, batch: Batch, *, loss: Loss, chart: Chart, norm_mode: NormMode

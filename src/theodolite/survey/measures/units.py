@@ -24,7 +24,9 @@ class UnitsMeasure(Measure):
     def refusal(self, site: Site) -> str:
         """Want activations."""
         if not site.chart.anatomy.activations:
-            return "the network has no activations: there are no units to look at"
+            return site.unmapped or (
+                "the network has no activations: there are no units to look at"
+            )
         return ""
 
     def forecast(self, site: Site) -> float:

@@ -1,11 +1,15 @@
 """Numbers as short as a page wants them, never shorter than their error asks."""
 
 import math
+from dataclasses import replace
 
-MINUS, DASH = "−", "—"
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# Plain notation within these powers of ten.
-_SMALL, _LARGE = -3, 5
+from theodolite.core import BRIEF, format_number, format_seconds, power_of_ten
+
+_TICKS = replace(BRIEF, alone=4)
+# Powers of ten that are written out.
+_SMALL, _LARGE = -3, 3
+
+seconds = format_seconds
 
 
 def number(value: float | None, error: float | None = None) -> str:
@@ -14,23 +18,10 @@ def number(value: float | None, error: float | None = None) -> str:
     Example:
         >>> number(1.46982, 0.0123), number(0.0000123456), number(None), number(4096)
         ('1.470 ± 0.012', '1.23 × 10⁻⁵', '—', '4096')
+        >>> number(0.009740032, 1.9e-8)
+        '0.00974 ± 1.9 × 10⁻⁸'
     """
-    if value is None or math.isnan(value):
-        return DASH
-    if math.isinf(value):
-        return f"{MINUS if value < 0 else ''}∞"
-    if not error or not math.isfinite(error):
-        return _alone(value, 3)
-    power = _power(value) if abs(value) > abs(error) else _power(error)
-    last = _power(error) - 1
-    if power - last > 4:  # nobody reads 0.009740032 ± 0.000000019
-        return f"{_alone(value, 4)} ± {_alone(abs(error), 2)}"
-    if _SMALL <= power < _LARGE:
-        places = max(-last, 0)
-        return f"{_signed(f'{value:.{places}f}')} ± {abs(error):.{places}f}"
-    places, unit = power - last, 10.0**power
-    inner = f"{_signed(f'{value / unit:.{places}f}')} ± {abs(error) / unit:.{places}f}"
-    return f"({inner}) × 10{str(power).translate(_RAISED)}"
+    return format_number(value, error or None, digits=BRIEF)
 
 
 def count(value: int) -> str:
@@ -46,28 +37,6 @@ def count(value: int) -> str:
     return str(value)
 
 
-def seconds(value: float | None) -> str:
-    """Write a duration.
-
-    Example:
-        >>> seconds(0.254), seconds(75.2), seconds(4000)
-        ('0.25 s', '1 min 15 s', '1 h 7 min')
-    """
-    if value is None or not math.isfinite(value):
-        return DASH
-    if 0 < value < 0.01:
-        return "< 0.01 s"
-    if value < 10:
-        return f"{value:.2g} s"
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    minutes = round(value / 60)
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def tick(value: float) -> str:
     """Write the number at a tick of an axis.
 
@@ -76,27 +45,6 @@ def tick(value: float) -> str:
         ('0.001', '10⁻⁶', '20000', '−0.5')
     """
     if value and abs(math.log10(abs(value)) - round(math.log10(abs(value)))) < 1e-9:
-        power = round(math.log10(abs(value)))
-        if not _SMALL <= power <= 3:
-            sign = MINUS if value < 0 else ""
-            return f"{sign}10{str(power).translate(_RAISED)}"
-    return _alone(value, 4)
-
-
-def _alone(value: float, digits: int) -> str:
-    if value == int(value) and abs(value) < 1e6:  # counts are exact
-        return _signed(str(int(value)))
-    value = float(f"{value:.{digits}g}")
-    power = _power(value)
-    if _SMALL <= power < _LARGE:
-        return _signed(f"{value:.{max(digits, power + 1)}g}")
-    inner = _signed(f"{value / 10.0**power:.{digits}g}")
-    return f"{inner} × 10{str(power).translate(_RAISED)}"
-
-
-def _power(value: float) -> int:
-    return int(f"{value:.1e}".partition("e")[2])
-
-
-def _signed(text: str) -> str:
-    return text.replace("-", MINUS)
+        if not _SMALL <= round(math.log10(abs(value))) <= _LARGE:
+            return power_of_ten(value)
+    return format_number(value, digits=_TICKS)

@@ -1,7 +1,5 @@
 """Templates filled in: one page that loads nothing and runs its own script alone."""
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from theodolite import __version__
+from theodolite.core import page_script, script_hash
 from theodolite.survey.page.embedded import embedded
 from theodolite.survey.page.numbers import count, number, seconds
 
@@ -24,7 +23,8 @@ def fill(name: str, content: Mapping[str, Any], data: Any) -> str:
     """
     text, packed = embedded(data)
     environment = _environment()
-    script = environment.get_template("script.js").render()
+    own = environment.get_template("script.js").render()
+    script = "\n".join((page_script("theme"), page_script("copy"), own))
     return environment.get_template(name).render(
         **content,
         data=text,
@@ -32,7 +32,7 @@ def fill(name: str, content: Mapping[str, Any], data: Any) -> str:
         version=__version__,
         style=Markup(environment.get_template("style.css").render()),
         script=Markup(script),
-        script_hash=_hash(script),
+        script_hash=script_hash(script),
     )
 
 
@@ -57,9 +57,3 @@ def _environment() -> Environment:
 def _capital(text: str) -> str:
     """Raise the first letter alone; names further in keep theirs."""
     return text[:1].upper() + text[1:]
-
-
-def _hash(script: str) -> str:
-    """Return the name by which the page's own policy allows its script and no other."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

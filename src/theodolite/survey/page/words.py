@@ -98,6 +98,9 @@ WORDS: dict[str, Word] = {
     "frozen_parameters": Word("Frozen parameters"),
     "not_in_optimiser": Word("Parameters no optimiser moves"),
     "input_rms": Word("Inputs", "root mean square of what enters the network"),
+    "input_condition": Word(
+        "Unlike features", "largest variance of an input feature over the median one"
+    ),
     "twin_share": Word("Twin units", "share that do what another unit does"),
     "simplex_distance": Word(
         "Distance from probabilities", "of the outputs; 0 behind a softmax"

@@ -8,14 +8,20 @@ import torch
 from torch import nn
 
 from theodolite.core import NormMode
-from theodolite.instruments import apply_norm_mode, preserve, read_batches
+from theodolite.instruments import (
+    apply_norm_mode,
+    opened,
+    preserve,
+    read_batches,
+    run_model,
+)
 from theodolite.survey.measures.site import Site
 
 
 def _load() -> None:
-    """Load what is slow to load and no part of any measure, before time is counted."""
+    """Load what is slow to load and no part of any measure, before passes are timed."""
     import scipy.stats  # noqa: F401
-    import torch._dynamo  # noqa: F401  # which torch loads when a pass is recorded
+    import torch.fx.experimental.symbolic_shapes  # noqa: F401  # by the first gradient
 
 
 @contextmanager
@@ -41,12 +47,42 @@ def opened_site(
             model.eval()
             if mode is not NormMode.EVAL:
                 apply_norm_mode(model, NormMode.BATCH, lambda: None)
-            yield Site(
+            site = Site(
                 model=model,
                 batches=read_batches(batches),
                 norm_mode=mode,
                 modes=modes,
                 **settings,
             )
+            if mode is not NormMode.EVAL and _is_of_one(site):
+                _without_statistics(site)
+            yield site
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _is_of_one(site: Site) -> bool:
+    """Tell whether a batch norm gets one value a channel, which torch refuses."""
+    kind = nn.modules.batchnorm._BatchNorm
+    norms = [m for m in site.model.modules() if isinstance(m, kind)]
+    if site.samples > 1 or not norms or any(m.running_mean is None for m in norms):
+        return False
+    with opened(site.model, careful=False) as before, torch.no_grad():
+        before.lend_buffers()
+        try:
+            run_model(site.model, site.batch)
+        except ValueError as refused:
+            return "more than 1 value per channel" in str(refused)
+        except Exception:  # what else fails, measures tell
+            return False
+    return False
+
+
+def _without_statistics(site: Site) -> None:
+    """Measure by running statistics what a batch has none for, and say so."""
+    site.model.eval()
+    site.unsupported.append(
+        "batch norms: the batch gives one value a channel, which has no variance, so "
+        f"all is measured in eval mode instead of {site.norm_mode} mode"
+    )
+    site.mode_asked, site.norm_mode = site.norm_mode, NormMode.EVAL

@@ -1,7 +1,6 @@
 """Run measures within a budget, one after the other; whatever happens, report."""
 
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,8 +16,11 @@ from theodolite.survey.planning.telling import Progress
 from theodolite.survey.records.outcomes import Measured, MeasureStatus
 from theodolite.survey.records.telling import told_seconds
 
-# Share of its allowance by which a measure may be late before it is stopped.
-_GRACE = 0.2
+# Share of its allowance by which a measure may be late before it is stopped, and share
+# of the whole budget that none may overdraw.
+_GRACE, _LATE = 0.2, 0.05
+# Share of what is left that one measure may take.
+_MOST = 0.75
 # Seconds that a measure gets that takes next to nothing.
 _AT_LEAST = 5.0
 
@@ -29,19 +31,17 @@ def run_measures(
     """Yield the outcome of each measure; none raises, Ctrl-C ends them all.
 
     A measure may claim its share of what is left, by weight among those to come; one
-    that forecasts more is given it while that leaves half for the others, and is
-    skipped otherwise.
+    that forecasts more is given it while that leaves a quarter for the others, and is
+    skipped otherwise. Time counts from when the survey was asked for.
     """
-    end = time.perf_counter() + site.budget_s
     interrupted = False
     for place, measure in enumerate(measures):
         rest = [each.name for each in measures[place + 1 :]]
         if interrupted:
-            yield _not_reached(measure)
+            yield not_reached(measure)
             continue
-        left = end - time.perf_counter()
-        progress.tell(measure.name, rest, left_s=left)
-        outcome = _run(site, measure, _Share(left, measures[place:]))
+        progress.tell(measure.name, rest, left_s=site.left_s)
+        outcome = _run(site, measure, measures[place:])
         interrupted = outcome.status == "interrupted"
         yield outcome
 
@@ -68,11 +68,11 @@ class _Share:
             return max(self._fair, _AT_LEAST)
         if forecast <= self._fair:
             return self._fair
-        most = self.left if self._last else self.left / 2
+        most = self.left if self._last else _MOST * self.left
         return min(1.5 * forecast, most) if forecast <= most else 0.0
 
 
-def _run(site: Site, measure: Measure, share: _Share) -> Measured:
+def _run(site: Site, measure: Measure, coming: Sequence[Measure]) -> Measured:
     watch, before, forecast = Stopwatch(), site.passes, 0.0
     rows: list[dict[str, Any]] = []
 
@@ -91,7 +91,7 @@ def _run(site: Site, measure: Measure, share: _Share) -> Measured:
         if said := measure.refusal(site):
             return ended("refused", said)
         forecast = measure.forecast(site)
-        allowed = share.allowed(measure, forecast)
+        allowed = _Share(site.left_s, coming).allowed(measure, forecast)
         if allowed <= 0:
             return ended("skipped", _would_take(site, forecast))
         return _taken(measure, site, Allowance(allowed), rows, ended)
@@ -111,7 +111,7 @@ def _taken(
     ended: Callable[..., Measured],
 ) -> Measured:
     try:
-        with Deadline(allowance, grace=_GRACE * allowance.seconds):
+        with Deadline(allowance, grace=grace_of(site, allowance)):
             for row in measure.rows(site, allowance):
                 rows.append(row)
     except OutOfTimeError:
@@ -120,6 +120,12 @@ def _taken(
             "partial", f"its {given} were spent: raise the budget for the rest"
         )
     return ended("done")
+
+
+def grace_of(site: Site, allowance: Allowance) -> float:
+    """Return how late a measure may be: by its own share, and within the budget."""
+    spare = site.left_s + _LATE * site.budget_s - allowance.seconds
+    return min(_GRACE * allowance.seconds, max(spare, 0.0))
 
 
 def _would_take(site: Site, forecast: float) -> str:
@@ -139,7 +145,8 @@ def _labelled(site: Site, measure: Measure, row: dict[str, Any]) -> dict[str, An
     }
 
 
-def _not_reached(measure: Measure) -> Measured:
+def not_reached(measure: Measure) -> Measured:
+    """Return the outcome of a measure that an interrupt came before."""
     return Measured(
         measure=measure.name,
         status="interrupted",

@@ -90,7 +90,10 @@ PAIRS = (
         sick=_too_deep,
         healthy=_deep_with_skips,
         expected=("inputs-merge",),
-        also=("dead-units",),
+        also=(
+            "outputs-tied",
+            "dead-units",
+        ),
         notes=("shallow-ensemble",),
     ),
     Pair(
@@ -100,7 +103,10 @@ PAIRS = (
         sick=_without_norms,
         healthy=_with_norms,
         expected=("gradient-vanishes", "inputs-merge"),
-        also=("dead-units",),
+        also=(
+            "outputs-tied",
+            "dead-units",
+        ),
     ),
     Pair(
         name="exploding-residual-sum",
@@ -109,7 +115,13 @@ PAIRS = (
         sick=lambda: _summing_up(1.0),
         healthy=lambda: _summing_up(0.15),
         expected=("signal-explodes",),
-        also=("gradient-explodes", "inputs-merge", "dead-units", "sure-and-wrong"),
+        also=(
+            "outputs-tied",
+            "gradient-explodes",
+            "inputs-merge",
+            "dead-units",
+            "sure-and-wrong",
+        ),
         notes=("shallow-ensemble",),
     ),
     Pair(
@@ -119,6 +131,7 @@ PAIRS = (
         sick=lambda: _shrinking(1 / 4),
         healthy=lambda: _shrinking(1.0),
         expected=("signal-vanishes", "gradient-vanishes"),
+        also=("outputs-tied",),
     ),
     Pair(
         name="deep-plain-with-batch-norm",

@@ -75,6 +75,15 @@ def _decayed(everything: bool) -> Patient:
 
 PAIRS = (
     Pair(
+        name="batch-norm-of-one",
+        illness="batch norms over one sample, which has no variance",
+        cure="batches of 32",
+        sick=lambda: _of_batch(1),
+        healthy=lambda: _of_batch(32),
+        expected=("batch-norm-of-one",),
+        also=("gradient-is-noise",),
+    ),
+    Pair(
         name="batch-norm-of-two",
         illness="batch norms over two samples, whose variances are mostly noise",
         cure="batches of 32",

@@ -96,6 +96,7 @@ PAIRS = (
         sick=lambda: _with_bias(-4.0),
         healthy=lambda: _with_bias(0.0),
         expected=("dead-units",),
+        also=("outputs-tied",),
     ),
     Pair(
         name="saturated-units",

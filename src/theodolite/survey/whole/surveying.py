@@ -1,5 +1,6 @@
 """A survey from end to end."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +25,7 @@ from theodolite.survey.measures.catalogue import chosen
 from theodolite.survey.measures.site import Site
 from theodolite.survey.planning.budget import seconds_of
 from theodolite.survey.planning.opening import opened_site
-from theodolite.survey.planning.running import run_measures
+from theodolite.survey.planning.running import not_reached, run_measures
 from theodolite.survey.planning.telling import Progress
 from theodolite.survey.records.block import Block
 from theodolite.survey.records.outcomes import Measured
@@ -81,41 +82,65 @@ def survey(
     """
     _check(model, optimiser)
     wanted, seconds = chosen(measures), seconds_of(budget)
-    watch = Stopwatch()
-    subject = _subject(model, batches, loss, seed)
-    line = Progress(wanted=progress)
-    outcomes: list[Measured] = []
-    with (
-        opened_site(
-            subject.model,
-            subject.batches,
-            loss=subject.loss,
-            norm_mode=norm_mode,
-            seed=seed,
-            budget_s=seconds,
-            optimiser=optimiser,
-            labels_known=subject.labels_known,
-        ) as site,
-        line.open(),
-    ):
-        for outcome in run_measures(site, wanted, line):
-            outcomes.append(outcome)
-        blocks, settings = _blocks(site), _settings(site)
+    watch, outcomes = Stopwatch(), list[Measured]()
+    subject: Subject | None = None
+    seen: dict[str, Any] = {"title": _title(model), "norm_mode": str(norm_mode)}
+    try:
+        started = time.perf_counter()
+        subject = _subject(model, batches, loss, seed)
+        seen |= {"title": subject.title, "inputs": subject.inputs}
+        line = Progress(wanted=progress)
+        with (
+            opened_site(
+                subject.model,
+                subject.batches,
+                loss=subject.loss,
+                norm_mode=norm_mode,
+                seed=seed,
+                budget_s=seconds,
+                started=started,
+                optimiser=optimiser,
+                labels_known=subject.labels_known,
+            ) as site,
+            line.open(),
+        ):
+            for outcome in run_measures(site, wanted, line):
+                outcomes.append(outcome)
+            seen |= _seen(site)
+    except KeyboardInterrupt:  # before a measure, or between two
+        outcomes += [not_reached(measure) for measure in wanted[len(outcomes) :]]
     found = Survey(
-        title=subject.title,
-        n_parameters=sum(p.numel() for p in subject.model.parameters()),
-        blocks=blocks,
+        n_parameters=_size(model),
         measured=tuple(outcomes),
-        unsupported=tuple(dict.fromkeys(site.unsupported)),
-        inputs=subject.inputs,
         budget_s=seconds,
         cost=replace(watch.read(), passes=sum(o.cost.passes for o in outcomes)),
         seed=seed,
-        norm_mode=str(site.norm_mode),
-        settings=settings,
+        **{"blocks": (), **seen},
     )
     found = _judged(found)
-    return _tried(found, subject, optimiser) if tries and found.advice else found
+    stopped = any(outcome.status == "interrupted" for outcome in outcomes)
+    if stopped or not tries or not found.advice or subject is None:
+        return found
+    return _tried(found, subject, optimiser)
+
+
+def _title(model: nn.Module | Subject) -> str:
+    return model.title if isinstance(model, Subject) else type(model).__name__
+
+
+def _size(model: nn.Module | Subject) -> int:
+    net = model.model if isinstance(model, Subject) else model
+    return sum(p.numel() for p in net.parameters())
+
+
+def _seen(site: Site) -> dict[str, Any]:
+    """Return what a site knows besides what was measured."""
+    return {
+        "blocks": _blocks(site),
+        "settings": _settings(site),
+        "unsupported": tuple(dict.fromkeys(site.unsupported)),
+        "norm_mode": str(site.norm_mode),
+    }
 
 
 def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:

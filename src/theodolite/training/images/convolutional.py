@@ -1,8 +1,9 @@
 """Train many image classifiers at once on one device, each as if it were alone.
 
-Runs take turns, a step each. On CUDA each has its own stream and its step is one
-graph, so small networks share the card; on the CPU the same code runs eagerly. A run
-that diverges or breaks is retired with the reason, and the others go on.
+On CUDA runs take turns, a step each; each has its own stream and its step is one graph,
+so small networks share the card. On the CPU every thread that torch may use trains a
+network of its own. A run that diverges or breaks is retired with the reason, and the
+others go on.
 """
 
 import time
@@ -14,6 +15,7 @@ from torch import nn
 from theodolite.core import ConfigError
 from theodolite.training.images.recipe import Images, Precision, Recipe, Trained
 from theodolite.training.images.run import Augment, Measure, Run, Tell
+from theodolite.training.images.workers import train_side_by_side, wants_one_thread
 
 
 def train_many(
@@ -32,7 +34,9 @@ def train_many(
     """Train networks of any architecture, several at a time, in the order given.
 
     A seed names the order of the images and their augmentation, so runs of one seed
-    see the same batches whatever their architecture.
+    see the same batches whatever their architecture. On the CPU it also names what a
+    network draws for itself from torch, as for dropout; such networks take turns. One
+    that draws from numpy or Python is repeated only with ``at_once=1``.
 
     Args:
         models: Networks, trained in place where ``images`` live, or functions that
@@ -47,7 +51,10 @@ def train_many(
             start; those within an epoch make readings of their own.
         report: Told of each reading, with the place of the network in ``models``;
             retired where it raises.
-        at_once: Networks in training at any moment.
+        at_once: Networks in training at any moment; on the CPU no more than the threads
+            that torch may use, each then trained by one thread, and one where the
+            caller set what other threads would not get: autocast, a default device, a
+            mode of torch, hooks on saved tensors.
         limit_s: Seconds after which all that still runs is stopped.
 
     Returns:
@@ -83,7 +90,13 @@ def train_many(
         deterministic=torch.are_deterministic_algorithms_enabled(),
         allow_tf32=precision == "tf32",
     ):
-        _take_turns(runs, at_once, time.monotonic() + limit_s)
+        deadline = time.monotonic() + limit_s
+        if not images.inputs.is_cuda:
+            most = 1 if wants_one_thread() else torch.get_num_threads()
+            at_once = max(1, min(at_once, most, len(runs)))
+        alone = images.inputs.is_cuda or at_once == 1
+        train = _take_turns if alone else train_side_by_side
+        train(runs, at_once, lambda: time.monotonic() < deadline)
     return [run.result() for run in runs]
 
 
@@ -117,24 +130,15 @@ def _check(recipes: list[Recipe], wanted: int, images: Images) -> Precision:
     return found.pop()
 
 
-def _take_turns(runs: list[Run], at_once: int, deadline: float) -> None:
-    waiting, active = list(reversed(runs)), []
-    while (waiting or active) and time.monotonic() < deadline:
+def _take_turns(runs: list[Run], at_once: int, in_time: Callable[[], bool]) -> None:
+    waiting, active = list(reversed(runs)), list[Run]()
+    while (waiting or active) and in_time():
         while waiting and len(active) < max(1, at_once):
             run = waiting.pop()
-            active.append((run, run.life()))
-        for pair in list(active):
-            run, life = pair
-            try:
-                next(life)
-            except StopIteration:
-                active.remove(pair)
+            active += [run] if run.start() else []
+        for run in list(active):
+            if not run.advance_once():
+                active.remove(run)
                 run.release()
-            except Exception as problem:
-                active.remove(pair)
-                run.status = "failed"
-                run.error = f"{type(problem).__name__}: {problem}"[:500]
-                run.release()
-    for run, life in active:
-        life.close()
+    for run in active:
         run.release()

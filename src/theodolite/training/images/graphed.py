@@ -114,7 +114,10 @@ class Step:
                 _torch._foreach_add_(gradients, self.velocity, alpha=self.momentum)
             else:
                 move = self.velocity
-        _torch._foreach_sub_(self.parameters, _torch._foreach_mul(move, self.rate))
+        if self.rate.is_cuda:  # a graph reads the rate where it lies
+            _torch._foreach_sub_(self.parameters, _torch._foreach_mul(move, self.rate))
+        else:
+            _torch._foreach_add_(self.parameters, move, alpha=-float(self.rate))
 
     def state(self) -> list[Tensor]:
         """Return every tensor that a step changes."""

@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from theodolite.core import derive
+from theodolite.core import RunError, derive
 from theodolite.instruments import preserve
+from theodolite.training.images.drawing import Drawing, is_compiled
 from theodolite.training.images.graphed import Step, capture
 from theodolite.training.images.recipe import Epoch, Images, Recipe, Trained
+from theodolite.training.images.workers import Gate, Turns
 from theodolite.training.probes.probes import warn
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
@@ -48,6 +50,15 @@ class Run:
         self.history: list[Epoch] = []
         self.status, self.error, self.graphed = "stopped", "", False
         self.stream: Any = None
+        self.step: Any = None
+        self.advance: Any = None
+        self.ahead: Any = None
+        self.gate: Turns | Gate = Turns()
+        # What the network itself draws, where several are trained side by side, and
+        # whether it draws at all: None until it has made a step.
+        own = torch.Generator().manual_seed(derive(seed, "network"))
+        self.numbers = own.get_state()
+        self.draws: bool | None = None
 
     def result(self) -> Trained:
         """Return what became of the run so far."""
@@ -63,52 +74,141 @@ class Run:
         """Let go of the network, its graph and its epoch's images."""
         if self.stream is not None:
             self.stream.synchronize()
-        self.given = self.step = self.advance = None
+        self.given = self.step = self.advance = self.ahead = None
+
+    def start(self) -> bool:
+        """Build the network; say whether it is there to be trained."""
+        try:
+            self._build()
+        except Exception as problem:
+            return self._failed(problem)
+        self.ahead = self.life()
+        return True
+
+    def advance_once(self) -> bool:
+        """Make one step; say whether there are more."""
+        try:
+            next(self.ahead)
+        except StopIteration:
+            return False
+        except Exception as problem:
+            return self._failed(problem)
+        return True
+
+    def _failed(self, problem: Exception) -> bool:
+        self.status = "failed"
+        self.error = f"{type(problem).__name__}: {problem}"[:500]
+        return False
+
+    @contextmanager
+    def _stepping(self) -> Iterator[None]:
+        """Hold for work of the network itself, with random numbers of its own.
+
+        A network that draws some, as dropout does, would share torch's generator with
+        those beside it: such steps are made alone, from a state that the seed names.
+        """
+        if self.images.inputs.is_cuda:
+            with self.on_stream():
+                yield
+        elif self.gate.together and self.draws is False:
+            with self._beside_others():
+                yield
+        else:
+            with self.gate.alone(), self._own_numbers():
+                yield
+
+    @contextmanager
+    def _beside_others(self) -> Iterator[None]:
+        """Hold for a step beside those of others, alone from where it first draws."""
+        with self.gate.step() as held:
+            before = torch.get_rng_state()
+
+            def begin() -> None:
+                self._unmoved(before)
+                self.draws = True
+                held.close()
+                held.enter_context(self.gate.alone())
+                held.enter_context(self._own_numbers())
+
+            with Drawing(begin):
+                yield
+            if not self.draws:
+                self._unmoved(before)
+
+    def _unmoved(self, before: Tensor) -> None:
+        """Refuse numbers that came from a generator which others used as well."""
+        if not torch.equal(before, torch.get_rng_state()):
+            raise RunError(
+                "torch's random numbers were drawn or seeded unseen during a step, by "
+                "this network or by one trained beside it, and a seed no longer names "
+                "them: train these networks with at_once=1"
+            )
+
+    @contextmanager
+    def _own_numbers(self) -> Iterator[None]:
+        before = torch.get_rng_state()
+        torch.set_rng_state(self.numbers)
+        unknown = self.gate.together and self.draws is None
+        try:
+            with Drawing(self._note_draws) if unknown else nullcontext():
+                yield
+        finally:
+            after = torch.get_rng_state()
+            torch.set_rng_state(before)
+        if not torch.equal(after, self.numbers):
+            self.numbers, self.draws = after, True
+
+    def _note_draws(self) -> None:
+        self.draws = True
 
     def on_stream(self) -> Any:
         """Return the context in which the run's own work is queued."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def life(self) -> Generator[None, None, None]:
-        """Yield after every step."""
-        self._begin()
+        """Yield after every step of the network that was built."""
+        self._ready()
         size, count = self.recipe.batch_size, len(self.images.labels)
         steps = count // size
         total = steps * self.recipe.epochs
         for epoch in range(1, self.recipe.epochs + 1):
-            with self.on_stream():
+            with self._stepping():
                 inputs, labels = self._shuffled(steps * size)
                 self.step.restart()
             for place in range(steps):
                 part = slice(place * size, (place + 1) * size)
                 rate = self.recipe.rate_at(((epoch - 1) * steps + place) / total)
-                with self.on_stream():
+                with self._stepping():
                     if rate != self.rate:
                         self.step.rate.fill_(rate)
                         self.rate = rate
                     self.step.fill(inputs[part], labels[part])
                     self.advance()
-                    done = (epoch - 1) * steps + place + 1
-                    if place + 1 < steps and done in (self.probe_steps or ()):
-                        self._read(done / steps, place + 1, done)
+                self.draws = bool(self.draws)  # a step has been made
+                done = (epoch - 1) * steps + place + 1
+                if place + 1 < steps and done in (self.probe_steps or ()):
+                    self._read(done / steps, place + 1, done)
                 yield
-            with self.on_stream():
-                sound = self._read(epoch, steps, epoch * steps)
-            if not sound:
+            if not self._read(epoch, steps, epoch * steps):
                 self.status = "diverged"
                 return
         self.status = "finished"
 
-    def _begin(self) -> None:
+    def _build(self) -> None:
+        """Make the step of a network, where and as the images lie."""
         home = self.images.inputs
         model: Any = self.given
         model = model if isinstance(model, nn.Module) else model()
         self.given = None
         model.to(home.device).train()
+        if is_compiled(model):  # it may draw where nobody sees it
+            self.draws = True
+        # Not on the CPU, where torch then adds up batch statistics in float32: maps of
+        # 28 × 28 and batches of 32 lose two digits of them.
         if home.is_cuda:
             model.to(memory_format=torch.channels_last)
         recipe, self.rate, self.began = self.recipe, -1.0, time.monotonic()
-        self.step: Any = Step(
+        self.step = Step(
             model,
             home[: recipe.batch_size],
             self.images.labels[: recipe.batch_size],
@@ -119,7 +219,11 @@ class Run:
             nesterov=recipe.nesterov,
             half=recipe.precision == "bf16",
         )
-        self.advance: Any = self.step.compute
+
+    def _ready(self) -> None:
+        """Capture the step where that can be, and read the start."""
+        home = self.images.inputs
+        self.advance = self.step.compute
         if home.is_cuda:
             self.stream = torch.cuda.Stream(home.device)
             try:
@@ -127,8 +231,7 @@ class Run:
                 self.graphed = True
             except RuntimeError as problem:
                 self.error = f"not graphed: {problem}"[:500]
-        with self.on_stream():
-            self._read(0, 0, 0)
+        self._read(0, 0, 0)
 
     def _shuffled(self, count: int) -> tuple[Tensor, Tensor]:
         """Return an epoch's images, augmented, in their random order."""
@@ -145,22 +248,29 @@ class Run:
         ``steps`` were made since the epoch began, ``done`` in all.
         """
         numbers: Epoch = {"epoch": epoch, "step": done}
-        if steps:
-            numbers["train_loss"] = float(self.step.loss) / steps
-            numbers["train_error"] = float(self.step.wrong) / (
-                steps * self.recipe.batch_size
-            )
-        if self.recipe.tests_at(epoch):
-            numbers |= evaluate(self.step, self.images)
+        with self._stepping():
+            if steps:
+                numbers["train_loss"] = float(self.step.loss) / steps
+                numbers["train_error"] = float(self.step.wrong) / (
+                    steps * self.recipe.batch_size
+                )
+            if self.recipe.tests_at(epoch):
+                numbers |= evaluate(self.step, self.images)
         numbers["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in numbers.items() if name.endswith("loss")]
-        due = self.probe_steps is None or done in self.probe_steps
-        if self.probe is not None and due:
-            numbers |= self._attempt("probe", self._measure, self.probe) or {}
+        if self.probe is not None or self.report is not None:
+            self.gate.call(partial(self._tell, numbers, done))
         self.history.append(numbers)
-        if self.report is not None:
-            self._attempt("report", self.report, self.place, numbers)
         return all(map(math.isfinite, losses))
+
+    def _tell(self, numbers: Epoch, done: int) -> None:
+        """Add what the probe reads, and report."""
+        due = self.probe_steps is None or done in self.probe_steps
+        with self.on_stream():
+            if self.probe is not None and due:
+                numbers |= self._attempt("probe", self._measure, self.probe) or {}
+            if self.report is not None:
+                self._attempt("report", self.report, self.place, numbers)
 
     def _measure(self, probe: Measure) -> Epoch:
         with preserve(self.step.model):

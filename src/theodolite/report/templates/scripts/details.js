@@ -1,5 +1,5 @@
 "use strict";
-// Folded parts: opened by a link into them and for print; figures enlarged; commands copied.
+// Folded parts: opened by a link into them and for print; figures enlarged.
 (() => {
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -34,24 +34,5 @@
       card.tabIndex = large ? 0 : -1;
     });
     card.parentElement.querySelector("figcaption").prepend(button);
-  }
-
-  for (const box of document.querySelectorAll(".command")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy the command");
-    button.addEventListener("click", async () => {
-      const code = box.querySelector("code");
-      try {
-        await navigator.clipboard.writeText(code.textContent);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(code);
-        button.textContent = "Selected";
-      }
-      setTimeout(() => { button.textContent = "Copy"; }, 1600);
-    });
-    box.append(button);
   }
 })();

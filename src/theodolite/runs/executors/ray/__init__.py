@@ -2,5 +2,6 @@
 
 Start with ``cluster``; ``connection`` joins, ``code`` lets the package travel,
 ``capacity`` says what fits, ``flight`` follows the cells, ``worker`` computes one.
+``crew`` is of actors that hold something and answer together, ``member`` one of them.
 Touches the task and in-process executor.
 """

@@ -10,6 +10,7 @@ from typing import Any, Self
 from theodolite.core import RunError
 from theodolite.runs.executors.ray.capacity import Capacity, check_request
 from theodolite.runs.executors.ray.connection import connect, disconnect, load_ray
+from theodolite.runs.executors.ray.crew import Crew
 from theodolite.runs.executors.ray.flight import Flight
 from theodolite.runs.executors.ray.worker import Parcel, Travelling, compute
 from theodolite.runs.executors.task import Report, Task
@@ -52,6 +53,7 @@ class RayCluster:
         self._cpus, self._gpus = cpus, gpus
         self._ray: Any = None
         self._capacity: Capacity | None = None
+        self._crews: dict[bytes, Crew] = {}
         self._guest = self._running = False
 
     @property
@@ -71,6 +73,7 @@ class RayCluster:
                 "split into computing and saving: pass a Task"
             )
         ray, capacity = self._open()
+        self.dismiss()
         send = self._sender(ray, task)
         queue, flights = deque(cells), dict[Any, Flight]()
         self._running = True
@@ -97,8 +100,31 @@ class RayCluster:
                 ray.cancel(reference, force=True)
                 flight.release()
 
+    def crew(self, begin: Callable[..., Any]) -> Crew:
+        """Return members that work together on all places of the cluster.
+
+        They keep their places until :meth:`close`, or until cells are run.
+
+        Args:
+            begin: Called with its :class:`Seat` in each member; returns what it holds.
+        """
+        ray, capacity = self._open()
+        pickled = _pickled(begin, "function that begins")
+        if pickled not in self._crews:
+            self._crews[pickled] = Crew(
+                ray,
+                capacity,
+                begin=pickled,
+                initialise=_pickled(self._initialise, "initialise function"),
+                cpus=self._cpus,
+                gpus=self._gpus,
+            )
+        return self._crews[pickled]
+
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
+        self.dismiss()
+        self._crews.clear()
         if self._ray is not None and not self._guest:
             disconnect(self._ray)
         self._ray = self._capacity = None
@@ -114,6 +140,11 @@ class RayCluster:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def dismiss(self) -> None:
+        """Free the places that crews hold; they are gathered anew when asked."""
+        for crew in self._crews.values():
+            crew.dismiss()
 
     def _open(self) -> tuple[Any, Capacity]:
         """Connect when first needed."""

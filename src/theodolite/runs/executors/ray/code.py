@@ -16,7 +16,8 @@ def travelling_code(ray: Any) -> dict[str, Any] | None:
     Only the package travels: its dependencies must be installed on the nodes.
     """
     digest = _digest_function()
-    if all(answer == digest() for answer in _ask_nodes(ray, digest)):
+    mine = digest()
+    if all(answer == mine for answer in _ask_nodes(ray, digest)):
         return None
     return {
         "py_modules": [str(Path(theodolite.__file__).parent)],

@@ -68,12 +68,12 @@ class Flight:
             self._losses += 1
             return self._give_up("node was lost", self._losses, _LOSSES)
         except wrong.RayError as error:
-            raise _cannot_work(str(error)) from error
+            raise cannot_work(str(error)) from error
         if not isinstance(answer, Broken):
             return answer
         self._losses += answer.lost
         if not answer.lost or self._losses >= _LOSSES:
-            raise _cannot_work(answer.reason)
+            raise cannot_work(answer.reason)
         return None
 
     def _give_up(self, what: str, times: int, enough: int) -> Computed | None:
@@ -83,7 +83,8 @@ class Flight:
         return Computed(None, Cost(), f"its {what} {times} times{memory}")
 
 
-def _cannot_work(reason: str) -> RunError:
+def cannot_work(reason: str) -> RunError:
+    """Say why no worker can get ready."""
     first = next(iter(reason.strip().splitlines()), "no reason given")
     return RunError(
         f"Ray workers cannot work ({first.rstrip('. ')}): install what they need on "

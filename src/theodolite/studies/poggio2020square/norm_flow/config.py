@@ -78,7 +78,7 @@ class Config(StudyConfig):
 
 
 PRESETS = {
-    "smoke": Config(n_seeds=6, horizon=12.0, end=40.0),
+    "smoke": Config(n_seeds=6, horizon=12.0, end=25.0),
     "quick": Config(n_seeds=20),
     "paper": Config(n_seeds=100, rates=(0.01, 0.005, 0.0025), end=200.0),
 }

@@ -2,17 +2,6 @@
 (() => {
   const root = document.documentElement;
   const all = (what) => [...document.querySelectorAll(what)];
-  root.classList.add("scripted");
-
-  // A page opened from disk may be denied storage: the choice then lasts one visit.
-  const remember = (theme) => { try { localStorage.setItem("theodolite-theme", theme); } catch { /* denied */ } };
-  const recall = () => { try { return localStorage.getItem("theodolite-theme"); } catch { return null; } };
-  const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  if (["light", "dark"].includes(recall())) root.dataset.theme = recall();
-  for (const button of all(".theme")) button.addEventListener("click", () => {
-    root.dataset.theme = dark() ? "light" : "dark";
-    remember(root.dataset.theme);
-  });
 
   // Before, after or both.
   const views = all("[data-view]").filter((one) => one !== root);
@@ -61,25 +50,6 @@
     choose(found ? Number(found[1]) : told ? Number(told.dataset.column) : 0);
     // A chosen block stays open: its summary is a heading here.
     for (const block of blocks) block.querySelector("summary").addEventListener("click", (event) => event.preventDefault());
-  }
-
-  for (const box of all(".code")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy the code");
-    button.addEventListener("click", async () => {
-      const code = box.querySelector("code");
-      try {
-        await navigator.clipboard.writeText(code.textContent);
-        button.textContent = "Copied";
-      } catch {
-        getSelection().selectAllChildren(code);
-        button.textContent = "Selected";
-      }
-      setTimeout(() => { button.textContent = "Copy"; }, 1600);
-    });
-    box.append(button);
   }
 
   // Downloads: tables of the page become rows again.

@@ -3,15 +3,18 @@
 import math
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.stacked.columns import WARP, columns_kernel
 from theodolite.training.engines.stacked.kernel import passes_kernel
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
+from theodolite.training.probes.probes import warn
 
 # Beyond three matrices a unit, recomputing them costs more than it saves.
 _MOST_MATRICES = 3
@@ -24,7 +27,7 @@ _WORTH_TUNING = 1e8
 
 @dataclass(frozen=True)
 class Tile:
-    """How a program is laid out.
+    """How a program that multiplies tiles is laid out.
 
     Attributes:
         block: Samples a tile.
@@ -41,6 +44,28 @@ class Tile:
     registers: int | None = None
 
 
+@dataclass(frozen=True)
+class Columns:
+    """How a program that carries columns in its threads is laid out.
+
+    Attributes:
+        each: Samples a thread.
+        registers: Most registers a thread; None leaves it to the compiler.
+    """
+
+    each: int
+    registers: int | None = None
+    warps: int = 1
+    stages: int = 1
+
+    @property
+    def block(self) -> int:
+        """Samples a program carries at once."""
+        return WARP * self.each
+
+
+Layout = Tile | Columns
+
 # Few registers let more programs hide one another's waits, but spill.
 TILES = (
     Tile(64, stages=2),
@@ -49,6 +74,9 @@ TILES = (
     Tile(32, stages=2, registers=128),
     Tile(64, precision="tf32x3"),
 )
+COLUMNS = (Columns(4), Columns(4, registers=168), Columns(2))
+# Products are written out entry by entry: beyond this they are too long a program.
+_WIDEST_COLUMNS = 12
 
 
 def unfit(blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype) -> str | None:
@@ -91,17 +119,34 @@ class TritonPasses:
         self.x = torch.as_tensor(samples.x, dtype=dtype, device=device).contiguous()
         self.y = torch.as_tensor(samples.y, dtype=dtype, device=device).contiguous()
         self.padded = 16 if blueprint.width <= 16 else 32
-        self.tile: Tile | None = None
-        self.seconds: dict[Tile, float] = {}
+        self.tile: Layout | None = None
+        self.seconds: dict[Layout, float] = {}
+        self.failed: dict[Layout, str] = {}
 
-    def program_bytes(self, tile: Tile) -> int:
+    @cached_property
+    def columns(self) -> tuple[Tensor, Tensor]:
+        """Inputs and targets by columns, filled up with zeros to whole blocks."""
+        most = max(layout.block for layout in COLUMNS)
+        missing = -len(self.x) % most
+        fill = torch.nn.functional.pad
+        return fill(self.x.mT, (0, missing)), fill(self.y.mT, (0, missing))
+
+    def layouts(self) -> list[Layout]:
+        """List what may be tried."""
+        # Tiles of twice the width take twice the registers.
+        tiles = [replace(t, block=t.block * 16 // self.padded) for t in TILES]
+        narrow = self.blueprint.width <= _WIDEST_COLUMNS
+        return [*tiles, *(COLUMNS if narrow else ())]
+
+    def program_bytes(self, tile: Layout) -> int:
         """Return what one program keeps: inputs of units, and gradients."""
         gradient = self.blueprint.depth * self.blueprint.width**2
-        return 4 * (self.blueprint.units * tile.block * self.padded + gradient)
+        wide = self.padded if isinstance(tile, Tile) else self.blueprint.width
+        return 4 * (self.blueprint.units * tile.block * wide + gradient)
 
     def room(self, points: int) -> int:
         """Return how many points to move at once."""
-        largest = max(self.program_bytes(tile) for tile in TILES)
+        largest = max(self.program_bytes(tile) for tile in self.layouts())
         return even(points, self.memory // largest)
 
     def workspace(self, points: int) -> "TritonWorkspace":
@@ -114,36 +159,59 @@ class TritonPasses:
             self.tile = self._quickest(points)
         return TritonWorkspace(self, points, self.tile)
 
-    def _quickest(self, points: int) -> Tile:
+    def _quickest(self, points: int) -> Layout:
         """Time one pass with every layout and return the quickest."""
         shape = (points, self.blueprint.depth, *[self.blueprint.width] * 2)
         weights = 0.01 * torch.randn(shape, device=self.x.device)
         alive = torch.ones(points, dtype=torch.bool, device=self.x.device)
-        for given in TILES:
-            # Tiles of twice the width take twice the registers.
-            tile = replace(given, block=given.block * 16 // self.padded)
+        for tile in self.layouts():
             workspace = TritonWorkspace(self, points, tile)
-            workspace.evaluate(weights, alive)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            workspace.evaluate(weights, alive)
-            end.record()
-            end.synchronize()
-            self.seconds[tile] = start.elapsed_time(end) / 1000
+            try:
+                self.seconds[tile] = _timed(workspace, weights, alive)
+            except Exception as problem:
+                # What this card or this Triton does not take is left out, as long as
+                # there is another.
+                self.failed[tile] = f"{type(problem).__name__}: {problem}"[:200]
+                if len(self.failed) == len(self.layouts()):
+                    raise
+        self._tell_failures()
         return min(self.seconds, key=self.seconds.__getitem__)
+
+    def _tell_failures(self) -> None:
+        """Warn of the layouts that were left out, with the reason of the first."""
+        for tile, reason in list(self.failed.items())[:1]:
+            warn(
+                f"{len(self.failed)} of {len(self.layouts())} layouts of the fused "
+                f"kernel failed and are left out, first {tile} with {reason}: training "
+                "goes on with the quickest of the others; another Triton may take all",
+                RuntimeWarning,
+            )
+
+
+def _timed(workspace: "TritonWorkspace", weights: Tensor, alive: Tensor) -> float:
+    """Return the seconds of a second pass; the first compiles."""
+    workspace.evaluate(weights, alive)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    workspace.evaluate(weights, alive)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1000
 
 
 class TritonWorkspace:
     """Passes over one stack, in buffers that stay where they are."""
 
-    def __init__(self, passes: TritonPasses, points: int, tile: Tile) -> None:
+    def __init__(self, passes: TritonPasses, points: int, tile: Layout) -> None:
         self.passes, self.points, self.tile = passes, points, tile
         x, blueprint = passes.x, passes.blueprint
         self.tiles = math.ceil(len(x) / tile.block)
         self.splits = math.ceil(self.tiles / math.ceil(self.tiles / self._wanted()))
-        programs, padded = points * self.splits, passes.padded
+        wide = passes.padded if isinstance(tile, Tile) else blueprint.width
         square = (blueprint.depth, blueprint.width, blueprint.width)
-        self.scratch = x.new_empty(programs, blueprint.units, tile.block, padded)
+        self.scratch = x.new_empty(
+            points * self.splits, blueprint.units, tile.block * wide
+        )
         self.slots = x.new_zeros(points, self.splits, *square)
         self.partial = x.new_zeros(points, self.splits)
 
@@ -164,12 +232,21 @@ class TritonWorkspace:
             weights: Shape (points, depth, width, width).
             alive: Points to compute; what is returned for others means nothing.
         """
+        if isinstance(self.tile, Columns):
+            self._by_columns(weights, alive.to(torch.int32), self.tile)
+        else:
+            self._by_tiles(weights, alive.to(torch.int32), self.tile)
+        passes = self.passes
+        losses = self.partial.sum(1, dtype=torch.float64) * (0.5 * passes.scale)
+        return losses + passes.constant, self.slots.sum(1)
+
+    def _by_tiles(self, weights: Tensor, alive: Tensor, tile: Tile) -> None:
         passes, blueprint = self.passes, self.passes.blueprint
         passes_kernel[(self.points * self.splits,)](
             passes.x,
             passes.y,
             weights,
-            alive.to(torch.int32),
+            alive,
             self.scratch,
             self.slots,
             self.partial,
@@ -180,15 +257,37 @@ class TritonWorkspace:
             blueprint.units,
             width=blueprint.width,
             padded=passes.padded,
-            block=self.tile.block,
+            block=tile.block,
             shortcut=blueprint.shortcut,
             skip=blueprint.skip,
             relu=not blueprint.linear,
-            precision=self.tile.precision,
+            precision=tile.precision,
             **self._options(),
         )
-        losses = self.partial.sum(1, dtype=torch.float64) * (0.5 * passes.scale)
-        return losses + passes.constant, self.slots.sum(1)
+
+    def _by_columns(self, weights: Tensor, alive: Tensor, columns: Columns) -> None:
+        passes, blueprint = self.passes, self.passes.blueprint
+        x, y = passes.columns
+        columns_kernel[(self.points * self.splits,)](
+            x,
+            y,
+            weights,
+            alive,
+            self.scratch,
+            self.slots,
+            self.partial,
+            passes.scale,
+            x.shape[1],
+            self.tiles,
+            self.splits,
+            blueprint.units,
+            width=blueprint.width,
+            each=columns.each,
+            shortcut=blueprint.shortcut,
+            skip=blueprint.skip,
+            relu=not blueprint.linear,
+            **self._options(),
+        )
 
     def _options(self) -> dict[str, Any]:
         """Return how to compile, which the interpreter does not take."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from theodolite.report import format_number
+from theodolite.core import BRIEF, format_number
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,23 @@ from theodolite.report import format_number
 )
 def test_format(value, error, text):
     assert format_number(value, error) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (4096, None, "4096"),
+        (4096.5, None, "4100"),
+        (0.0123456, None, "0.0123"),
+        (-0.000123456, None, "−1.23 × 10⁻⁴"),
+        (123456.7, None, "1.23 × 10⁵"),
+        (0.009740032, 1.9e-8, "0.00974 ± 1.9 × 10⁻⁸"),
+        (1.46982, 0.0123, "1.470 ± 0.012"),
+        (2.5e-7, 3e-9, "(2.500 ± 0.030) × 10⁻⁷"),
+    ],
+)
+def test_a_page_with_little_room_writes_less(value, error, text):
+    assert format_number(value, error, digits=BRIEF) == text
 
 
 def test_a_prediction_is_written_as_far_as_its_measurement():

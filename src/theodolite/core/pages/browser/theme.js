@@ -6,10 +6,10 @@
   const recall = () => { try { return localStorage.getItem("theodolite-theme"); } catch { return null; } };
   const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   if (["light", "dark"].includes(recall())) root.dataset.theme = recall();
-  document.querySelector(".theme").addEventListener("click", () => {
+  for (const button of document.querySelectorAll(".theme")) button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
     remember(root.dataset.theme);
   });
-  document.querySelector(".toolbar").hidden = false;
+  for (const bar of document.querySelectorAll(".toolbar")) bar.hidden = false;
   root.classList.add("scripted");
 })();

@@ -1,0 +1,217 @@
+"""λmax and trace of a large language model's Hessian, with what they took.
+
+``python -m bench.large_model --config bench/configs/gpt2_1300m.json --device cuda``
+builds a GPT-2 from a config, in float32 with random weights, takes one batch of random
+token ids, says what it will take, measures both numbers and writes a row of them, with
+errors, residuals, seconds and peak memory, to ``--out``. ``--tiny --device cpu`` does
+so with a model of some thousand parameters. ``make bench`` leaves it out.
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench.gpt2 import Config, build, next_token_loss
+from bench.high_water import forget_peak, peak_mib
+from bench.versions import versions
+from theodolite.instruments import Hessian, extremes_of, memory_of, trace_of
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "large_model"
+GIB = 2**30
+
+
+def options(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--config", type=Path, default=HERE / "configs" / "gpt2_1300m.json")
+    add("--tiny", action="store_true", help="a model of some thousand parameters")
+    add("--device", default="cuda")
+    add("--batch", type=int, default=1, help="sequences")
+    add("--sequence", type=int, default=256, help="tokens of each")
+    add("--basis", default="auto", help="device, host, shared or auto")
+    add("--vectors", type=int, help="that the basis holds; the fewest by default")
+    add("--tol", type=float, default=1e-3, help="wanted relative residual of λmax")
+    add("--products", type=int, default=60, help="for λmax, at most")
+    add("--probes", type=int, default=120, help="products for the trace")
+    add("--sketch", type=int, default=0, help="vectors kept for the trace")
+    add("--seed", type=int, default=0)
+    add("--out", type=Path, default=RESULTS, help="folder for the row")
+    found = parser.parse_args(given)
+    if found.tiny:
+        found.config = HERE / "configs" / "gpt2_tiny.json"
+    return found
+
+
+def tokens(config: Config, asked: argparse.Namespace) -> tuple[Tensor, Tensor]:
+    """Return a batch of random ids and those that follow them."""
+    length = min(asked.sequence, config.n_positions)
+    generator = torch.Generator().manual_seed(asked.seed)
+    shape = asked.batch, length + 1
+    ids = torch.randint(config.vocab_size, shape, generator=generator)
+    return ids[:, :-1].to(asked.device), ids[:, 1:].to(asked.device)
+
+
+def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
+    """Return what a measurement finds, its seconds and its peak memory in GiB.
+
+    On a card the peak is of all that was allocated there; on a processor, of the
+    process, with the model and torch itself.
+    """
+    cuda = device.startswith("cuda")
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    forget_peak()
+    start, worked = time.perf_counter(), time.process_time()
+    found = work()
+    if cuda:
+        torch.cuda.synchronize()
+    spent = {
+        "seconds": time.perf_counter() - start,
+        "processor_seconds": time.process_time() - worked,
+        "host_peak_gib": peak_mib() / 1024,
+    }
+    if cuda:
+        spent["device_peak_gib"] = torch.cuda.max_memory_allocated() / GIB
+    return found, spent
+
+
+def measure(asked: argparse.Namespace) -> dict[str, Any]:
+    """Build, forecast, measure; return the row."""
+    config = Config.read(asked.config)
+    model = build(config, device=asked.device, seed=asked.seed)
+    ids, targets = tokens(config, asked)
+    given = {"loss": next_token_loss, "norm_mode": "eval", "seed": asked.seed}
+    with Hessian(model, (ids, targets), **given) as operator:
+        kept = {"k": 1, "ends": "largest", "vectors": asked.vectors}
+        forecast = memory_of(operator, **kept)
+        print(forecast, flush=True)
+        product = _one_product(operator, asked)
+        print(f"one product: {product}", flush=True)
+        largest = _largest(operator, asked, forecast.basis)
+        print(largest, flush=True)
+        trace = _trace(operator, asked)
+        print(trace, flush=True)
+    return {
+        "model": asked.config.stem,
+        "parameters": operator.shape[1],
+        "config": asdict(config),
+        "sequences": asked.batch,
+        "tokens": ids.shape[1],
+        "dtype": str(operator.dtype).removeprefix("torch."),
+        "seed": asked.seed,
+        "device": _named(asked.device),
+        "threads": torch.get_num_threads(),
+        "forecast": {**asdict(forecast), "sentence": str(forecast)},
+        "product": product,
+        "largest_eigenvalue": largest,
+        "trace": trace,
+        "versions": versions(),
+    }
+
+
+def _one_product(operator: Hessian, asked: argparse.Namespace) -> dict[str, float]:
+    """Return what a product takes whose graph is there already."""
+    vector = torch.ones(operator.shape[1], dtype=operator.dtype, device=operator.device)
+    operator.matvec(vector)
+    return timed(asked.device, lambda: operator.matvec(vector))[1]
+
+
+def _largest(
+    operator: Hessian, asked: argparse.Namespace, basis_bytes: int
+) -> dict[str, Any]:
+    found, spent = timed(
+        asked.device,
+        lambda: extremes_of(
+            operator,
+            k=1,
+            ends="largest",
+            tol=asked.tol,
+            max_matvecs=asked.products,
+            seed=asked.seed,
+            method="products",
+            basis_bytes=basis_bytes,
+            basis=asked.basis,
+        ),
+    )
+    return {
+        "value": float(found.eigenvalues[0]),
+        "residual": float(found.residuals[0]),
+        "error": float(found.errors[0]),
+        "sharp_error": float(found.sharp_errors[0]),
+        "graph_error": found.graph_error,
+        **_how(found),
+        **spent,
+    }
+
+
+def _trace(operator: Hessian, asked: argparse.Namespace) -> dict[str, Any]:
+    found, spent = timed(
+        asked.device,
+        lambda: trace_of(
+            operator,
+            max_matvecs=asked.probes,
+            seed=asked.seed,
+            method="products",
+            basis_bytes=asked.sketch * operator.shape[1] * operator.dtype.itemsize,
+            basis=asked.basis,
+        ),
+    )
+    return {
+        "value": found.trace,
+        "error": float(found.trace_error),
+        "low": float(found.trace_low),
+        "high": float(found.trace_high),
+        "level": found.level,
+        **_how(found),
+        **spent,
+    }
+
+
+def _how(found: Any) -> dict[str, Any]:
+    return {
+        "status": found.status.value,
+        "method": found.method,
+        "passes": found.cost.passes,
+    }
+
+
+def _named(device: str) -> str:
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"cpu, {platform.machine()}"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def main(given: Sequence[str] | None = None) -> Path:
+    """Measure what the command line asks for, and write the row."""
+    asked = options(given)
+    if asked.device.startswith("cuda") and not torch.cuda.is_available():
+        raise SystemExit(
+            "no CUDA device is here: pass --device cpu with --tiny or a small --config"
+        )
+    torch.backends.cuda.matmul.allow_tf32 = False
+    row = measure(asked)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    place = asked.out / f"{row['model']}_{asked.device.partition(':')[0]}.json"
+    place.write_text(json.dumps(_rounded(row), indent=2, ensure_ascii=False) + "\n")
+    print(place)
+    return place
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""A Hessian product with batch statistics of all the data: memory against time.
+
+``python -m bench whole_data`` measures on the CPU; ``python -m bench.whole_data --out
+FILE`` on a CUDA device, where one graph may also lie on the host.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from bench.high_water import rise_mib
+from bench.networks import Data, Residual
+from bench.timing import cpu_seconds
+from theodolite.instruments import Hessian
+from theodolite.instruments.norms.in_step import InStep
+
+LOSS = nn.CrossEntropyLoss()
+NORMS = (2, 5, 10, 20)
+SAMPLES, PARTS = 128, 4
+Make = Callable[[nn.Module, Data], Hessian]
+
+
+def case(norms: int, samples: int = SAMPLES, side: int = 16) -> tuple[nn.Module, Data]:
+    """Return a residual net with so many batch norms, and its data."""
+    with torch.random.fork_rng():
+        torch.manual_seed(norms)
+        stem = [nn.Conv2d(3, 16, 3, padding=1, bias=False)]
+        stem += [nn.BatchNorm2d(16), nn.ReLU()] if norms % 2 else []
+        blocks = [Residual(16) for _ in range(norms // 2)]
+        head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)]
+        x, y = torch.randn(samples, 3, side, side), torch.arange(samples) % 10
+        return nn.Sequential(*stem, *blocks, *head).train(), (x, y)
+
+
+def one_graph(model: nn.Module, data: Data) -> Hessian:
+    """Return the operator on all the data at once, whose graph is kept."""
+    return Hessian(model, data, loss=LOSS, norm_mode="batch")
+
+
+def on_the_host(model: nn.Module, data: Data) -> Hessian:
+    """Return the same with the graph's tensors on the host."""
+    operator = one_graph(model, data)
+    operator._kept.offload = True
+    return operator
+
+
+def in_step(model: nn.Module, data: Data, *, host: bool = False) -> Hessian:
+    """Return the operator on chunks that go from norm to norm together."""
+    size = len(data[0]) // PARTS
+    operator = Hessian(model, data, loss=LOSS, norm_mode="full", micro_batch=size)
+    if host:
+        operator.loss_and_gradient()
+        for group in operator._prepared.groups:
+            if isinstance(group.statistics, InStep):
+                group.statistics.shelf.host = True
+    return operator
+
+
+def by_turns(model: nn.Module, data: Data) -> Hessian:
+    """Return it with memory for the graph of one chunk, and for nothing else."""
+    size = len(data[0]) // PARTS
+    given = {"loss": LOSS, "norm_mode": "full", "micro_batch": size}
+    least = Hessian(model, data, **given).forecast_bytes
+    return Hessian(model, data, **given, graph_bytes=(least or 0) + 1)
+
+
+WAYS: dict[str, Make] = {
+    "one graph, kept": one_graph,
+    "in step": in_step,
+    "by turns": by_turns,
+}
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Check every way against one graph in float64, then count gradients and memory."""
+    for norms in NORMS:
+        model, data = case(norms)
+        v = torch.randn(_size(model), generator=torch.Generator().manual_seed(0))
+        truth = one_graph(deepcopy(model).double(), (data[0].double(), data[1]))
+        wanted = truth @ v.double()
+        for name, make in WAYS.items():
+            operator = make(model, data)
+            operator.loss_and_gradient()  # finds what is found once for all products
+            rounds = 1 if name == "by turns" else 7
+            gradients, found = _in_gradients(operator, v, (model, data), rounds)
+            gap = float((found.double() - wanted).norm() / wanted.norm())
+            peak = rise_mib("bench.whole_data", f"{name}, {norms}")
+            yield {
+                "task": f"one product, {norms} batch norms",
+                "way": name,
+                "counted": f"{_counted(make, model, data, v):.1f}",
+                "gradients": gradients,
+                "agree": f"to {gap:.0e}",
+                "peak": "" if peak is None else f"{peak:.0f} MiB",
+            }
+
+
+def _in_gradients(
+    operator: Hessian, v: Tensor, subject: tuple[nn.Module, Data], rounds: int
+) -> tuple[float, Tensor]:
+    """Return the time of a product in gradients, each beside its neighbours."""
+    gradient = partial(_gradient, *subject)
+    gradient()
+    ratios, found = [], v
+    for _ in range(rounds):
+        before = cpu_seconds(gradient, 1)[0]
+        seconds, found = cpu_seconds(partial(operator.matvec, v), 1)
+        after = cpu_seconds(gradient, 1)[0]
+        ratios.append(2 * seconds / (before + after))
+    return median(ratios), found
+
+
+def _counted(make: Make, model: nn.Module, data: Data, v: Tensor) -> float:
+    """Return the arithmetic of a product in that of gradients, on a few samples."""
+    few = data[0][: 2 * PARTS], data[1][: 2 * PARTS]
+    operator = make(model, few)
+    operator.loss_and_gradient()
+    with FlopCounterMode(display=False) as gradient:
+        _gradient(model, few)
+    with FlopCounterMode(display=False) as product:
+        operator.matvec(v)
+    return product.get_total_flops() / gradient.get_total_flops()
+
+
+def _size(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _gradient(model: nn.Module, data: Data) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(LOSS(model(data[0]), data[1]), list(model.parameters()))
+
+
+def _memory_case(make: Make, norms: int) -> Callable[[], Callable[[], Any]]:
+    def prepare() -> Callable[[], Any]:
+        model, data = case(norms)
+        few, v = (data[0][:8], data[1][:8]), torch.ones(_size(model))
+        _ = in_step(model, few) @ v  # loads what is loaded once
+        if make is by_turns:  # whose products hold no more than a gradient does
+            return lambda: make(model, data).loss_and_gradient()
+        return lambda: make(model, data) @ v
+
+    return prepare
+
+
+CASES = {
+    f"{name}, {norms}": _memory_case(make, norms)
+    for name, make in WAYS.items()
+    for norms in NORMS
+}
+
+
+def on_a_card(samples: int, side: int) -> list[dict[str, Any]]:
+    """Measure all ways on a CUDA device, by wall time and its peak memory."""
+    ways = {
+        **WAYS,
+        "one graph, on the host": on_the_host,
+        "in step, on the host": partial(in_step, host=True),
+    }
+    rows = []
+    for norms in NORMS:
+        model, data = case(norms, samples, side)
+        model, data = model.cuda(), (data[0].cuda(), data[1].cuda())
+        gradient = _wall(partial(_gradient, model, data))
+        v = torch.randn(_size(model), generator=torch.Generator().manual_seed(0)).cuda()
+        truth: Tensor | None = None
+        for name, make in ways.items():
+            operator = make(model, data)
+            product = partial(operator.matvec, v)
+            seconds, found = _wall(product), product()
+            truth = found if truth is None else truth
+            rows.append(
+                {
+                    "task": f"one product, {norms} batch norms, {samples} samples",
+                    "way": name,
+                    "gradients": seconds / gradient,
+                    "agree": f"to {float((found - truth).norm() / truth.norm()):.0e}",
+                    "peak": f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB",
+                }
+            )
+            operator.close()
+    return rows
+
+
+def _wall(work: Callable[[], object]) -> float:
+    """Return the wall time of the second of two calls, and start a new peak."""
+    work()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Write the rows of a CUDA device to a file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--samples", type=int, default=2048)
+    parser.add_argument("--side", type=int, default=32)
+    given = parser.parse_args()
+    rows = on_a_card(given.samples, given.side)
+    record = {"device": torch.cuda.get_device_name(), "rows": rows}
+    given.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What pages for a browser share: how numbers are written, small scripts."""

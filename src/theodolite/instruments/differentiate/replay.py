@@ -1,0 +1,84 @@
+"""A product recorded once as a CUDA graph, and replayed for every vector.
+
+Thousands of small kernels wait for Python and for the launch of each; a recorded
+product is launched as a whole. What it reads must stay where it is: the graph of the
+gradient that is kept, and the tensors into which vectors are copied.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from theodolite.instruments.differentiate.parts import Parts
+from theodolite.instruments.differentiate.pullback import close
+
+Product = Callable[[Sequence[Tensor]], Parts]
+
+
+@contextmanager
+def recordable(device: torch.device) -> Iterator[None]:
+    """Build graphs inside whose products can be recorded.
+
+    Each step back runs on the stream of its step forwards, and the usual stream of a
+    device cannot be recorded.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    usual, beside = torch.cuda.current_stream(device), _stream(device)
+    beside.wait_stream(usual)
+    with torch.cuda.stream(beside):
+        yield
+    usual.wait_stream(beside)
+
+
+class Replay:
+    """A product that was recorded.
+
+    Args:
+        product: Multiplies parts; of a graph that was built as :func:`recordable`.
+        like: Parts in their shapes.
+
+    Raises:
+        NotRecorded: With the reason, in words that follow "not recorded: ".
+    """
+
+    def __init__(self, product: Product, like: Sequence[Tensor]) -> None:
+        device = like[0].device
+        if device.type != "cuda":
+            raise NotRecorded(f"the parameters are on {device}, and CUDA is wanted")
+        self._given = [torch.ones_like(part, requires_grad=False) for part in like]
+        before = torch.cuda.get_rng_state(device)
+        with recordable(device):
+            product(self._given)  # libraries choose their kernels the first time
+            wanted = product(self._given)
+        if not torch.equal(before, torch.cuda.get_rng_state(device)):
+            raise NotRecorded("the way back draws random numbers")
+        self._graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(self._graph, stream=_stream(device)):
+                self._found = product(self._given)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise NotRecorded(f"CUDA says {reason!r}") from error
+        if not all(map(close, self(self._given), wanted)):
+            raise NotRecorded("what was replayed differs from the product itself")
+
+    def __call__(self, tangents: Sequence[Tensor]) -> Parts:
+        """Multiply parts of the shapes that were recorded."""
+        for place, part in zip(self._given, tangents, strict=True):
+            place.copy_(part)
+        self._graph.replay()
+        return [part.clone() for part in self._found]
+
+
+class NotRecorded(Exception):
+    """Why a product could not be recorded."""
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)

@@ -1,0 +1,203 @@
+"""A tape cut at its norms: what each segment takes, gives on, and computes.
+
+A segment starts by applying a norm, whose statistics it is handed, and ends with the
+input of the next one, or with what is measured. A tensor that goes past norms, such as
+a skip, is carried from the segment that makes it to all that use it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import _set_fwd_grad_enabled
+
+from theodolite.instruments.norms.full_statistics import Moments
+from theodolite.instruments.norms.given_moments import normalised, shares_of
+from theodolite.instruments.norms.tape import Call, NormOnTape, NotOnTape, Tape
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Segment:
+    """What a tape calls between two norms.
+
+    Attributes:
+        tape: The whole.
+        head: The norm that it starts with, None at the start of the pass.
+        calls: What it calls then.
+        tail: Slot of the next norm's input, None at the end of the pass.
+        ins: Slots that it takes of segments before it.
+        outs: Slots that it makes for segments after it.
+        copied: Slots among those taken that it writes to.
+        outside: Slots that it takes from outside: data, parameters, other constants.
+        done: Slots that no segment after it takes.
+    """
+
+    tape: Tape
+    head: NormOnTape | None
+    calls: Sequence[Call]
+    tail: int | None
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    copied: frozenset[int]
+    outside: frozenset[int]
+    done: frozenset[int]
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """Slots of earlier segments to differentiate by."""
+        return tuple(slot for slot in self.ins if slot in self.tape.active)
+
+    @property
+    def given(self) -> tuple[int, ...]:
+        """Slots for later segments that can be differentiated."""
+        return tuple(slot for slot in self.outs if slot in self.tape.active)
+
+    @property
+    def moving(self) -> bool:
+        """Whether the statistics that it starts with depend on parameters."""
+        return self.head is not None and self.head.x in self.tape.active
+
+    def run(
+        self,
+        values: Mapping[int, Tensor],
+        moments: Tensor | None,
+        known: Sequence[Moments | None],
+    ) -> dict[int, Tensor]:
+        """Compute everything in it.
+
+        Args:
+            values: Tensors that it takes, by slot.
+            moments: Statistics of the norm at its head.
+            known: Their numbers, and those of the norm after it if they are known.
+
+        Returns:
+            All tensors by slot; shares in the next norm's moments by slot −1.
+        """
+        found = dict(values)
+        for slot in self.copied:
+            found[slot] = found[slot].clone()
+        before, after = known
+        if self.head is not None and before is not None and moments is not None:
+            weight, bias = (
+                None if slot is None else found[slot]
+                for slot in (self.head.weight, self.head.bias)
+            )
+            x = found[self.head.x]
+            found[self.head.out] = normalised(
+                x, moments, before, weight, bias, self.head.eps
+            )
+        for call in self.calls:
+            watching = torch._C._EnableTorchFunction if call.watched else nullcontext
+            with nullcontext() if call.graded else _Ungraded(), watching():
+                call.repeat(found)
+        if self.tail is not None and after is not None:
+            found[-1] = shares_of(found[self.tail], after)
+        return found
+
+
+class _Ungraded:
+    """Derivatives off, those that run forwards too."""
+
+    def __enter__(self) -> None:
+        self._modes: Any = torch.no_grad(), _set_fwd_grad_enabled(False)
+        for mode in self._modes:
+            mode.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for mode in reversed(self._modes):
+            mode.__exit__(*error)
+
+
+def segments_of(tape: Tape) -> list[Segment]:
+    """Cut a tape at its norms.
+
+    Raises:
+        NotOnTape: If memory that is written to is shared across a cut.
+    """
+    places = range(len(tape.calls))
+    heads = [None, *tape.norms]
+    tails = [*(norm.x for norm in tape.norms), None]
+    made = _makers(tape)
+    uses: dict[int, list[int]] = {}
+    for place in places:
+        end = tape.value if tails[place] is None else tails[place]
+        for slot in _read(heads[place], tape.calls[place], end):
+            uses.setdefault(slot, []).append(place)
+    return [
+        Segment(
+            tape=tape,
+            head=heads[place],
+            calls=tape.calls[place],
+            tail=tails[place],
+            ins=tuple(s for s, u in uses.items() if place in u and made(s) < place),
+            outs=tuple(s for s, u in uses.items() if u[-1] > place == made(s)),
+            copied=_copied(tape, place, made, uses),
+            outside=frozenset(s for s, u in uses.items() if place in u) & tape.outside,
+            done=frozenset(s for s, u in uses.items() if u[-1] == place),
+        )
+        for place in places
+    ]
+
+
+def carried_bytes(cut: Sequence[Segment]) -> tuple[int, int]:
+    """Return what a chunk carries in a product with the Hessian.
+
+    Returns:
+        Bytes of all tensors that cross norms, with their tangents; and of the adjoints
+        of those that cross one norm, and theirs, at the norm where that is most.
+    """
+    tape, total, widest, live = cut[0].tape, 0, 0, set()
+    for segment in cut:
+        for slot in segment.outs:
+            total += tape.bytes[slot] * (2 if slot in tape.active else 1)
+        live = (live | {*segment.given}) - segment.done
+        widest = max(widest, 2 * sum(tape.bytes[slot] for slot in live))
+    return total, widest
+
+
+def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> set[int]:
+    slots: set[int | None] = {end}
+    if head is not None:
+        slots |= {head.x, head.weight, head.bias}
+    slots.update(chain.from_iterable(call.reads for call in calls))
+    return {slot for slot in slots if slot is not None}
+
+
+def _makers(tape: Tape) -> Any:
+    """Return a function from a slot to the place of the segment that makes it.
+
+    What comes from outside is behind them all.
+    """
+    made: dict[int, int] = {}
+    for place, calls in enumerate(tape.calls):
+        if place:
+            made[tape.norms[place - 1].out] = place
+        for call in calls:
+            slots = [*call.results, *(after for _, after in call.moves)]
+            for slot in slots:
+                if slot is not None:
+                    made.setdefault(slot, place)
+    outside = len(tape.calls)
+    return lambda slot: made.get(slot, outside)
+
+
+def _copied(
+    tape: Tape, place: int, made: Any, uses: Mapping[int, Sequence[int]]
+) -> frozenset[int]:
+    """Return slots of earlier segments that calls of this one write to."""
+    found: set[int] = set()
+    for call in tape.calls[place]:
+        wanted = [
+            before
+            for before, after in call.moves
+            if after in uses or before in call.reads
+        ]
+        earlier = [slot for slot in wanted if made(slot) < place]
+        if earlier and len(wanted) > 1:
+            raise NotOnTape("it writes to memory that is shared across a norm")
+        found.update(earlier)
+    return frozenset(found)

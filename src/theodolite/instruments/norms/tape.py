@@ -1,0 +1,392 @@
+"""A pass of a model as a list of calls that can be made again, from any norm on.
+
+What a forward computes between two batch norms cannot be run on its own, since Python
+has no way back into the middle of a function. So one pass is watched, call by call of
+torch, and the calls are kept with the places of their tensors. Custom functions of
+autograd are one call each and keep their own derivatives.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock, local
+from types import BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from theodolite.instruments.differentiate.twice import REPLACED
+from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
+from theodolite.instruments.norms.value_sizes import bounds, sizing
+
+# Calls that turn values into Python objects, on which a path may hang.
+_READS = frozenset(
+    "__bool__ __float__ __int__ __index__ __complex__ __array__ __contains__ item "
+    "tolist numpy is_nonzero equal allclose".split()
+)
+# Devices on which torch may cast by itself.
+_CASTING = ("cpu", "cuda")
+# Kinds of functions that call no others of torch by way of Python.
+_BUILT_IN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+
+
+class NotOnTape(Exception):
+    """A pass does something that calls in a list would not do again."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor stands among the arguments of a call."""
+
+    slot: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a function of torch.
+
+    Attributes:
+        function: The function.
+        arguments: Arguments, with a ``Place`` for each tensor.
+        names: Names of the last of them.
+        layout: How all are nested and named, where tensors are within others; they
+            are flat then.
+        results: Slot of each flat result, None where it is no tensor.
+        moves: Slots before and after of tensors that the call writes to.
+        graded: Whether the model had derivatives on.
+        watched: Whether modes that replace operators have to see it.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    names: tuple[str, ...]
+    layout: Any
+    results: tuple[int | None, ...]
+    moves: tuple[tuple[int, int], ...]
+    graded: bool
+    watched: bool
+
+    @property
+    def reads(self) -> list[int]:
+        """Slots of its arguments."""
+        return [entry.slot for entry in self.arguments if type(entry) is Place]
+
+    def repeat(self, values: dict[int, Tensor]) -> None:
+        """Make the call again on other values, and note its results among them."""
+        flat = [values[a.slot] if type(a) is Place else a for a in self.arguments]
+        if self.layout is None:
+            first = len(flat) - len(self.names)
+            named = dict(zip(self.names, flat[first:], strict=True))
+            out = self.function(*flat[:first], **named)
+        else:
+            args, kwargs = pytree.tree_unflatten(flat, self.layout)
+            out = self.function(*args, **kwargs)
+        found = [out] if isinstance(out, Tensor) else pytree.tree_leaves(out)
+        for before, after in self.moves:
+            if before in values:  # else nobody after the last norm wants it
+                values[after] = values[before]
+        for slot, result in zip(self.results, found, strict=True):
+            if slot is not None:
+                values[slot] = result
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormOnTape:
+    """A call of batch norm with batch statistics: slots of its tensors."""
+
+    x: int
+    weight: int | None
+    bias: int | None
+    eps: float
+    out: int
+
+
+@dataclass(kw_only=True)
+class Tape:
+    """What one pass called, in order.
+
+    Attributes:
+        calls: Calls between norms, one list before each norm and one after the last.
+        norms: The norms in between.
+        constants: Tensors from outside by slot: parameters, buffers, others.
+        inputs: Place of a tensor of the data by slot.
+        active: Slots that depend on the parameters chosen.
+        bytes: Size of each slot.
+        value: Slot of what the pass returned.
+    """
+
+    calls: list[list[Call]] = field(default_factory=lambda: [[]])
+    norms: list[NormOnTape] = field(default_factory=list)
+    constants: dict[int, Tensor] = field(default_factory=dict)
+    inputs: dict[int, int] = field(default_factory=dict)
+    active: set[int] = field(default_factory=set)
+    bytes: dict[int, int] = field(default_factory=dict)
+    value: int = -1
+
+    @property
+    def outside(self) -> frozenset[int]:
+        """Slots that no call fills."""
+        return frozenset([*self.constants, *self.inputs])
+
+
+def record(run: Callable[[], Tensor], inputs: Sequence[Tensor]) -> Tape:
+    """Run a model once, each norm by its own statistics, and return the tape.
+
+    Args:
+        run: Makes the pass.
+        inputs: Tensors of the data that it takes.
+
+    Raises:
+        NotOnTape: If the pass cannot be made again from its calls.
+    """
+    recorder = _Recorder(inputs)
+    with _custom_functions, recorder, BatchNormCalls(recorder.norm):
+        _custom_functions.watch(recorder)
+        try:
+            value = run()
+        finally:
+            _custom_functions.watch(None)
+    return recorder.finished(value)
+
+
+class _Recorder(TorchFunctionMode):
+    def __init__(self, inputs: Sequence[Tensor]) -> None:
+        super().__init__()
+        self._tape = Tape()
+        self._alive: list[Tensor] = []  # so that no id comes back for another tensor
+        self._slots: dict[int, int] = {}
+        self._shared: dict[int, list[Tensor]] = {}  # tensors by their storage
+        self._read: set[int] = set()  # slots that calls on the tape read
+        self._spoilt: set[int] = set()  # storages written to by calls left out
+        self._after: set[int] = set()  # values that statistics act on
+        self._inside = False
+        for place, tensor in enumerate(inputs):
+            self._tape.inputs[self._enter(tensor)] = place
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Any = None,
+    ) -> Any:
+        return self.call(func, args, kwargs or {})
+
+    def call(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Make a call, and write it down unless it is a part of another."""
+        if self._inside:
+            return function(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            flat, layout = pytree.tree_flatten((tuple(args), dict(kwargs)))
+            tensors = [entry for entry in flat if isinstance(entry, Tensor)]
+            plain = [*args, *kwargs.values()]
+            if len(tensors) == sum(isinstance(entry, Tensor) for entry in plain):
+                flat, layout = plain, None
+            versions = [tensor._version for tensor in tensors]
+        self._inside = True
+        try:
+            out = function(*args, **kwargs)
+        finally:
+            self._inside = False
+        with torch._C.DisableTorchFunction():
+            written = [
+                tensor
+                for tensor, version in zip(tensors, versions, strict=True)
+                if tensor._version != version
+            ]
+            self._write(function, flat, (tuple(kwargs), layout), out, written)
+        return out
+
+    def norm(self, call: NormCall) -> Tensor:
+        """Write a norm down, and let the pass go on."""
+        if self._inside:
+            raise NotOnTape("a norm is a part of another call")
+        self._inside = True
+        try:
+            out = call.by_own()
+        finally:
+            self._inside = False
+        with torch._C.DisableTorchFunction():
+            given = [call.x, call.weight, call.bias]
+            slots = [None if t is None else self._slot(t) for t in given]
+            x, weight, bias = slots
+            self._tape.norms.append(
+                NormOnTape(
+                    x=x or 0,
+                    weight=weight,
+                    bias=bias,
+                    eps=call.eps,
+                    out=self._enter(out),
+                )
+            )
+            self._after.add(self._tape.norms[-1].out)
+            self._tape.calls.append([])
+        return out
+
+    def finished(self, value: Tensor) -> Tape:
+        """Return the tape of a pass that returned a value."""
+        if id(value) not in self._slots:
+            raise NotOnTape("what the pass returned comes from elsewhere")
+        self._tape.value = self._slots[id(value)]
+        return self._tape
+
+    def _write(
+        self, function: Any, flat: Any, shape: Any, out: Any, written: list[Tensor]
+    ) -> None:
+        results = pytree.tree_leaves(out)
+        made = [entry for entry in results if isinstance(entry, Tensor)]
+        name = getattr(function, "__name__", "")
+        if name == "__set__" or any(map(torch.is_autocast_enabled, _CASTING)):
+            raise NotOnTape("it sets attributes of tensors, or casts by itself")
+        if any(isinstance(bound, Tensor) for bound in bounds(flat)):
+            raise NotOnTape("it cuts a tensor where another one says")
+        if not made and not written:
+            self._refuse_reading(name, flat)
+            return
+        if self._leaves_out(written, made):
+            return
+        arguments = tuple(
+            Place(self._slot(entry)) if isinstance(entry, Tensor) else entry
+            for entry in flat
+        )
+        reads = [entry.slot for entry in arguments if type(entry) is Place]
+        if self._after.intersection(self._slot(t) for t in sizing(name, flat)):
+            raise NotOnTape("sizes of tensors hang on what statistics act on")
+        self._read.update(reads)
+        moves = self._moved(written)
+        slots = tuple(
+            self._result(entry) if isinstance(entry, Tensor) else None
+            for entry in results
+        )
+        if self._after.intersection(reads):
+            self._after.update(slot for slot in slots if slot is not None)
+            self._after.update(after for _, after in moves)
+        self._tape.calls[-1].append(
+            Call(
+                function=function,
+                arguments=arguments,
+                names=shape[0],
+                layout=shape[1],
+                results=slots,
+                moves=moves,
+                graded=torch.is_grad_enabled(),
+                watched=function in REPLACED or not isinstance(function, _BUILT_IN),
+            )
+        )
+
+    def _refuse_reading(self, name: str, flat: Sequence[Any]) -> None:
+        if name not in _READS:
+            return
+        slots = {self._slots.get(id(e)) for e in flat if isinstance(e, Tensor)}
+        if slots & self._after:
+            raise NotOnTape("its path may hang on what statistics act on")
+
+    def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
+        """Say whether a call only writes to buffers, and mark those."""
+        slots = {self._entered(tensor): tensor for tensor in written}
+        outside = slots.keys() & self._tape.outside
+        if not outside:
+            return False
+        parameters = any(tensor.requires_grad for tensor in written)
+        if parameters or outside < slots.keys() or outside & self._tape.inputs.keys():
+            raise NotOnTape("it writes to parameters, or to the data")
+        if {id(tensor) for tensor in made} - {id(tensor) for tensor in written}:
+            raise NotOnTape("a call writes to a buffer and returns something new")
+        storages = [tensor.untyped_storage()._cdata for tensor in written]
+        sharing = [t for storage in storages for t in self._shared[storage]]
+        if self._read.intersection(self._slots[id(tensor)] for tensor in sharing):
+            raise NotOnTape("it writes to a buffer that it has read")
+        self._spoilt.update(storages)
+        return True
+
+    def _moved(self, written: list[Tensor]) -> tuple[tuple[int, int], ...]:
+        """Give new slots to all tensors that share memory with those written to."""
+        storages = {tensor.untyped_storage()._cdata for tensor in written}
+        moves = []
+        for storage in storages:
+            for tensor in self._shared.get(storage, []):
+                before = self._slots[id(tensor)]
+                if before in self._tape.outside:
+                    raise NotOnTape("it writes to a view of a buffer")
+                moves.append((before, self._enter(tensor, known=True)))
+        return tuple(moves)
+
+    def _result(self, tensor: Tensor) -> int:
+        found = self._slots.get(id(tensor))
+        return self._enter(tensor) if found is None else found
+
+    def _slot(self, tensor: Tensor) -> int:
+        """Return the slot of a tensor that a call reads."""
+        found = self._entered(tensor)
+        if tensor.untyped_storage()._cdata in self._spoilt:
+            raise NotOnTape("it reads a buffer that it has written to")
+        return found
+
+    def _entered(self, tensor: Tensor) -> int:
+        """Return a tensor's slot; one never seen comes from outside."""
+        found = self._slots.get(id(tensor))
+        if found is None:
+            if tensor.grad_fn is not None:
+                raise NotOnTape("a tensor was computed unseen")
+            found = self._enter(tensor)
+            self._tape.constants[found] = tensor
+        return found
+
+    def _enter(self, tensor: Tensor, *, known: bool = False) -> int:
+        """Give a tensor a new slot."""
+        slot = self._slots[id(tensor)] = len(self._tape.bytes)
+        self._tape.bytes[slot] = tensor.numel() * tensor.element_size()
+        if tensor.requires_grad:
+            self._tape.active.add(slot)
+        if not known:
+            self._alive.append(tensor)
+            storage = tensor.untyped_storage()._cdata
+            self._shared.setdefault(storage, []).append(tensor)
+        return slot
+
+
+class _CustomFunctions:
+    """Shows recorders the custom functions of autograd, which no mode sees.
+
+    The first to enter replaces what ``apply`` calls and the last to leave puts it back;
+    threads that record nothing notice nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._threads = Lock(), 0, local()
+        self._apply: Any = None
+
+    def watch(self, recorder: _Recorder | None) -> None:
+        """Have a recorder see what this thread applies."""
+        self._threads.recorder = recorder
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._apply = Function.__dict__["apply"]
+
+                # A method would be bound already, and lose the class.
+                def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+                    return self._applied(kind, args, kwargs)
+
+                Function.apply = classmethod(apply)  # pyright: ignore
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                Function.apply = self._apply
+
+    def _applied(self, kind: Any, args: Any, kwargs: Any) -> Any:
+        plain = self._apply.__get__(None, kind)
+        recorder = getattr(self._threads, "recorder", None)
+        if recorder is None:
+            return plain(*args, **kwargs)
+        return recorder.call(plain, args, kwargs)
+
+
+_custom_functions = _CustomFunctions()

@@ -1,0 +1,124 @@
+"""Which way to statistics of all the data, where one graph of it does not fit.
+
+Either the graph of all data lies on the host and comes to the device as it is walked,
+or chunks go from norm to norm together. On a CPU there is no host to turn to.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from theodolite.core import MeasurementError
+from theodolite.instruments.norms.segments import carried_bytes, segments_of
+from theodolite.instruments.norms.tape import NotOnTape, record
+from theodolite.instruments.passes import forecast
+from theodolite.instruments.passes.batches import (
+    samples_in,
+    slice_batch,
+    tensors_in,
+)
+from theodolite.instruments.passes.graph_memory import GraphMemory
+from theodolite.instruments.passes.grouping import Chunk
+from theodolite.instruments.passes.ways import (
+    Machine,
+    Way,
+    measured_rate,
+    measured_seconds,
+)
+
+# Gradients a product, as bench/results/whole_data.json has them on a CPU. They are
+# weighed off the CPU alone, where no card was timed: on one they are a guess.
+_ONE_GRAPH = 2.5
+_IN_STEP = 5.0
+# What an operator and its derivatives hold at once, in tensors of the largest size.
+_AT_WORK = 8
+# How often what is carried in step goes to the host and back: values and tangents are
+# put once, and fetched once on the way out and once on the way back.
+_CARRIED = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WholeData:
+    """The ways to a graph of all the data, weighed while the model is sheltered.
+
+    Attributes:
+        memory: What graphs take.
+    """
+
+    memory: GraphMemory
+
+    def offloads(self) -> bool:
+        """Say whether one graph on the host beats all else that fits."""
+        if self.memory.prepared.device.type == "cpu":
+            return False
+        try:
+            ways = self.ways()
+            way = self._machine().cheapest(ways)
+        except (RuntimeError, ValueError, MeasurementError):
+            return False  # a model that takes no fewer samples than it was given
+        return way is not None and way.name == "one graph on the host"
+
+    def ways(self) -> list[Way]:
+        """Return what each way takes."""
+        batch, samples = self.memory.prepared.items[0], self.memory.samples
+        few = min(4, samples_in(batch) or 1)
+        saved, factor = self.memory.saved(few), samples / few
+        whole = int(factor * saved.bytes)
+        found = [
+            Way(
+                name="one graph",
+                gradients=_ONE_GRAPH,
+                device_bytes=self.memory.predict(samples) or 0,
+            ),
+            Way(
+                name="one graph on the host",
+                gradients=_ONE_GRAPH,
+                device_bytes=int(_AT_WORK * factor * saved.largest),
+                host_bytes=whole,
+                moved_bytes=int(factor * saved.fetched),
+            ),
+        ]
+        return found + self._in_step(few, factor)
+
+    def _in_step(self, few: int, factor: float) -> list[Way]:
+        prepared = self.memory.prepared
+        chunk = Chunk(data=slice_batch(prepared.items[0], 0, few))
+        try:
+            tensors = tensors_in(chunk.data)
+            tape = record(lambda: prepared.run(chunk, check=False), tensors)
+            carried, adjoints = carried_bytes(segments_of(tape))
+        except NotOnTape:
+            return []
+        largest = max(samples_in(item) or 0 for item in prepared.items)
+        own = self.memory.predict(largest) or 0
+        carried, adjoints = int(factor * carried), int(factor * adjoints)
+        return [
+            Way(
+                name="in step",
+                gradients=_IN_STEP,
+                device_bytes=own + carried + adjoints,
+            ),
+            Way(
+                name="in step on the host",
+                gradients=_IN_STEP,
+                device_bytes=own + adjoints,
+                host_bytes=carried,
+                moved_bytes=_CARRIED * carried,
+            ),
+        ]
+
+    def _machine(self) -> Machine:
+        prepared = self.memory.prepared
+        batch, device = prepared.items[0], prepared.device
+
+        def gradient() -> object:
+            value = prepared.run(Chunk(data=batch), check=False).sum()
+            return torch.autograd.grad(value, prepared.leaves, allow_unused=True)
+
+        seconds = measured_seconds(gradient, device)
+        return Machine(
+            device_bytes=self.memory.allowed,
+            host_bytes=forecast.budget(None, torch.device("cpu")),
+            gradient_seconds=seconds * self.memory.samples / (samples_in(batch) or 1),
+            bytes_per_second=measured_rate(device),
+        )

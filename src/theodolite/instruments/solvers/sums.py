@@ -1,0 +1,84 @@
+"""Sums over long vectors, a stretch at a time and added up in float64.
+
+A processor's kernels add float32 numbers up one after the other: of 44 million normal
+numbers the norm was off by 0.3 %, and products with rows by 2 %, which no longer makes
+a basis orthogonal. In stretches of 65,536 numbers both are right to 1e-6, in the same
+time. A card adds up in a tree, so that its stretches may be longer.
+"""
+
+import torch
+from torch import Tensor
+
+# Numbers that are added up in float32 on a processor and on a card.
+_STRETCH, _ON_CARD = 2**16, 2**24
+# Entries of a dot product that are converted to float64 at a time: 8 MiB.
+_EXACT = 2**20
+# Numbers that are looked at together, to see whether they are finite.
+_SEEN = 2**26
+
+
+def products(rows: Tensor, vector: Tensor) -> Tensor:
+    """Return products of rows with a vector; in float64 where the vector is long."""
+    width = _width(vector)
+    if width is None:
+        return rows @ vector
+    total = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
+    pairs = zip(rows.split(width, dim=1), vector.split(width), strict=True)
+    for part, same in pairs:
+        total += (part @ same).double()
+    return total
+
+
+def inner(rows: Tensor, others: Tensor) -> Tensor:
+    """Return the products of rows with other rows, in float64."""
+    width = _width(rows[0]) if len(rows) else None
+    if width is None:
+        return (rows @ others.T).double()
+    total = rows.new_zeros(len(rows), len(others), dtype=torch.float64)
+    pairs = zip(rows.split(width, dim=1), others.split(width, dim=1), strict=True)
+    for part, same in pairs:
+        total += (part @ same.T).double()
+    return total
+
+
+def take_out(vector: Tensor, rows: Tensor) -> Tensor:
+    """Take the rows' components out of a vector, in place, and return them."""
+    found = products(rows, vector)
+    vector -= rows.T @ found.to(rows.dtype)
+    return found
+
+
+def norm(vector: Tensor) -> float:
+    """Return the norm of a vector."""
+    width = _width(vector)
+    if width is None:
+        return float(vector.norm())
+    total = torch.zeros((), dtype=torch.float64, device=vector.device)
+    for part in vector.split(width):
+        total += part.norm().double().square()
+    return float(total.sqrt())
+
+
+def dot(first: Tensor, second: Tensor) -> float:
+    """Add products up in float64, a stretch at a time."""
+    pairs = zip(first.split(_EXACT), second.split(_EXACT), strict=True)
+    return sum(float(a.double() @ b.double()) for a, b in pairs)
+
+
+def squared_norm(vector: Tensor) -> float:
+    """Add squares up in float64, a stretch at a time."""
+    if len(vector) <= _EXACT:
+        return float(vector.double().square().sum())
+    return dot(vector, vector)
+
+
+def all_finite(vector: Tensor) -> bool:
+    """Whether a vector holds neither NaN nor infinity, a stretch at a time."""
+    return all(bool(torch.isfinite(part).all()) for part in vector.split(_SEEN))
+
+
+def _width(vector: Tensor) -> int | None:
+    """Return the stretches that a vector is cut into, None where it is not."""
+    width = _ON_CARD if vector.device.type == "cuda" else _STRETCH
+    short = len(vector) <= width or vector.dtype == torch.float64
+    return None if short else width

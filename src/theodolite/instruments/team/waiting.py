@@ -1,0 +1,90 @@
+"""Calls that all processes make together, and which none waits in for ever."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from theodolite.core import TeamError
+from theodolite.instruments.team.watch import Watch, lost
+
+# How often a waiting process looks up: at once, then ever less often.
+_FIRST_S, _LAST_S = 5e-5, 2e-2
+
+_ADVICE = "start all ranks again, once what ended it (often memory) is seen to"
+
+
+class Meeting:
+    """A turn that all processes of a group take together.
+
+    Args:
+        watch: Who knows of the others.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def hold(self, begin: Callable[[], Any]) -> None:
+        """Begin a call and wait for its end.
+
+        Args:
+            begin: Begins a collective operation of torch; returns its work.
+
+        Raises:
+            TeamError: If a process is lost or fails meanwhile, or did so before.
+        """
+        watch = self._watch
+        if watch.broken is not None:
+            raise TeamError(watch.broken)
+        watch.turn += 1
+        watch.waits_since = time.monotonic()
+        try:
+            work, pause = begin(), _FIRST_S
+            while not work.is_completed():
+                if (trouble := watch.trouble()) is not None:
+                    raise self._broken(trouble)
+                time.sleep(pause)
+                pause = min(1.5 * pause, _LAST_S)
+            work.wait()
+        except RuntimeError as error:
+            raise self._broken(self._who(error)) from error
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Tell the others of an error that keeps this process from its next turn."""
+        self._watch.depth += 1
+        try:
+            yield
+        except TeamError:
+            raise
+        except BaseException as error:
+            if self._watch.depth == 1:
+                self._watch.give_up(first_line(error))
+            raise
+        finally:
+            self._watch.depth -= 1
+
+    def _who(self, error: RuntimeError) -> str:
+        """Find who is gone, of whom a broken connection told; else say what it said."""
+        size = self._watch.size
+        silent = self._watch.silent()
+        if (trouble := self._watch.trouble()) is not None:
+            return trouble
+        if silent:
+            return lost(silent, size)
+        return (
+            f"a call that {size} ranks make together failed ({first_line(error)}): see "
+            "whether one of them ended, and start all again"
+        )
+
+    def _broken(self, reason: str) -> TeamError:
+        watch = self._watch
+        watch.broken = reason if ": " in reason else f"{reason}: {_ADVICE}"
+        watch.leave(watch.broken)
+        return TeamError(watch.broken)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or else its name."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first.rstrip(". ") or type(error).__name__

@@ -1,0 +1,231 @@
+"""Networks in training, stopped at some moments and read in six ways there."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite import instruments, networks, training
+from theodolite.core import NormMode, Row, Rows, RunError, derive, stream
+from theodolite.studies.macdonald2023skip.shared.image_training import images_of
+from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
+    BATCHES,
+    DESCENT,
+    FROZEN,
+    FROZEN_BATCHES,
+    RUNNING,
+    TOGETHER,
+    WHOLE,
+    Config,
+)
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    Pair = tuple[torch.Tensor, torch.Tensor]
+
+# Networks of one process whose weights at all moments are kept, some MB each.
+_KEPT = 16
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train a network, or take it up where it was trained, and read its moments."""
+    rule, trial = cell["rule"], cell["trial"]
+    found = trained(config, rule, trial)
+    rows: list[Row] = []
+    for moment in [cell["moment"]] if "moment" in cell else config.moments_of(rule):
+        state = found.states.get(steps_of(config, rule, moment))
+        if state is None or not _finite(state):  # it had diverged
+            continue
+        model = model_of(config, state)
+        here = {"moment": moment, "status": found.status}
+        rows += [{**here, **row} for row in readings(config, cell, moment, model)]
+    return Rows(rows)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A network's weights by the number of updates, and how it ended."""
+
+    states: dict[int, dict[str, Any]]
+    status: str
+
+
+@lru_cache(maxsize=_KEPT)
+def trained(config: Config, rule: str, trial: int) -> Course:
+    """Train one network and keep its weights at the moments of its rule."""
+    seed = derive(trial, f"whole-set curvature, {rule}")
+    images = images_of(config.dataset, config.samples_of(rule), config.device)
+    states: list[dict[str, Any]] = []
+    steps = {steps_of(config, rule, moment) for moment in config.moments_of(rule)}
+
+    def keep(model: "nn.Module") -> dict[str, float]:
+        states.append(deepcopy(model.state_dict()))
+        return {}
+
+    (run,) = training.train_many(
+        [partial(networks.build, config.plan, seed=seed, dtype=_precision(config))],
+        images,
+        recipe=recipe_of(config, rule, len(images.labels)),
+        seeds=[seed],
+        probe=keep,
+        probe_steps=steps,
+    )
+    if run.status == "failed" or run.retired:
+        raise RunError(
+            f"the network of {rule}, trial {trial}, could not be trained ({run.error}"
+            f"{run.retired.get('probe', '')}): check the device's memory, or pass "
+            "--device cpu"
+        )
+    return Course(dict(zip(sorted(steps), states, strict=False)), run.status)
+
+
+def _finite(state: Mapping[str, Any]) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in state.values())
+
+
+def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
+    """Return the training of a rule, at one rate all along and without decay."""
+    descent = rule == DESCENT
+    epochs = config.steps if descent else config.epochs
+    return training.Recipe(
+        epochs=epochs,
+        batch_size=count if descent else config.batch_size,
+        rate=config.descent_rate if descent else config.rate,
+        momentum=0.0 if descent else config.momentum,
+        weight_decay=0.0,
+        nesterov=False,
+        milestones=(),
+        test_every=epochs,
+    )
+
+
+def steps_of(config: Config, rule: str, moment: float) -> int:
+    """Return the number of updates made at a moment."""
+    if rule == DESCENT:
+        return round(moment * config.steps)
+    count = len(images_of(config.dataset, config.samples, config.device).labels)
+    return round(moment * config.epochs * (count // config.batch_size))
+
+
+def model_of(config: Config, state: Mapping[str, Any]) -> "nn.Module":
+    """Return the network with given weights, in the precision of the readings."""
+    model = networks.build(config.plan, seed=0, device=config.device)
+    model.load_state_dict(state)
+    return model.to(_precision(config))
+
+
+def readings(
+    config: Config, cell: Mapping[str, Any], moment: float, model: "nn.Module"
+) -> list[Row]:
+    """Read the largest eigenvalue in all ways that a moment asks for.
+
+    What is of all samples batch by batch, or at constant statistics, is read of
+    full-batch descent alone, whose whole set is smaller.
+    """
+    rule, trial = cell["rule"], cell["trial"]
+    data = samples_of(config, rule)
+    parts = partition_of(config, data, trial=trial)
+    single = parts[: config.read_batches]
+    meter = _Meter(config, derive(trial, "directions"))
+    rows = [
+        meter.over(BATCHES, model, single, "batch"),
+        meter.of(WHOLE, model, data, "full"),
+    ]
+    if moment in config.corners:
+        rows.append(meter.of(RUNNING, model, data, "eval"))
+    if moment in config.corners and rule == DESCENT:
+        rows.append(meter.of(TOGETHER, model, parts, "batch"))
+        with instruments.preserve(model):
+            # From here on running statistics are those of the whole set.
+            instruments.apply_norm_mode(model, NormMode.FROZEN, lambda: model(data[0]))
+            rows.append(meter.of(FROZEN, model, data, "eval"))
+            rows.append(meter.over(FROZEN_BATCHES, model, single, "eval"))
+    return rows
+
+
+class _Meter:
+    """Reads largest eigenvalues; rounding is looked into once, at a batch."""
+
+    def __init__(self, config: Config, seed: int) -> None:
+        self._config, self._seed = config, seed
+        self._rounding: float | None = None
+
+    def of(self, reading: str, model: "nn.Module", data: Any, mode: str) -> Row:
+        """Return the row of the largest eigenvalue over all of some data."""
+        return _row(reading, mode, [self._top(model, data, mode)])
+
+    def over(
+        self, reading: str, model: "nn.Module", batches: "Sequence[Pair]", mode: str
+    ) -> Row:
+        """Return the row of the mean of the largest eigenvalues of batches."""
+        return _row(reading, mode, [self._top(model, one, mode) for one in batches])
+
+    def _top(self, model: "nn.Module", data: Any, mode: str) -> Any:
+        from torch.nn import CrossEntropyLoss
+
+        chunk = self._config.chunk
+        wide = isinstance(data, tuple) and 0 < chunk < len(data[1])
+        with instruments.Hessian(
+            model,
+            data,
+            loss=CrossEntropyLoss(),
+            norm_mode=mode,
+            micro_batch=chunk if wide else None,
+        ) as operator:
+            found = instruments.extremes_of(
+                operator,
+                ends="largest",
+                stop="value",
+                tol=self._config.tol,
+                max_matvecs=self._config.products,
+                method="products",
+                seed=self._seed,
+                graph_error=self._rounding,
+            )
+        if self._rounding is None:
+            self._rounding = found.graph_error
+        return found
+
+
+def _row(reading: str, mode: str, found: Sequence[Any]) -> Row:
+    """Average readings; the error of the mean is the mean of their bounds."""
+    return {
+        "quantity": "sharpness",
+        "reading": reading,
+        "value": float(np.mean([one.eigenvalues[0] for one in found])),
+        "error": float(np.mean([one.sharp_errors[0] for one in found])),
+        "residual": float(np.max([one.residuals[0] for one in found])),
+        "batches": len(found),
+        "norm_mode": "frozen" if reading in (FROZEN, FROZEN_BATCHES) else mode,
+        "products": int(sum(one.cost.passes for one in found)),
+    }
+
+
+def samples_of(config: Config, rule: str) -> "Pair":
+    """Return the whole set of a rule as the network sees it."""
+    images = images_of(config.dataset, config.samples_of(rule), config.device)
+    centre, scale = (t.reshape(1, -1, 1, 1) for t in (images.centre, images.scale))
+    inputs = (images.inputs.float() - centre) / scale
+    return inputs.to(_precision(config)), images.labels
+
+
+def _precision(config: Config) -> "torch.dtype":
+    import torch
+
+    return torch.float64 if config.double else torch.float32
+
+
+def partition_of(config: Config, data: "Pair", *, trial: int) -> "list[Pair]":
+    """Cut the set into batches at random; what does not fill one is left out."""
+    import torch
+
+    inputs, labels = data
+    drawn = stream(derive(trial, "partition")).permutation(len(labels))
+    full = len(labels) // config.batch_size * config.batch_size
+    order = torch.as_tensor(drawn[:full]).to(labels.device)
+    return [(inputs[part], labels[part]) for part in order.split(config.batch_size)]

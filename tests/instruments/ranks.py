@@ -1,0 +1,304 @@
+"""What ranks of a team measure, in processes of their own, and alone."""
+
+import multiprocessing
+import os
+import signal
+import time
+from types import SimpleNamespace
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from theodolite.core import TeamError, TheodoliteError
+from theodolite.instruments import (
+    EmpiricalFisher,
+    Fisher,
+    GaussNewton,
+    Hessian,
+    TangentKernel,
+    Team,
+    extreme_eigenvalues,
+    hessian,
+    share_of,
+    spectral_density,
+    trace,
+)
+from theodolite.instruments.operators.station import Order, Station
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.joining import join_group
+
+SIZES = (3, 4, 2, 3, 4)
+LOSS = nn.CrossEntropyLoss()
+# Norm modes and micro-batches: each takes another way to its sums.
+WAYS = [
+    ("batch", 2),
+    ("full", None),
+    ("full", 3),
+    ("frozen", None),
+    ("eval", 2),
+]
+
+OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
+
+
+def launch(target, *arguments, size, method="fork", seconds=120):
+    """Start one process a rank; return how they ended, None for one that did not.
+
+    None of them outlives the call, so that one that hangs holds nobody up.
+    """
+    context = multiprocessing.get_context(method)
+    children = [
+        context.Process(target=target, args=(rank, size, *arguments), daemon=True)
+        for rank in range(size)
+    ]
+    end = time.monotonic() + seconds
+    try:
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(max(0, end - time.monotonic()))
+        return [child.exitcode for child in children]
+    finally:
+        for child in children:
+            if child.pid is not None:
+                child.kill()
+                child.join()
+
+
+class Peeking(nn.Module):
+    """Looks at a number behind a norm, so that passes cannot be cut there."""
+
+    def forward(self, x):
+        return x if x.sum().item() < 1e9 else -x
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(3, 3),
+        nn.BatchNorm1d(3),
+        nn.Tanh(),
+        nn.Linear(3, 3),
+        nn.BatchNorm1d(3),
+        nn.Softplus(),
+        nn.Linear(3, 3),
+    ).double()
+
+
+def peeking_network():
+    model = network()
+    return nn.Sequential(*model[:5], Peeking(), *model[5:])
+
+
+def data():
+    torch.manual_seed(1)
+    return [
+        (torch.randn(n, 3, dtype=torch.float64), torch.arange(n) % 3) for n in SIZES
+    ]
+
+
+def measured(team=None):
+    """Measure with all operators in all norm modes; on the share of this rank."""
+    model, mine, found = network(), share_of(data(), team), {}
+    for mode, micro_batch in WAYS:
+        given = {"norm_mode": mode, "micro_batch": micro_batch, "team": team}
+        name = f"{mode} {micro_batch}"
+        for kind in (Hessian, *OTHERS.get((mode, micro_batch), ())):
+            operator = kind(model, mine, loss=LOSS, **given)
+            vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+            found[f"{name} {operator.title}"] = operator @ vector
+            if kind is Hessian:
+                value, gradient = operator.loss_and_gradient()
+                found[f"{name} loss"], found[f"{name} gradient"] = value, gradient
+                block = operator.block(["3.weight"])
+                found[f"{name} block"] = block @ vector[:9]
+                found["partition"] = torch.tensor(operator.partition)
+        kernel = TangentKernel(model, mine, **given)
+        vector = torch.linspace(-1, 1, kernel.shape[0], dtype=torch.float64)
+        found[f"{name} kernel"] = kernel @ vector
+        found[f"{name} outputs"] = kernel.jacobian.outputs()
+    by_turns = Hessian(
+        peeking_network(),
+        mine,
+        loss=LOSS,
+        norm_mode="full",
+        micro_batch=3,
+        team=team,
+    )
+    vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
+    found["by turns"] = by_turns @ vector
+    return found | spectra(model, mine, team) | followed(model, mine, team)
+
+
+def spectra(model, mine, team):
+    given = {"loss": LOSS, "norm_mode": "full", "team": team}
+    # As a model that is trained over processes comes.
+    held = model if team is None else nn.parallel.DistributedDataParallel(model)
+    ends = extreme_eigenvalues(model, mine, **given)
+    return {
+        "eigenvalues": torch.from_numpy(ends.eigenvalues),
+        "trace": torch.tensor(trace(held, mine, max_matvecs=12, **given).trace),
+        "density": torch.from_numpy(
+            spectral_density(model, mine, n_probes=2, steps=6, **given).density
+        ),
+        "matrix": torch.from_numpy(
+            hessian(
+                held,
+                mine,
+                loss=LOSS,
+                norm_mode="batch",
+                params=["0.weight"],
+                team=team,
+            ).matrix
+        ),
+    }
+
+
+def followed(model, mine, team):
+    """Multiply before and after a step, which moves statistics of all ranks."""
+    operator = Hessian(model, mine, loss=LOSS, norm_mode="full", team=team)
+    vector = torch.ones(operator.shape[1], dtype=torch.float64)
+    before = operator @ vector
+    with torch.no_grad():
+        model[0].weight *= 1.5
+    return {"before": before, "after": operator @ vector}
+
+
+def refused(team, other):
+    """Return what is said of what ranks must not do; the team works on."""
+    model, mine = network(), share_of(data(), team)
+    given = {"loss": LOSS, "norm_mode": "full", "team": team}
+    operator = Hessian(model, mine, **given)
+    said = {}
+    vector = torch.ones(operator.shape[1], dtype=torch.float64)
+    said["vectors"] = sentence(lambda: operator @ (vector + team.rank))
+    with torch.no_grad():
+        model[0].bias += team.rank
+    said["weights"] = sentence(lambda: operator @ vector)
+    said["batches"] = sentence(lambda: share_of(data()[:2], team))
+    given["team"] = other
+    if team.rank == 1:
+        mine = [(x, torch.full_like(y, -100)) for x, y in mine]
+    begun = time.monotonic()
+    said["one fails"] = sentence(lambda: Hessian(network(), mine, **given))
+    said["and later"] = sentence(lambda: other.sum(vector) if team.rank != 1 else 1)
+    return said, time.monotonic() - begun
+
+
+def sentence(act):
+    try:
+        act()
+    except TheodoliteError as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def begin(rank, size, store):
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=size
+    )
+
+
+def work(rank, size, place):
+    begin(rank, size, f"{place}/store")
+    team, other = Team(True), Team(dist.new_group(list(range(size))))
+    found = measured(team)
+    said, seconds = refused(team, other)
+    found["sum"] = team.sum(torch.tensor([rank + 1.0]))
+    torch.save((found, said, seconds), f"{place}/found-{rank}")
+    dist.destroy_process_group()
+
+
+def on_one_card(rank, size, place):
+    """Share a card: what is sent goes by way of the host."""
+    begin(rank, size, f"{place}/store")
+    team = Team(True)
+    model = network().cuda()
+    mine = [(x.cuda(), y.cuda()) for x, y in share_of(data(), team)]
+    operator = Hessian(model, mine, loss=LOSS, norm_mode="full", team=team)
+    vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+    torch.save((operator @ vector).cpu(), f"{place}/card-{rank}")
+    dist.destroy_process_group()
+
+
+def by_nccl(rank, size, place):
+    """Make the calls of a team by NCCL, with which each rank needs a card."""
+    torch.cuda.set_device(rank)
+    store = f"file://{place}/store"
+    dist.init_process_group("nccl", init_method=store, rank=rank, world_size=size)
+    team, tensor = Team(True), torch.ones(3, device="cuda")
+    team._meet(dist.all_reduce, tensor, op=dist.ReduceOp.SUM)
+    torch.save(tensor.cpu(), f"{place}/nccl-{rank}")
+    dist.destroy_process_group()
+
+
+def follow_the_page(rank, size, place, code, port):
+    """Run a script as launchers do, who say by the environment who is who."""
+    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
+    exec(compile(code, "scale_out.md", "exec"), space := {})
+    torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
+
+
+def as_members(rank, size, place, port):
+    """Make operators for some of a crew, which fail at first."""
+    meeting = "127.0.0.1", port
+    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
+    station = Station(SimpleNamespace(**given, fetch=lambda handle: handle))
+    said = []
+    for name, count in ("first", 2), ("first", 2), ("second", 3):
+        label = -100 if name == "first" else 0
+        mine = [(x, torch.full_like(y, label)) for x, y in data()[:count]]
+        order = Order(
+            name=name,
+            version=0,
+            subject=(Hessian, network(), {"loss": LOSS, "norm_mode": "full"}),
+            batches=mine,
+            wanted=frozenset(["first", "second"]),
+        )
+        said.append(sentence(lambda order=order: station.operator(order)))
+    torch.save(said, f"{place}/member-{rank}")
+    os._exit(0)
+
+
+def lose(rank, size, place, how):
+    """Multiply again and again until the last rank is gone."""
+    begin(rank, size, f"{place}/store")
+    team = Team(True)
+    operator = Hessian(
+        network(), share_of(data(), team), loss=LOSS, norm_mode="full", team=team
+    )
+    vector = torch.ones(operator.shape[1], dtype=torch.float64)
+    for _ in range(3):
+        operator @ vector
+    if rank == size - 1:
+        os.kill(os.getpid(), how)
+    begun = time.monotonic()
+    try:
+        while True:
+            operator @ vector
+    except TeamError as error:
+        with open(f"{place}/said-{rank}", "w") as file:
+            file.write(f"{time.monotonic() - begun} {error}")
+    os._exit(0)  # with connections open, of which the dead hold one end
+
+
+def stop_the_host(rank, size, place, port):
+    """Stop the process that holds what all share, for good and without a word."""
+    join_group(("127.0.0.1", port), rank, size)
+    team = Team(True)
+    host = int(team.broadcast(torch.tensor(os.getpid())))
+    team.sum(torch.ones(1))
+    watch.PATIENCE_S = 2.0
+    if rank == 0:
+        os.kill(host, signal.SIGSTOP)
+    begun = time.monotonic()
+    said = sentence(lambda: team.sum(torch.ones(1)))
+    torch.save((said, time.monotonic() - begun), f"{place}/stopped-{rank}")
+    os.kill(host, KILLED)
+    os._exit(0)
+
+
+KILLED = signal.SIGKILL

@@ -1,0 +1,179 @@
+"""The same numbers from several processes as from one; a rank that is lost."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.instruments import ranks
+from tests.instruments.ranks import launch
+from theodolite.core import ConfigError, MeasurementError, TeamError
+from theodolite.instruments import Hessian, Team, share_of
+from theodolite.instruments.team import watch
+from theodolite.instruments.team.waiting import Meeting
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
+SIZE = 3
+# What takes 4 s at most where a core is free, beside other work; torch waits minutes.
+SECONDS = 20
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """What one process measures; first, so that ranks find all modules imported."""
+    return ranks.measured()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory, alone):
+    place = tmp_path_factory.mktemp("ranks")
+    assert launch(ranks.work, place, size=SIZE) == [0] * SIZE, os.listdir(place)
+    return [torch.load(place / f"found-{rank}") for rank in range(SIZE)]
+
+
+def test_ranks_measure_what_one_process_does(together, alone):
+    for found, _, _ in together:
+        assert found.keys() - {"sum"} == alone.keys()
+        for name, wanted in alone.items():
+            assert_close(
+                found[name], wanted, rtol=1e-10, atol=1e-11, msg=lambda m, n=name: n + m
+            )
+
+
+def test_all_ranks_have_the_same_bits(together):
+    first = together[0][0]
+    for found, _, _ in together[1:]:
+        assert all(torch.equal(found[name], first[name]) for name in first)
+
+
+def test_what_ranks_must_not_do_is_said_and_the_team_works_on(together):
+    for found, said, _ in together:
+        assert "3 ranks multiply different vectors" in said["vectors"]
+        assert "models of 3 ranks have different weights" in said["weights"]
+        assert "2 batches came for 3 ranks" in said["batches"]
+        assert found["sum"].item() == 6.0
+
+
+def test_a_rank_that_fails_is_named_on_the_others_within_seconds(together):
+    for rank, (_, said, seconds) in enumerate(together):
+        why = "no sample counts in the loss"
+        if rank == 1:
+            assert said["one fails"].startswith(f"MeasurementError: {why}")
+        else:
+            assert said["one fails"].startswith(f"TeamError: rank 1 failed: {why}")
+            assert said["and later"] == said["one fails"]
+        assert seconds < SECONDS
+
+
+def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
+    ended = launch(ranks.lose, tmp_path, ranks.KILLED, size=SIZE)
+    assert ended == [0, 0, -ranks.KILLED]
+    for rank in range(SIZE - 1):
+        seconds, said = (tmp_path / f"said-{rank}").read_text().split(" ", 1)
+        assert said.startswith("rank 2 of 3 was lost: start all ranks again")
+        assert float(seconds) < SECONDS
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return found.getsockname()[1]
+
+
+def test_members_without_a_share_keep_no_others_waiting(tmp_path):
+    ended = launch(ranks.as_members, tmp_path, free_port(), size=4, seconds=60)
+    assert ended == [0] * 4
+    for rank in range(4):
+        said = torch.load(tmp_path / f"member-{rank}")
+        assert said[2] == "nothing"
+        for sentence in said[:2] if rank < 2 else []:
+            assert sentence.startswith("MeasurementError: no sample counts in the loss")
+
+
+def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
+    ended = launch(ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
+    assert ended == [-ranks.KILLED, 0]
+    said, seconds = torch.load(tmp_path / "stopped-1")
+    assert said.startswith("TeamError: what 2 ranks share no longer answers")
+    assert seconds < SECONDS
+
+
+def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
+    monkeypatch.setattr(watch, "_SILENCE_S", 0.0)
+    alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
+
+    def begin():
+        raise RuntimeError("shapes differ.\nat some line")
+
+    with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
+        Meeting(alone).hold(begin)
+    alone.stop()
+
+
+def script():
+    """Return the script of the page, and the same for one process."""
+    page = (ROOT / "docs" / "scale_out.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (code,) = [block for block in blocks if "init_process_group" in block]
+    lines = [line for line in code.splitlines() if "dist" not in line]
+    return code, "\n".join(lines).replace("Team(True)", "Team()")
+
+
+def test_the_script_of_the_page_runs_on_every_rank(tmp_path):
+    code, alone = script()
+    ended = launch(ranks.follow_the_page, tmp_path, code, free_port(), size=2)
+    assert ended == [0, 0]
+    exec(compile(alone, "scale_out.md", "exec"), space := {})
+    wanted = torch.from_numpy(space["found"].eigenvalues)
+    for rank in range(2):
+        found = torch.load(tmp_path / f"page-{rank}")
+        assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_script_of_the_page_runs_under_torchrun(tmp_path):
+    code, alone = script()
+    (tmp_path / "measure.py").write_text(code)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    done = subprocess.run(
+        [*torchrun, "--nproc-per-node", "2", "measure.py"],
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    exec(compile(alone, "scale_out.md", "exec"), space := {})
+    (told,) = re.findall(r"eigenvalues +1: ([0-9.]+)", done.stdout)
+    assert float(told) == pytest.approx(space["found"].eigenvalues[0], rel=1e-4)
+
+
+def test_alone_a_team_changes_nothing():
+    tensor, alone = torch.arange(3.0), Team()
+    assert alone.sum(tensor) is alone.sum_(tensor) is alone.broadcast(tensor) is tensor
+    assert alone.concatenate(tensor) is tensor
+    assert alone.largest(2) == 2.0
+    assert alone.alike(-7)
+    with pytest.raises(ConfigError, match="belongs to none: call torch"):
+        Team(True)
+    given = {"loss": ranks.LOSS, "norm_mode": "eval", "team": alone}
+    with pytest.raises(ConfigError, match="both a team and an executor came"):
+        Hessian(ranks.network(), ranks.data(), **given, executor=object())
+
+
+def test_a_share_of_one_batch_is_cut_and_a_loader_is_refused():
+    batch = torch.zeros(4, 2), torch.zeros(4)
+    assert [len(part) for part in share_of(batch, None)] == [4, 4]
+    with pytest.raises(MeasurementError, match="Subset"):
+        share_of(iter([batch]), None)
+    with pytest.raises(MeasurementError, match="share no first axis"):
+        share_of((torch.zeros(4), torch.zeros(3)), None)

@@ -1,0 +1,234 @@
+"""Curvature of batches and of the whole set: worlds, and readings against oracles."""
+
+import importlib
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.studies.worlds import check_both_ways, check_errors, claim_of
+from theodolite.core import ConfigError, Roads, Rows
+from theodolite.studies import find
+from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
+    BATCHES,
+    DESCENT,
+    FROZEN,
+    FROZEN_BATCHES,
+    RULES,
+    RUNNING,
+    STOCHASTIC,
+    TOGETHER,
+    WHOLE,
+    Config,
+    cells,
+)
+from theodolite.studies.macdonald2023skip.whole_set_curvature.tables import (
+    corners,
+    table,
+)
+
+NAME = "whole_set_curvature"
+STUDY = find(NAME).study
+measure = importlib.import_module(f"{STUDY.measure.__module__}")
+EDGES = {DESCENT: 20.0, STOCHASTIC: 38.0}
+MOMENTS = (0.0, 0.5, 0.9, 1.0)
+# Readings over the edge in a world where every claim holds, at the start and later.
+START = {BATCHES: 0.11, WHOLE: 0.1}
+LATER = {
+    DESCENT: {BATCHES: 2.5, WHOLE: 1.0, TOGETHER: 1.02, FROZEN: 1.01, RUNNING: 0.99,
+              FROZEN_BATCHES: 2.4},
+    STOCHASTIC: {BATCHES: 1.0, WHOLE: 0.4, RUNNING: 0.4},
+}  # fmt: skip
+
+
+def world(start=None, later=None, **changes):
+    """Return both roads with factors of our choice: readings, or readings of a rule."""
+    rows = []
+    for rule, moment, trial in (
+        (r, m, t) for r in RULES for m in MOMENTS for t in range(4)
+    ):
+        told = LATER[rule] | (later or {}) | changes.get(rule, {})
+        told = START | (start or {}) if moment == 0 else told
+        for place, (reading, factor) in enumerate(told.items()):
+            jitter = 1 + 0.01 * math.cos(7 * trial + 3 * place + 11 * moment)
+            rows.append(
+                {"quantity": "sharpness", "rule": rule, "reading": reading,
+                 "moment": moment, "trial": trial, "error": 0.0,
+                 "value": factor * EDGES[rule] * jitter}
+            )  # fmt: skip
+    edges = [{"quantity": "edge", "rule": r, "value": v} for r, v in EDGES.items()]
+    return Roads(Rows(edges), Rows(rows))
+
+
+# What is said, of which claim, in a world.
+WORLDS = [
+    ("FAILS", "batches-overestimate", world(later={BATCHES: 0.3})),
+    ("FAILS", "alike-at-the-start", world(start={BATCHES: 0.2})),
+    ("FAILS", "twofold-late", world(stochastic={BATCHES: 0.6})),
+    ("FAILS", "gap-grows", world(start={BATCHES: 0.9})),
+    ("FAILS", "samples-not-statistics", world(later={TOGETHER: 2.3})),
+    ("FAILS", "batches-together-suffice", world(later={TOGETHER: 1.2})),
+    ("FAILS", "constant-statistics-suffice", world(later={FROZEN: 0.8})),
+    ("FAILS", "running-statistics-suffice", world(stochastic={RUNNING: 0.5})),
+    ("FAILS", "descent-at-the-edge", world(descent={WHOLE: 0.5})),
+    ("FAILS", "batches-misplace-the-edge", world(descent={BATCHES: 1.1})),
+    ("FAILS", "stochastic-below-the-edge", world(stochastic={WHOLE: 0.9})),
+    ("FAILS", "stochastic-batches-at-the-edge", world(stochastic={BATCHES: 0.5})),
+    *(("HOLDS", claim.name, world()) for claim in STUDY.claims),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "roads"), WORLDS, ids=[f"{w[1]}-{w[0]}" for w in WORLDS]
+)
+def test_each_verdict_turns(wanted, name, roads):
+    ruling = claim_of(STUDY, name).rule(roads)
+    assert str(ruling.outcome) == wanted, ruling.judged.because
+
+
+def test_every_claim_has_worlds_both_ways():
+    check_both_ways(NAME, WORLDS)
+
+
+def test_rows_that_are_missing_decide_nothing():
+    for claim in STUDY.claims:
+        assert claim.rule(Roads(Rows(), Rows())).outcome == "UNDECIDED"
+
+
+def test_factors_between_corners_by_hand():
+    told = corners(world())
+    assert len(told) == 5
+    found = told["single batches over all batches together, own statistics"]
+    assert found.value == pytest.approx(2.5 / 1.02, rel=0.02)
+    assert 0 < found.error < 0.05
+
+
+def test_what_is_drawn_is_over_the_edge():
+    row = table(world()).only(rule=DESCENT, reading=WHOLE, moment=1.0)
+    assert row["value"] == pytest.approx(0, abs=0.01)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, NAME)
+
+
+TIGHT = replace(STUDY.presets["smoke"], tol=1e-6, n_seeds=1)
+CELL = {"rule": DESCENT, "trial": 0, "moment": 1.0}
+
+
+def tight(**changes):
+    rows = measure.measure(replace(TIGHT, **changes), CELL)
+    return {r["reading"]: r["value"] for r in rows.where(quantity="sharpness")}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tight()
+
+
+def test_a_mean_over_batches_is_above_all_of_them_together(found):
+    """A convex function of a mean: a theorem where statistics are the same."""
+    assert found[BATCHES] > found[TOGETHER]
+    assert found[FROZEN_BATCHES] > found[FROZEN]
+
+
+def dense(model, inputs, labels):
+    """Return the Hessian of the mean cross-entropy, by plain double backward."""
+    parameters = [*model.parameters()]
+    loss = nn.functional.cross_entropy(model(inputs), labels)
+
+    def flat(value, **settings):
+        parts = torch.autograd.grad(value, parameters, **settings)
+        return torch.cat([part.flatten() for part in parts])
+
+    gradient = flat(loss, create_graph=True)
+    return torch.stack([flat(entry, retain_graph=True) for entry in gradient])
+
+
+def top(matrix):
+    return float(torch.linalg.eigvalsh(matrix)[-1])
+
+
+def test_readings_are_those_of_dense_hessians(found):
+    config = TIGHT
+    state = measure.trained(config, DESCENT, 0).states[config.steps]
+    data = measure.samples_of(config, DESCENT)
+    parts = measure.partition_of(config, data, trial=0)
+
+    def whole_constant(model):
+        """Running statistics of all samples, by one pass that forgets the old."""
+        norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+        for norm in norms:
+            norm.momentum = 1.0
+        with torch.no_grad():
+            model.train()(data[0])
+        count = len(data[1]) * 64  # pixels of a digit; torch divides by one less
+        for norm in norms:
+            norm.running_var *= (count - 1) / count
+        model.eval()
+
+    def prepared(prepare):
+        model = measure.model_of(config, state)
+        prepare(model)
+        return model
+
+    # Equal batches that make up the set: of all together, the mean of their Hessians.
+    own = [dense(prepared(nn.Module.train), *one) for one in parts]
+    constant = [dense(prepared(whole_constant), *one) for one in parts]
+    wanted = {
+        WHOLE: top(dense(prepared(nn.Module.train), *data)),
+        RUNNING: top(dense(prepared(nn.Module.eval), *data)),
+        TOGETHER: top(sum(own) / len(own)),
+        BATCHES: np.mean([top(one) for one in own]),
+        FROZEN: top(sum(constant) / len(constant)),
+        FROZEN_BATCHES: np.mean([top(one) for one in constant]),
+    }
+    assert found.keys() == wanted.keys()
+    for reading, value in wanted.items():
+        assert found[reading] == pytest.approx(value, rel=1e-5), reading
+    assert len(set(np.round(list(wanted.values()), 6))) == 6
+
+
+def test_chunks_and_single_precision_read_the_same(found):
+    """As a long run on a GPU reads, in chunks that statistics run across."""
+    again = tight(chunk=12, double=False, tol=1e-3, corners=())
+    assert again.keys() == {BATCHES, WHOLE}
+    for reading, value in again.items():
+        assert value == pytest.approx(found[reading], rel=2e-3), reading
+
+
+@pytest.mark.gpu
+def test_a_gpu_reads_the_same():
+    """Before training, when weights are the same to the last digit."""
+    config = replace(TIGHT, corners=(0.0, 1.0))
+    cell = {**CELL, "moment": 0.0}
+    here, there = (
+        measure.measure(replace(config, device=device), cell).values()
+        for device in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(there, here, rtol=1e-5)
+
+
+def test_a_long_run_has_the_ends_first():
+    paper = STUDY.presets["paper"]
+    listed = cells(paper)
+    assert {cell["moment"] for cell in listed[:12]} == {0.0, 1.0}
+    assert len(listed) == 3 * (len(paper.moments) + len(paper.stochastic_moments))
+    assert paper.plan.depth == 20
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"moments": (0.0, 0.5)}, "both ends among them"),
+        ({"stochastic_moments": (0.0, 1.0, 2.0)}, "shares of training"),
+        ({"batch_size": 5000}, "smaller than the whole set"),
+        ({"samples": 128}, "pass more, or 0 for all"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(given, text):
+    with pytest.raises(ConfigError, match=text):
+        Config(**given)

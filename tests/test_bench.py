@@ -1,0 +1,73 @@
+"""What benchmarks stand on: peak memory of a case, and suites side by side."""
+
+import json
+from importlib.util import find_spec
+
+import pytest
+from bench import several
+from bench.high_water import rise_mib
+from bench.kernel_counts import assembled, in_unit_loops, row
+from bench.telling import told
+
+from theodolite.training.engines.stacked.triton import Columns
+
+
+def test_the_rise_is_what_a_case_takes_whatever_came_before():
+    rises = [rise_mib("tests.memory_cases", case) for case in ("64", "broken", "16")]
+    assert rises[0] == pytest.approx(64, abs=4)
+    assert rises[1] is None
+    assert rises[2] == pytest.approx(16, abs=4)
+
+
+def test_every_item_is_told_with_the_next_one(capsys):
+    assert list(told([("first", 1), ("second", 2)])) == [1, 2]
+    assert capsys.readouterr().out.splitlines() == [
+        "… 1 of 2: first; next: second",
+        "… 2 of 2: second; next: the end",
+    ]
+
+
+def test_the_longest_suite_starts_first_and_failures_are_named(
+    tmp_path, monkeypatch, capsys
+):
+    for name, seconds in (("short", 3), ("long", 90)):
+        record = {"processor_seconds": seconds}
+        (tmp_path / f"{name}.json").write_text(json.dumps(record))
+    monkeypatch.setenv("BENCH_JOBS", "1")
+    failed = several.run_several(["short", "long", "new"], tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "3 suites, 1 at a time: new, long, short"
+    assert "[long] starts; next: short" in lines
+    # There are no such suites: each ends in a sentence, and all are named.
+    assert any(line.startswith("[short] no suite 'short': choose") for line in lines)
+    assert failed == ["new", "long", "short"]
+
+
+def code_of(forward, back):
+    """Return machine code as it is taken apart: two loops over units in one."""
+    lines, place = [".L_x_0:"], 0
+    for label, name, count in ((1, forward, 60), (2, back, 80)):
+        lines.append(f".L_x_{label}:")
+        for _ in range(count):
+            place += 16
+            lines.append(f"        /*{place:04x}*/                   {name} R1, R2 ;")
+        place += 16
+        lines.append(f"        /*{place:04x}*/              @!P0 BRA `(.L_x_{label}) ;")
+    lines.append(f"        /*{place + 16:04x}*/               @P1 BRA `(.L_x_0) ;")
+    return "\n".join(lines)
+
+
+def test_instructions_are_those_of_the_two_inner_loops():
+    found = in_unit_loops(code_of("FFMA.FTZ", "SHFL.BFLY"))
+    assert found == {"FFMA": 60, "SHFL": 80, "BRA": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+def test_columns_fit_registers_and_exchange_gradients_alone():
+    layout = Columns(4)
+    counts = row(layout, *assembled(layout))
+    assert counts["spilled bytes a thread"] == 0
+    assert counts["tensor products"] == 0
+    # Two layers of 96 + 4 entries and 128 samples: 31 exchanges of 32 entries.
+    assert counts["exchanges"] == (2 * (3 * 31 + 3 + 3)) // 2

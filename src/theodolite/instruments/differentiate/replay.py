@@ -62,8 +62,12 @@ class Replay:
             with torch.cuda.graph(self._graph, stream=_stream(device)):
                 self._found = product(self._given)
         except RuntimeError as error:
+            _settle(device)
             reason = str(error).splitlines()[0]
-            raise NotRecorded(f"CUDA says {reason!r}") from error
+            raise NotRecorded(
+                f"CUDA says {reason!r}, be it for a step that reads numbers back, or "
+                "for another graph of these parameters that is alive"
+            ) from error
         if not all(map(close, self(self._given), wanted)):
             raise NotRecorded("what was replayed differs from the product itself")
 
@@ -82,3 +86,10 @@ class NotRecorded(Exception):
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
+
+
+def _settle(device: torch.device) -> None:
+    """Give a device's generator back its use, which a failed record takes from it."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    generator = torch.cuda.default_generators[index]
+    generator.graphsafe_set_state(generator.clone_state())

@@ -12,7 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.instruments.differentiate.parts import Parts
+from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.differentiate.pullback import close
 
 Product = Callable[[Sequence[Tensor]], Parts]
@@ -57,10 +57,10 @@ class Replay:
             wanted = product(self._given)
         if not torch.equal(before, torch.cuda.get_rng_state(device)):
             raise NotRecorded("the way back draws random numbers")
-        self._graph = torch.cuda.CUDAGraph()
+        self._graph, self._shapes = torch.cuda.CUDAGraph(), [p.shape for p in like]
         try:
             with torch.cuda.graph(self._graph, stream=_stream(device)):
-                self._found = product(self._given)
+                self._found = flat(product(self._given))
         except RuntimeError as error:
             _settle(device)
             reason = str(error).splitlines()[0]
@@ -73,10 +73,11 @@ class Replay:
 
     def __call__(self, tangents: Sequence[Tensor]) -> Parts:
         """Multiply parts of the shapes that were recorded."""
-        for place, part in zip(self._given, tangents, strict=True):
-            place.copy_(part)
+        torch._foreach_copy_(self._given, list(tangents))
         self._graph.replay()
-        return [part.clone() for part in self._found]
+        parts = self._found.clone().split([shape.numel() for shape in self._shapes])
+        pairs = zip(parts, self._shapes, strict=True)
+        return [part.view(shape) for part, shape in pairs]
 
 
 class NotRecorded(Exception):

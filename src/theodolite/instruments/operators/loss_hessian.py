@@ -290,13 +290,19 @@ class Hessian(ParameterOperator):
         return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
-        """Replay all batches; the model is not opened, since none of its code runs."""
-        if self.team.several:
-            return None  # they must agree on whether anything changed
+        """Replay all batches; the model is not opened, since none of its code runs.
+
+        Whether it changed is looked into while the device is at work.
+        """
+        if self.team.several or self._prepared.is_open:
+            return None  # ranks must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         kept = [self._curves.kept(chunk) for chunk in chunks]
         curves = [found[0] for found in kept if found is not None and found[0].recorded]
-        if len(curves) < len(chunks) or not self._prepared.unchanged():
+        if len(curves) < len(chunks):
+            return None
+        found = summed((curve.product(tangents) for curve in curves), tangents)
+        if not self._prepared.unchanged():
             return None
         counted()
-        return summed((curve.product(tangents) for curve in curves), tangents)
+        return found

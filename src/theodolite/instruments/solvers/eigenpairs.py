@@ -146,6 +146,11 @@ def _warm(start: Tensor, random: Tensor) -> Tensor:
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     """Run Lanczos beside the pairs found, add what it finds, say whether to go on."""
+    with operator.together():
+        return _swept(operator, search, pairs, first)
+
+
+def _swept(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     capacity = capacity_of(operator, search, len(pairs.values))
     krylov = Krylov(
         operator,

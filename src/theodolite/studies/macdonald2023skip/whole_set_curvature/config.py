@@ -42,6 +42,7 @@ class Config(StudyConfig):
         moments: When descent is read, in the order of the readings.
         stochastic_moments: The same of stochastic descent.
         corners: Moments at which a network is read in all ways, not in two only.
+        one_graph: Images up to which a set is one graph.
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
@@ -73,7 +74,8 @@ class Config(StudyConfig):
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
     corners: tuple[float, ...] = (0.0, 1.0)
-    chunk: int = 5000
+    one_graph: int = 5000
+    chunk: int = 2500
     tol: float = 0.01
     products: int = 60
     double: bool = False

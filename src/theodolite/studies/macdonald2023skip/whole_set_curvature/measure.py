@@ -168,8 +168,8 @@ class _Meter:
     def _top(self, model: "nn.Module", data: Any, mode: str) -> Any:
         from torch.nn import CrossEntropyLoss
 
-        chunk = self._config.chunk
-        wide = isinstance(data, tuple) and 0 < chunk < len(data[1])
+        chunk, most = self._config.chunk, self._config.one_graph
+        wide = isinstance(data, tuple) and chunk and len(data[1]) > most
         with instruments.Hessian(
             model,
             data,

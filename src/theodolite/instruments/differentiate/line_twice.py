@@ -84,7 +84,7 @@ def pulled(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return a g, the sum of g (x − c) and the sum of g."""
     return torch.ops.aten.native_batch_norm_backward(
-        g, x, a, centre, ones, None, None, False, 0.0, [True] * 3
+        g, x, a, centre, ones, centre, ones, False, 0.0, [True] * 3
     )
 
 

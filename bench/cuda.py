@@ -42,7 +42,11 @@ from bench.networks import Data
 from bench.peers import Missing, peer_name
 from bench.versions import versions
 from theodolite.instruments import Hessian
-from theodolite.instruments.differentiate import attention_twice, convolution_twice
+from theodolite.instruments.differentiate import (
+    attention_twice,
+    convolution_twice,
+    fixed_norm,
+)
 
 LOSS = nn.CrossEntropyLoss()
 Make = Callable[[nn.Module, Data], Product]
@@ -84,7 +88,7 @@ def _hessian(model: nn.Module, data: Data, *, replay: bool = False) -> Hessian:
 
 def as_torch_does(model: nn.Module, data: Data) -> Product:
     """Return ours with torch's own second derivatives, as it was before."""
-    homes = (attention_twice, convolution_twice)
+    homes = (attention_twice, convolution_twice, fixed_norm)
     kept = [home.quicker for home in homes]
     for home in homes:
         home.quicker = lambda *_: False

@@ -10,9 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.dtypes import FORMS, RANGES, formed, spoilt
 from tests.theory.swept import CASES, COUNTS
 from theodolite import theory
-from theodolite.core import (
-    ConfigError,
-)
+from theodolite.core import ConfigError
 from theodolite.data import load
 
 

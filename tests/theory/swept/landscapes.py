@@ -4,11 +4,7 @@ import numpy as np
 
 from tests.theory.swept.case import Case
 from theodolite import theory
-from theodolite.core import (
-    PathBlueprint,
-    ShortcutBlueprint,
-    SpinGlassBlueprint,
-)
+from theodolite.core import PathBlueprint, ShortcutBlueprint, SpinGlassBlueprint
 
 ONE = ShortcutBlueprint(width=3, depth=2, shortcut=1)
 TWO = ShortcutBlueprint(width=3, depth=4, bias=True)

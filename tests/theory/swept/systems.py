@@ -4,11 +4,7 @@ import numpy as np
 
 from tests.theory.swept.case import Case
 from theodolite import theory
-from theodolite.core import (
-    NONLINEARITIES,
-    BatchNormLayer,
-    normalised_residual,
-)
+from theodolite.core import NONLINEARITIES, BatchNormLayer, normalised_residual
 
 SYSTEM = normalised_residual(inputs=3, widths=(3, 2))
 

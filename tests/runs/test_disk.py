@@ -175,4 +175,6 @@ def test_a_page_that_grows_too_large_leaves_the_old_one(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert page.read_text() == "the old page"
+    with pytest.raises(RunError, match="a file stands where its folder would be"):
+        write_text(page / "inside.html", "x")
     assert [path.name for path in page.parent.iterdir()] == ["page.html"]

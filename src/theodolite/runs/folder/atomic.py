@@ -103,6 +103,8 @@ def write_text(path: Path | str, text: str) -> Path:
         replace_file(target, text.encode("utf-8", "replace"))
     except (OSError, ValueError) as wrong:
         reason = getattr(wrong, "strerror", None) or wrong
+        if isinstance(wrong, FileExistsError):
+            reason = "a file stands where its folder would be"
         raise RunError(
             f"cannot write {target} ({reason}): pass another destination"
         ) from wrong

@@ -285,6 +285,36 @@ def lose(rank, size, place, how):
     os._exit(0)  # with connections open, of which the dead hold one end
 
 
+def stay_away(rank, size, place, raises):
+    """Have the last rank end, by an error of its own or not, when others wait."""
+    begin(rank, size, f"{place}/store")
+    team = Team(True)
+    team.sum(torch.ones(1))
+    if rank == size - 1 and raises:
+        raise ValueError("out of luck")
+    if rank < size - 1:
+        begun = time.monotonic()
+        said = sentence(lambda: team.sum(torch.ones(1)))
+        torch.save((said, time.monotonic() - begun), f"{place}/away-{rank}")
+
+
+# A rank that fails, and whose process a thread of its own keeps alive.
+FAILING = """
+import sys, threading, time
+import torch
+import torch.distributed as dist
+from theodolite.instruments import Team
+
+dist.init_process_group("gloo")
+team = Team(True)
+team.sum(torch.ones(1))
+if team.rank == 0:
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    raise ValueError("out of luck")
+team.sum(torch.ones(1))
+"""
+
+
 def stop_the_host(rank, size, place, port):
     """Stop the process that holds what all share, for good and without a word."""
     join_group(("127.0.0.1", port), rank, size)

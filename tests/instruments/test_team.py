@@ -117,6 +117,39 @@ def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     alone.stop()
 
 
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_rank_that_ends_is_missed_within_seconds(tmp_path, raises):
+    ended = launch(ranks.stay_away, tmp_path, raises, size=2, seconds=60)
+    assert ended == [0, int(raises)]
+    said, seconds = torch.load(tmp_path / "away-0")
+    why = "failed: ValueError: out of luck" if raises else "ended, where others still"
+    assert said.startswith(f"TeamError: rank 1 {why}")
+    assert seconds < SECONDS
+
+
+def test_a_rank_that_fails_in_code_of_its_own_is_named_though_it_lives_on():
+    """It has the store, too, and nobody said that others are to be told."""
+    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+    given = os.environ | meeting | {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
+    failing, waiting = [
+        subprocess.Popen(
+            [sys.executable, "-c", ranks.FAILING],
+            env=given | {"RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        _, said = waiting.communicate(timeout=60)
+        assert "TeamError: rank 0 failed: ValueError: out of luck" in said
+        assert failing.poll() is None, "what is tested is a process that lives on"
+    finally:
+        failing.kill()
+        waiting.kill()
+        assert "ValueError: out of luck" in failing.communicate()[1]
+
+
 def script():
     """Return the script of the page, and the same for one process."""
     page = (ROOT / "docs" / "scale_out.md").read_text()

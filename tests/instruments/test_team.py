@@ -97,6 +97,25 @@ def test_members_without_a_share_keep_no_others_waiting(tmp_path):
             assert sentence.startswith("MeasurementError: no sample counts in the loss")
 
 
+def test_members_that_are_left_keep_their_model_and_data(tmp_path):
+    ports = free_port(), free_port()
+    ended = launch(ranks.move_on, tmp_path, ports, size=3, seconds=60)
+    assert ended == [-ranks.KILLED, 0, 0]
+    operator = Hessian(ranks.network(), ranks.data(), loss=ranks.LOSS, norm_mode="full")
+    wanted = operator @ torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+    for rank in (1, 2):
+        path = tmp_path / f"moved-{rank}"
+        found, said, fetched, first, second = torch.load(path, weights_only=False)
+        for product in found:
+            assert_close(product, wanted, rtol=1e-10, atol=1e-12)
+        assert said.startswith("TeamError: ")
+        assert len(fetched) == len(set(fetched)), "nothing is fetched twice"
+        shares = {1: (2, 3, 0, 1), 2: (4, 3)}[rank]
+        mine = [first.subject, *(first.batches[place] for place in shares)]
+        assert [handle for handle in fetched if handle in mine] == mine
+        assert second.subject in fetched
+
+
 def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
     ended = launch(ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
     assert ended == [-ranks.KILLED, 0]

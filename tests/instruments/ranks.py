@@ -1,5 +1,6 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from tests.runs.processes import until
 from theodolite.core import TeamError, TheodoliteError
 from theodolite.instruments import (
     EmpiricalFisher,
@@ -234,14 +236,6 @@ def by_nccl(rank, size, place):
     dist.destroy_process_group()
 
 
-def follow_the_page(rank, size, place, code, port):
-    """Run a script as launchers do, who say by the environment who is who."""
-    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
-    exec(compile(code, "scale_out.md", "exec"), space := {})
-    torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
-
-
 class Shelf(list):
     """Where a crew puts things; tells what was fetched from it, and how often."""
 
@@ -326,17 +320,21 @@ def lose(rank, size, place, how):
     os._exit(0)  # with connections open, of which the dead hold one end
 
 
-def stay_away(rank, size, place, raises):
-    """Have the last rank end, by an error of its own or not, when others wait."""
+def stay_away(rank, size, place, how):
+    """Have the last of two ranks come no more, when the first waits for it."""
     begin(rank, size, f"{place}/store")
     team = Team(True)
     team.sum(torch.ones(1))
-    if rank == size - 1 and raises:
-        raise ValueError("out of luck")
-    if rank < size - 1:
+    if rank == 0:
         begun = time.monotonic()
         said = sentence(lambda: team.sum(torch.ones(1)))
-        torch.save((said, time.monotonic() - begun), f"{place}/away-{rank}")
+        torch.save((said, time.monotonic() - begun), f"{place}/away")
+    elif how == "raises":
+        raise ValueError("out of luck")
+    elif how == "lives on":
+        # As the interpreter runs a script; it would wait for threads after it.
+        ctypes.pythonapi.PyRun_SimpleString(b"raise ValueError('out of luck')")
+        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
 
 
 # A rank that fails, and whose process a thread of its own keeps alive.

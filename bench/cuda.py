@@ -21,7 +21,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,33 @@ Make = Callable[[nn.Module, Data], Product]
 AGREE = 1e-3
 
 
-def ours(model: nn.Module, data: Data, *, replay: bool = False) -> Product:
-    """Return our operator's product; its graph is built once."""
+class InMeasurement:
+    """Our operator's product as spectra and traces take it: the model is opened once.
+
+    Products inside of ``around()`` need not look whether it changed.
+    """
+
+    def __init__(self, operator: Hessian) -> None:
+        self._operator, self.around = operator, operator.together
+
+    def __call__(self, v: Tensor) -> Tensor:
+        """Multiply a vector."""
+        return self._operator.matvec(v)
+
+
+def ours(model: nn.Module, data: Data) -> Product:
+    """Return our operator's product within a measurement; its graph is built once."""
+    return InMeasurement(_hessian(model, data))
+
+
+def by_itself(model: nn.Module, data: Data, *, replay: bool = False) -> Product:
+    """Return the product as a user asks for one."""
+    return _hessian(model, data, replay=replay).matvec
+
+
+def _hessian(model: nn.Module, data: Data, *, replay: bool = False) -> Hessian:
     mode = "batch" if model.training else "eval"
-    return Hessian(model, data, loss=LOSS, norm_mode=mode, replay=replay).matvec
+    return Hessian(model, data, loss=LOSS, norm_mode=mode, replay=replay)
 
 
 def as_torch_does(model: nn.Module, data: Data) -> Product:
@@ -62,7 +85,7 @@ def as_torch_does(model: nn.Module, data: Data) -> Product:
     for home in homes:
         home.quicker = lambda *_: False
     try:
-        operator = ours(model, data)
+        operator = by_itself(model, data)
         operator(torch.zeros(_size(model), device=data[0].device))  # builds the graph
     finally:
         for home, function in zip(homes, kept, strict=True):
@@ -72,7 +95,8 @@ def as_torch_does(model: nn.Module, data: Data) -> Product:
 
 WAYS: dict[str, Make] = {
     "theodolite": ours,
-    "theodolite, one CUDA graph": partial(ours, replay=True),
+    "theodolite, a product by itself": by_itself,
+    "theodolite, one CUDA graph": partial(by_itself, replay=True),
     "theodolite, torch's second derivatives": as_torch_does,
     "double backward, graph kept": partial(double_backward, retain=True),
     "double backward": double_backward,
@@ -205,11 +229,12 @@ def _way(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 warnings.filterwarnings("error", "the product was not recorded")
-                product = _plainly(make, copy.deepcopy(model), data)
+                product, around = _plainly(make, copy.deepcopy(model), data)
                 gap = float((product(v).double() - truth).norm() / truth.norm())
                 if not gap < AGREE:
                     return {"gap": gap, "note": "wrong, so not timed"}
-                first, second = clock.in_turns(gradient, partial(product, v))
+                with around():
+                    first, second = clock.in_turns(gradient, partial(product, v))
         except Missing as missing:
             return {"note": str(missing)}
         except torch.OutOfMemoryError:
@@ -220,8 +245,11 @@ def _way(
         return {"gradients": second / first, "gap": gap, "peak_gib": peak()}
 
 
-def _plainly(make: Make, model: nn.Module, data: Data) -> Product:
-    """Return a way's product with attention on torch's plain backend."""
+def _plainly(make: Make, model: nn.Module, data: Data) -> tuple[Product, Any]:
+    """Return a way's product with attention on torch's plain backend.
+
+    And what products are made within.
+    """
     with sdpa_kernel(SDPBackend.MATH):
         product = make(model, data)
 
@@ -229,7 +257,7 @@ def _plainly(make: Make, model: nn.Module, data: Data) -> Product:
         with sdpa_kernel(SDPBackend.MATH):
             return product(v)
 
-    return plain
+    return plain, getattr(product, "around", nullcontext)
 
 
 def _truth(model: nn.Module, data: Data, v: Tensor) -> tuple[Tensor, str]:
@@ -239,7 +267,7 @@ def _truth(model: nn.Module, data: Data, v: Tensor) -> tuple[Tensor, str]:
             try:
                 exact = copy.deepcopy(model).to(kind)
                 x = data[0].to(kind) if data[0].is_floating_point() else data[0]
-                product = _plainly(double_backward, exact, (x, data[1]))
+                product, _ = _plainly(double_backward, exact, (x, data[1]))
                 return product(v.to(kind)).double(), str(kind).removeprefix("torch.")
             except torch.OutOfMemoryError:
                 if kind is torch.float32:

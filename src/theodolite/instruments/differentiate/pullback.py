@@ -28,16 +28,20 @@ def pull_back(
     if not pairs:
         return zeros(variables)
     try:
-        parts = torch.autograd.grad(
-            [output for output, _ in pairs],
-            list(variables),
-            [cotangent for _, cotangent in pairs],
-            retain_graph=True,
-            allow_unused=True,
-        )
+        # No graph is made, so that nothing need be replaced on the way.
+        with torch._C.DisableTorchFunction():
+            parts = torch.autograd.grad(
+                [output for output, _ in pairs],
+                list(variables),
+                [cotangent for _, cotangent in pairs],
+                retain_graph=True,
+                allow_unused=True,
+            )
     except RuntimeError as error:
         raise explained(error) from error
-    return [part.detach() for part in filled(parts, variables)]
+    # What comes back may be a cotangent itself.
+    found = filled(parts, variables)
+    return [part.detach() if part.requires_grad else part for part in found]
 
 
 def pull_back_many(

@@ -16,12 +16,14 @@ from theodolite.instruments.differentiate.convolution_twice import (
     convolution,
 )
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
+from theodolite.instruments.differentiate.fixed_norm import BATCH_NORMS, fixed_norm
 from theodolite.instruments.differentiate.recomputing import without_recomputing
 
 # The functions of torch that are replaced, wherever they are called.
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
     [
         *CONVOLUTIONS,
+        *BATCH_NORMS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -37,9 +39,9 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
-    only one with a second derivative; convolutions take standard kernels where these
-    are quicker. If the model has recurrent layers, cuDNN is left out, which has no
-    second derivative for them.
+    only one with a second derivative; convolutions take standard kernels, and batch
+    norm by running statistics a line, where these are quicker. If the model has
+    recurrent layers, cuDNN is left out, which has no second derivative for them.
     Embeddings have dense gradients, and bags of them second ones. Nothing is
     recomputed: activation checkpointing runs outside of what is replaced here, and its
     reentrant form has no second derivative.
@@ -76,6 +78,8 @@ class _Replace(TorchFunctionMode):
             return func(*args, **kwargs)
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
+        if func in BATCH_NORMS:
+            return fixed_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

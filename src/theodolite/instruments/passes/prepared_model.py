@@ -198,6 +198,11 @@ class PreparedModel:
                 finally:
                     self._open = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether products are made within one session, which found it unchanged."""
+        return self._open
+
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
 

@@ -27,6 +27,13 @@ class Shifted(nn.Module):
         return torch.tanh(x + self.shift)
 
 
+class Mixing(nn.Module):
+    """Lets samples act on one another where one is large."""
+
+    def forward(self, x):
+        return x + x.mean(0) if x.max() > 1.5 else x
+
+
 def images():
     """A network of layers with rows of their own make, and images for it."""
     torch.manual_seed(2)
@@ -116,13 +123,14 @@ def refused(team):
         "kernel": sentence(lambda: tangent_kernel(model, part, **given)),
         "values": sentence(lambda: singular_values(model, part, block="3", **given)),
     }
-    widths = nn.Flatten(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(1, 1), nn.Flatten(1)).double()
     longer = torch.ones(2, 3 + (team.rank == 1), 1, dtype=torch.float64)
-    model = nn.Sequential(nn.Linear(1, 1), widths).double()
-    with torch.no_grad():
-        model[0].weight.fill_(1)
-        model[0].bias.fill_(1)
     said["widths"] = sentence(lambda: tangent_kernel(model, longer, **given))
+    mixed = {"block": "0", "method": "blocks", **given}
+    some = nn.Sequential(Mixing())
+    high = torch.ones(2, 3, dtype=torch.float64) * (1 + team.rank)
+    said["coupled"] = sentence(lambda: singular_values(some, high, **mixed))
     return said
 
 

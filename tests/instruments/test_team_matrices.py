@@ -86,7 +86,9 @@ def test_all_ranks_have_the_same_bits(together):
 
 def test_what_differs_between_ranks_is_said_on_all(together):
     size = len(together)
-    for _, said in together:
+    for rank, (_, said) in enumerate(together):
+        by = "by other means than" if rank else "of another rank: use"
+        assert f"block '0' couples samples {by}" in said["coupled"]
         for name in ("kernel", "values"):
             assert f"models of {size} ranks have different weights" in said[name]
         assert "batches have [3, 4] outputs a sample" in said["widths"]

@@ -7,7 +7,8 @@
   ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
   time, replaced by others.
 - ``replay``: a product recorded once as a CUDA graph.
+- ``over_ranks``: sums over processes within a graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 
-May touch: ``core`` and torch. Start reading at ``derivatives``.
+May touch: ``core``, torch, ``team``. Start reading at ``derivatives``.
 """

@@ -3,6 +3,7 @@
 - ``values``: the instrument.
 - ``per_sample``: exactly, a sample at a time.
 - ``by_quadrature``: bounds, where matrices would not fit.
+- ``over_ranks``: from processes that hold samples each.
 - ``reading``: the result.
 
 May touch: ``solvers`` and what stands before it. Start reading at ``values``.

@@ -54,6 +54,8 @@ class BlockJacobian(Operator):
         coupled: Whether samples act on one another.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
+        checked: Whether samples are known not to act on one another, if ``coupled`` is
+            False: nobody looks again.
 
     Attributes:
         norm_mode: As given.
@@ -85,6 +87,7 @@ class BlockJacobian(Operator):
         norm_mode: NormMode | str,
         coupled: bool = True,
         outputs: Outputs | None = None,
+        checked: bool = False,
     ) -> None:
         self.norm_mode, self.block, self.coupled = NormMode(norm_mode), block, coupled
         through = self.norm_mode in (NormMode.BATCH, NormMode.FULL)
@@ -104,6 +107,7 @@ class BlockJacobian(Operator):
             norm_mode=norm_mode,
             coupled=coupled,
             outputs=outputs,
+            checked=True,
         )
         self._inputs, self._outputs = found.inputs, found.outputs
         self._dual: tuple[Tensor, Tensor | None] | None = None
@@ -114,7 +118,7 @@ class BlockJacobian(Operator):
         self.coupling_rank = found.norm_rank if through else 0
         self.shape = (found.outputs.numel(), found.inputs.numel())
         self.dtype, self.device = found.inputs.dtype, found.inputs.device
-        if not coupled:
+        if not coupled and not checked:
             self._refuse_coupling()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:

@@ -43,17 +43,19 @@ class SampleBlocks:
         if windows is not None:
             windows = windows[:, self.columns].to(self.packed)
         height, width = int(self.wanted.sum((1, 2)).max()), len(self.columns)
-        rows = self.packed.new_empty(height, width)
-        matrix = rows if rows.dtype is torch.float64 else rows.double()
+        matrix = self.packed.new_empty(height, width, dtype=torch.float64)
         for packed, wanted, slots in zip(
             self.packed, self.wanted, self.slots, strict=True
         ):
             position, unit = wanted.nonzero(as_tuple=True)
-            count, places = len(position), slots[position, unit]
-            torch.index_select(packed, 0, places, out=rows[:count])
-            if windows is not None:
-                rows[:count].mul_(windows.index_select(0, position))
-            yield matrix[:count].copy_(rows[:count]), order[position, unit]
+            places = slots[position, unit]
+            for start in range(0, len(places), CHUNK):
+                some = slice(start, start + CHUNK)
+                rows = packed.index_select(0, places[some])
+                if windows is not None:
+                    rows.mul_(windows.index_select(0, position[some]))
+                matrix[start : start + len(rows)] = rows
+            yield matrix[: len(places)], order[position, unit]
 
 
 def sample_blocks(

@@ -3,9 +3,9 @@
 - ``parts``: vectors in parts, one tensor a variable.
 - ``pullback``: cotangents pulled back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``attention_twice``,
-  ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
-  time, replaced by others.
+- ``twice``, ``batch_norm_twice``, ``batch_norm_given``, ``convolution_twice`` (with
+  ``convolution_by_samples``), ``attention_twice``, ``embeddings``: operators that torch
+  differentiates once, wrongly or slowly the second time, replaced by others.
 - ``replay``: a product recorded once as a CUDA graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 

@@ -107,15 +107,19 @@ def eigenvalue_noise(
         enough: For each the norm up to which a bound at 95 % confidence will do; 0
             where it is to be measured.
     """
-    twin = twin_of(operator)
-    if twin is None:
-        return None
     norms, forms = np.full((2, len(vectors)), np.inf)
     together = np.flatnonzero(enough)
     if len(together) > 1:
+        if (twin := twin_of(operator, once=True)) is None:
+            return None
         rows = vectors[torch.as_tensor(together, device=vectors.device)]
         norms[together], forms[together] = _shared_noise(operator, twin, rows)
-    for place in np.flatnonzero(norms > enough):
+    left = np.flatnonzero(norms > enough)
+    if not len(left):
+        return norms, forms
+    if (twin := twin_of(operator, once=len(left) == 1)) is None:
+        return None
+    for place in left:
         vector = vectors[place]
         gap = difference(operator, twin, vector)
         norms[place] = twin.factor * float(np.linalg.norm(gap))
@@ -139,6 +143,7 @@ def _shared_noise(
     drawn = stream(0, "shared noise").standard_normal(len(vectors))
     weights = torch.as_tensor(drawn).to(vectors)
     gap = difference(operator, twin, weights @ vectors)
+    operator.passes += twin.operator.passes
     times = twin.factor / float(np.sqrt(chi2.ppf(1 - _LEVEL, 1)))
     norm = times * float(np.linalg.norm(gap))
     if not twin.finer:

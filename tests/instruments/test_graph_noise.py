@@ -241,6 +241,15 @@ def test_estimates_from_products_include_the_graph():
     assert np.mean(hits) >= 0.95
 
 
+@pytest.mark.parametrize("measure", [trace, diagonal])
+@pytest.mark.parametrize(("lost", "compared"), [(0.0, 2), (3e4, 4)])
+def test_rounding_far_below_chance_takes_fewer_vectors(measure, lost, compared):
+    (model, batch), _ = fresh_pair("amplifying", 1)
+    model[1].size = lost
+    shared = settings(method="products", max_matvecs=150)
+    assert measure(model, batch, **shared).cost.passes == 150 + 2 * compared
+
+
 def test_a_probe_looks_into_the_graph_once():
     (model, batch), _ = fresh_pair("amplifying", 2)
     probe = sharpness_along(model, batch, loss=LOSS, norm_mode="batch")

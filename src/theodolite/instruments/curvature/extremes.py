@@ -17,7 +17,7 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.curvature.spectra import Method, dense_pairs, goes_dense
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import eigenvalue_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
@@ -185,7 +185,7 @@ def extremes_of(
         storage = _storage(operator, search, basis, tested=tested)
         search = replace(search, storage=storage)
     if exact:
-        found = _dense(operator, k, ends)
+        found = dense_pairs(operator, k, ends)
     elif chance is None:
         found = eigenpairs(operator, search)
     else:
@@ -347,27 +347,6 @@ def _relative(found: Pairs) -> float:
     if found.graph_norms is None or not found.scale:
         return 0.0
     return float(found.graph_norms.max(initial=0.0)) / found.scale
-
-
-def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
-    matrix, noise = whole_matrix(operator)
-    values, columns = np.linalg.eigh(matrix)
-    kept = np.unique(np.concatenate(wanted(values, k, ends)))
-    steps = np.diff(values, prepend=-np.inf, append=np.inf)
-    columns = columns[:, kept]
-    rest = matrix @ columns - columns * values[kept]
-    size, scale = len(values), float(np.abs(values).max(initial=0.0))
-    eps = size * float(np.finfo(np.float64).eps)
-    return Pairs(
-        vectors=torch.as_tensor(columns.T.copy()),
-        directions=torch.empty(0, size),
-        values=values[kept],
-        bounds=np.linalg.norm(rest, axis=0),
-        gaps=np.minimum(steps[1:], steps[:-1])[kept],
-        scale=scale,
-        noise=eps * scale + noise.norm,
-        end=Status.EXACT,
-    )
 
 
 def _places(found: Pairs, k: int, ends: Ends) -> list[np.ndarray]:

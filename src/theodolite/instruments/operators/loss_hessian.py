@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, summed, zeros
 from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
@@ -302,28 +302,31 @@ class Hessian(ParameterOperator):
         with prepared.session():
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
-            total = zeros(chosen)
-            for group in prepared.groups:
-                if group.coupled:
-                    if self._replay:
-                        self._compute_anew("chunks share batch statistics")
-                    add(total, group.joint.product(group.weights, tangents))
-                else:
-                    curve, _ = self.curve(group, group.chunks[0])
-                    add(total, curve.product(tangents, only))
-            return self._summed(total)
+            terms = (self._term(group, tangents, only) for group in prepared.groups)
+            return self._summed(summed(terms, chosen))
+
+    def _term(self, group: Group, tangents: Parts, only: Sequence[int] | None) -> Parts:
+        """Multiply the part of the Hessian that one group of chunks makes."""
+        if not group.coupled:
+            return self.curve(group, group.chunks[0])[0].product(tangents, only)
+        if self._replay:
+            self._compute_anew("chunks share batch statistics")
+        return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
-        """Replay all batches; the model is not opened, since none of its code runs."""
-        if self.team.several:
-            return None  # they must agree on whether anything changed
+        """Replay all batches; the model is not opened, since none of its code runs.
+
+        Whether it changed is looked into while the device is at work.
+        """
+        if self.team.several or self._prepared.is_open:
+            return None  # ranks must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         kept = [self._curves.kept(chunk) for chunk in chunks]
         curves = [found[0] for found in kept if found is not None and found[0].recorded]
-        if len(curves) < len(chunks) or not self._prepared.unchanged():
+        if len(curves) < len(chunks):
+            return None
+        found = summed((curve.product(tangents) for curve in curves), tangents)
+        if not self._prepared.unchanged():
             return None
         counted()
-        total = curves[0].product(tangents)
-        for curve in curves[1:]:
-            add(total, curve.product(tangents))
-        return total
+        return found

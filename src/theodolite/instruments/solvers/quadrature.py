@@ -178,8 +178,9 @@ def quadrature_of(
         vector = gaussian(operator, stream(seed, "quadrature", p))
         squares[p] = squared_norm(vector)
         krylov = Krylov(operator, vector, capacity=steps, storage=storage)
-        while not krylov.full and not krylov.invariant and krylov.finite:
-            krylov.step()
+        with operator.together():
+            while not krylov.full and not krylov.invariant and krylov.finite:
+                krylov.step()
         if not krylov.finite:
             status = Status.NONFINITE
             break

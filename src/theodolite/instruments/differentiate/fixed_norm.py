@@ -17,6 +17,9 @@ from torch.nn import functional
 from theodolite.instruments.differentiate.line_twice import line_twice
 
 BATCH_NORMS = (functional.batch_norm, torch.batch_norm)
+# Numbers from which a line is quicker on a processor; with a tenth of them torch's own
+# was, by a tenth.
+_WORTH = 2**15
 _TENSORS = ("input", "running_mean", "running_var", "weight", "bias")
 
 
@@ -40,8 +43,9 @@ def fixed_norm(
 
 def quicker(x: Tensor) -> bool:
     """Say whether a line is quicker here than torch's double backward."""
-    plain = x.dtype in (torch.float32, torch.float64)
-    return x.device.type == "cuda" or (x.device.type == "cpu" and plain)
+    if x.device.type != "cpu":
+        return x.device.type == "cuda"
+    return x.numel() >= _WORTH and x.dtype in (torch.float32, torch.float64)
 
 
 def _ordinary(given: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from tests.cases import CASES
 from tests.instruments.orders import orders
 from theodolite.instruments import Hessian
+from theodolite.instruments.differentiate import convolution_by_samples
 from theodolite.instruments.differentiate import convolution_twice as home
 from theodolite.instruments.differentiate.twice import differentiable_twice
 
@@ -137,6 +138,36 @@ def test_by_differences(name):
     with differentiable_twice():
         assert gradcheck(work, parts, fast_mode=True)
         assert gradgradcheck(work, parts, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["1-d", "2-d", "3-d", "strides", "groups"])
+def test_a_sample_at_a_time(name, monkeypatch):
+    work, parts = _made(name)
+    parts[0] = torch.cat([parts[0].detach(), parts[0].detach() + 1]).requires_grad_()
+    with differentiable_twice():
+        wanted = orders(work, parts)
+        monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
+        monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
+        sizes = _sizes_convolved(monkeypatch)
+        found = orders(work, parts)
+        with torch.no_grad():
+            assert torch.equal(work(*parts), wanted[0])
+    assert max(sizes) == torch.get_num_threads() < len(parts[0])
+    for mine, theirs in zip(found, wanted, strict=True):
+        scale = float(theirs.detach().abs().max())
+        assert_close(mine, theirs, rtol=0, atol=1e-13 * scale)
+
+
+def _sizes_convolved(monkeypatch):
+    """Note how many samples each convolution takes."""
+    sizes, plain = [], torch.convolution
+
+    def noted(x, *rest):
+        sizes.append(len(x))
+        return plain(x, *rest)
+
+    monkeypatch.setattr(torch, "convolution", noted)
+    return sizes
 
 
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])

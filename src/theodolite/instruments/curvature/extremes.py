@@ -50,6 +50,7 @@ from theodolite.instruments.solvers.placement import (
 
 # That a warm start missed what took the lead, where nothing else is said.
 CHANCE = 0.01
+_ROUNDINGS = 32
 
 _GRAVITY = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED, Status.EXACT]
 
@@ -65,7 +66,8 @@ class ExtremeEigenvalues(Reading):
     given, that was tested, and they hold but for it.
 
     Both errors include the rounding of the model's graph: in float32 it is measured
-    against float64 at the very vectors, one product each.
+    against float64 at the very vectors, one product each; or, where that is within the
+    tolerance, bounded at 95 % confidence by one product with all of them together.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies are found where the basis becomes
@@ -190,7 +192,7 @@ def extremes_of(
         found = certified_pairs(operator, search, start=start, chance=chance)
     eps = torch.finfo(operator.dtype).eps
     if found.end is not Status.EXACT:
-        _add_graph(operator, found, eps, graph_error)
+        _add_graph(operator, found, eps, tol, graph_error)
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
@@ -323,7 +325,7 @@ def _check(
 
 
 def _add_graph(
-    operator: Operator, found: Pairs, eps: float, known: float | None
+    operator: Operator, found: Pairs, eps: float, tol: float, known: float | None
 ) -> None:
     """Note what rounding in the graph does to each pair, where it may be seen."""
     if known is not None:
@@ -333,7 +335,10 @@ def _add_graph(
     coarse = found.noise > 1e3 * eps * found.scale
     if not len(found.values) or (operator.dtype == torch.float64 and not coarse):
         return
-    noise = eigenvalue_noise(operator, found.vectors)
+    granted = tol * np.abs(found.values)
+    # A bound on all is never as low as a few roundings of a product.
+    enough = np.where(granted > _ROUNDINGS * eps * found.scale, granted, 0.0)
+    noise = eigenvalue_noise(operator, found.vectors, enough)
     if noise is not None:
         found.graph_norms, found.graph_shifts = noise
 

@@ -45,16 +45,29 @@ def pull_back(
 
 
 def pull_back_many(
-    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, *, batched: bool
+    outputs: Tensor,
+    inputs: Sequence[Tensor],
+    cotangents: Tensor,
+    *,
+    batched: bool,
+    by_rules: bool = False,
 ) -> Parts:
-    """Pull a block of cotangents (k, ...) back, all at once or one by one."""
+    """Pull a block of cotangents (k, ...) back, all at once or one by one.
+
+    Args:
+        outputs: What is differentiated.
+        inputs: By which.
+        cotangents: One a row.
+        batched: Whether all go at once.
+        by_rules: Whether the graph has operators that only ``vmap`` batches.
+    """
     if not batched:
         found = [pull_back([outputs], inputs, [given]) for given in cotangents]
         return [torch.stack(parts) for parts in zip(*found, strict=True)]
     with warnings.catch_warnings():
         # Operators without a batching rule fall back to a loop, and say so.
         warnings.filterwarnings("ignore", message="There is a performance drop")
-        parts = _pulled(outputs, inputs, cotangents)
+        parts = _pulled(outputs, inputs, cotangents, by_rules)
     return [
         tensor.new_zeros(len(cotangents), *tensor.shape) if part is None else part
         for part, tensor in zip(parts, inputs, strict=True)
@@ -62,7 +75,7 @@ def pull_back_many(
 
 
 def _pulled(
-    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor
+    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, by_rules: bool
 ) -> Sequence[Tensor | None]:
     """Pull a block back by whichever of torch's two ways to batch is the quicker.
 
@@ -80,7 +93,8 @@ def _pulled(
             is_grads_batched=batched,
         )
 
-    if outputs.dtype is torch.float64 and outputs.device.type == "cpu":
+    plain = outputs.dtype is torch.float64 and outputs.device.type == "cpu"
+    if plain and not by_rules:
         return pull(cotangents, batched=True)
 
     def pull_one(cotangent: Tensor) -> dict[int, Tensor]:
@@ -91,7 +105,13 @@ def _pulled(
     return [found.get(place) for place in range(len(inputs))]
 
 
-def can_batch(outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0) -> bool:
+def can_batch(
+    outputs: Tensor,
+    inputs: Sequence[Tensor],
+    *,
+    seed: int = 0,
+    by_rules: bool = False,
+) -> bool:
     """Say whether torch batches the pull-back of this graph, and rightly.
 
     Two random cotangents are pulled back together and alone: a batching rule that is
@@ -100,7 +120,9 @@ def can_batch(outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0) -> bo
     noise = stream(seed, "batching").normal(size=(2, *outputs.shape))
     cotangents = torch.as_tensor(noise).to(outputs)
     try:
-        together = pull_back_many(outputs, inputs, cotangents, batched=True)
+        together = pull_back_many(
+            outputs, inputs, cotangents, batched=True, by_rules=by_rules
+        )
     except RuntimeError:
         return False
     alone = pull_back_many(outputs, inputs, cotangents, batched=False)

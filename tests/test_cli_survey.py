@@ -12,6 +12,7 @@ import pytest
 
 from tests.test_cli import theodolite
 from theodolite.cli import _run as run_command
+from theodolite.cli_survey import _obstacle
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "20s")
@@ -151,6 +152,21 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
     assert words in told.stderr
     assert told.stderr.startswith("theodolite: ")
     assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX systems")
+def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
+    user = os.geteuid()
+    try:
+        if user == 0:  # who may write everywhere
+            os.seteuid(65534)
+        assert run_command(["survey", "mlp", "--html", "/usr/page.html"]) == 1
+        # Devices are written through, whoever has their folder.
+        assert not _obstacle(Path("/dev/null"))
+    finally:
+        os.seteuid(user)
+    told = capsys.readouterr().err
+    assert "since its folder may not be written to: pass the path" in told
 
 
 def test_a_broken_saved_survey_is_one_sentence(tmp_path):

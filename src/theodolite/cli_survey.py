@@ -1,5 +1,6 @@
 """Commands that survey and compare networks; what is heavy loads when it is used."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -265,21 +266,31 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 def _check_files(html: Path | None, to_json: Path | None) -> None:
     """Refuse places that cannot be written before time is spent."""
-    if html is not None and html == to_json:
-        from theodolite.core import ConfigError
+    from theodolite.core import ConfigError
 
+    if html is not None and html == to_json:
         raise ConfigError(f"--html and --json both name {html}: pass two files")
     for path in (html, to_json):
-        if path is None or str(path) == "-":
-            continue
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            from theodolite.core import ConfigError
-
+        if path is not None and str(path) != "-" and (why := _obstacle(path)):
             raise ConfigError(
-                f"{path} cannot be written, since "
-                f"{'it is a folder' if path.is_dir() else 'its folder is not there'}: "
-                "pass the path of a file in a folder that is"
+                f"{path} cannot be written, since {why}: pass the path of a file in a "
+                "folder that is yours to write to"
             )
+
+
+def _obstacle(path: Path) -> str:
+    """Say what stands in the way of a file; empty where nothing does."""
+    folder = path.absolute().parent
+    if path.is_dir():
+        return "it is a folder"
+    if not folder.is_dir():
+        return "its folder is not there"
+    # Links, devices and pipes are written through, files are put in their folder.
+    through = path.is_symlink() or (path.exists() and not path.is_file())
+    own = os.access in os.supports_effective_ids
+    if through or os.access(folder, os.W_OK, effective_ids=own):
+        return ""
+    return "its folder may not be written to"
 
 
 def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:

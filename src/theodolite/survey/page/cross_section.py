@@ -22,7 +22,7 @@ from theodolite.survey.page.tracks import (
 
 _LEFT, _RIGHT = 58, 10
 # All columns fit a wide screen down to this width; more of them scroll.
-_WIDE, _NARROWEST, _BROADEST = 1010.0, 5.0, 150.0
+_WIDE, _NARROWEST, _BROADEST = 990.0, 4.9, 150.0
 _HEADING, _GAP, _MAP_TALL = 25, 12, 44
 # Bars of shares reach the top at this at least: a scale of nothing shows noise.
 _LEAST_SHARE = 0.1

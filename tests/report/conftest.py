@@ -185,6 +185,6 @@ def _leave(page, listeners):
     for event, listener in listeners.items():
         page.remove_listener(event, listener)
     page.evaluate("localStorage.clear()")
-    page.emulate_media(media="null")
+    page.emulate_media(media="null", color_scheme="null")
     page.mouse.move(-1, -1)
     page.goto("about:blank")

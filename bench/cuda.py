@@ -307,8 +307,8 @@ def _forgotten(device: torch.device) -> Iterator[Callable[[], float | None]]:
     try:
         yield lambda: torch.cuda.max_memory_allocated() / 2**30 if cuda else None
     finally:
-        gc.collect()
         if cuda:
+            gc.collect()
             torch.cuda.empty_cache()
 
 

@@ -221,7 +221,11 @@ class Watch:
 
     def _still_silent(self, ranks: list[int]) -> list[int]:
         before = {rank: self._beats(rank) for rank in ranks}
-        time.sleep(_SILENCE_S)
+        end = time.monotonic() + _SILENCE_S
+        while time.monotonic() < end:
+            if self.trouble() is not None:
+                return []  # what was noted says more
+            time.sleep(_BEAT_S / 10)
         return [rank for rank in ranks if self._beats(rank) == before[rank] > 0]
 
     def _until_read(self) -> None:

@@ -33,9 +33,10 @@ SUITES = {
         "residual net (19,034 parameters, 64 digits, float32), on running statistics, "
         "the only ones that both peers get right. Each tool runs at the loosest "
         "tolerance that brings it within 1e-3 of a float64 reference. Ours certifies "
-        "each value with a residual, in one product that is counted. PyHessian is "
-        "timed once, by the run that found its tolerance, the others by the least of "
-        "two runs.",
+        "each value with a residual, in one product, and bounds what float32 does to "
+        "it in two more, one of them in float64; all are counted. PyHessian is timed "
+        "once, by the run that found its tolerance, the others by the least of two "
+        "runs.",
     ),
     "hessian_products": Suite(
         "Hessian-vector products",
@@ -74,10 +75,10 @@ SUITES = {
         "features that it is given, which does not count as memory; with none allowed "
         "it folds them into float64 sums of width by width as they come. What bounds "
         "it: means must be known before deviations, so that features are read twice. "
-        "At C = 10 adding up rows by class takes 13 ms of one core and one product "
-        "with C - 1 directions and C rows of a head, with norms, 21 ms, of 51 ms in "
-        "all; near collapse the means are taken off first and told anew, 14 ms more. "
-        "At 34 ms, with nothing else to do, it would be 20×.",
+        "At C = 10 adding up rows by class takes 10 ms of one core and one product "
+        "with C - 1 directions and C rows of a head, with norms, 21 ms, of 43 ms in "
+        "all; near collapse the means are taken off first and told anew, 11 ms more. "
+        "At 31 ms, with nothing else to do, it would be 22×.",
     ),
     "closed_forms": Suite(
         "Closed forms",
@@ -155,7 +156,7 @@ _OPENING = """# Benchmarks
 What you may expect beside the tools that you know: is the answer right, what does it
 cost? Columns say how many times as long the other way takes (above 1, this one is
 faster), as ratios of processor time of one thread (on a GPU, of wall time), good to
-about 30 %: the least of two to six runs, or of as many as a suite says, while another
+about 30 %: the least of two to four runs, or of as many as a suite says, while another
 suite runs on the next core. Results are compared before anything is timed; what is
 wrong or fails is said to be so and not timed. Peak memory is the rise in a process of
 its own.

@@ -1,6 +1,7 @@
 """Shared fixtures: everything is reseeded, nothing of the user's is read."""
 
 import gc
+import logging
 import random
 from pathlib import Path
 
@@ -67,8 +68,20 @@ def one_thread():
     import torch
 
     torch.set_num_threads(1)
+    _join_loggers("torch")
     with threadpool_limits(1):
         yield
+
+
+def _join_loggers(library):
+    """Let a library's loggers hand on what they are told.
+
+    To each that does not, forty of torch's, pytest hangs its handlers and takes them
+    off again six times a test.
+    """
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == library and isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @pytest.fixture(autouse=True)
@@ -78,4 +91,8 @@ def reseed():
     np.random.seed(0)  # noqa: NPY002 — the global state is what tests must not move
     import torch
 
-    torch.manual_seed(0)
+    # As torch.manual_seed does, which also notes for devices that are not there from
+    # where it was called, and looks up each line of that.
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(0)

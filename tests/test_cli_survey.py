@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.test_cli import theodolite
@@ -14,6 +15,7 @@ from theodolite.cli import _run as run_command
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "20s")
+MAP = ("--measures", "map", "--budget", "20s")
 NET = """
 from torch import nn
 def make(n=3):
@@ -22,6 +24,14 @@ def loss(model, batch):
     return model(batch[0]).square().mean()
 def stopped():
     raise KeyboardInterrupt
+def bare():
+    return nn.ReLU()
+def sick():
+    model = make()
+    nn.init.constant_(model[0].weight, float("nan"))
+    return model
+def refuses(model, batch):
+    raise ValueError("no such label")
 """
 
 
@@ -120,10 +130,21 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--device", "nowhere"], "cannot live on device 'nowhere'"),
         (["mlp", "--batch-size", "0"], "batch size is 0"),
         (["mlp", "--batches", "0"], "number of batches is 0"),
+        (["mlp", "--batch-size", "9" * 14], "GiB are free: make smaller batches"),
+        (["mlp", "--batches", "9" * 11], "GiB are free: make smaller batches"),
+        (["mlp", "--seed", "9" * 20], "from 0 to below 2**62"),
+        (["mlp", "--measures", ","], "--measures ',' names none"),
+        (["mlp", "--optimiser", ""], "unknown optimiser ''"),
+        (["mlp", "--html", "same", "--json", "same"], "both name same"),
+        (["mlp", "--data", "text.npz"], "text.npz are no archive of arrays"),
+        (["mlp", "--data", "array.npz"], "array.npz are no archive of arrays"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("text.npz").write_text("no archive")
+    with Path("array.npz").open("wb") as stream:
+        np.save(stream, np.ones((4, 4)))
     told = theodolite("survey", *arguments)
     assert told.returncode == 1
     assert told.stdout == ""
@@ -138,3 +159,30 @@ def test_a_broken_saved_survey_is_one_sentence(tmp_path):
     told = theodolite("compare", path, "mlp")
     assert told.returncode == 1
     assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["survey", "net.py:bare"], "of net.py:bare: the loss depends on no parameter"),
+        (["survey", "net.py:make", "--loss", "net.py:refuses"], "no such label"),
+        (["compare", "net.py:make", "net.py:bare"], "of net.py:bare: the loss depends"),
+    ],
+)
+def test_a_survey_without_a_number_says_why_and_fails(net, arguments, words):
+    told = theodolite(*arguments, "--trust", "--shape", "4", *FEW)
+    assert told.returncode == 1
+    assert told.stderr.startswith("theodolite: nothing was measured of net.py:")
+    assert words in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_the_map_alone_is_no_empty_survey(net):
+    told = theodolite("survey", f"{net}:bare", "--trust", "--shape", "4", *MAP)
+    assert told.returncode == 0, told.stderr
+
+
+def test_weights_of_nan_are_found_on_made_up_inputs(net):
+    told = theodolite("survey", f"{net}:sick", "--trust", *FEW)
+    assert told.returncode == 0, told.stderr
+    assert "Numbers are NaN or infinite" in told.stdout

@@ -1,9 +1,13 @@
 """Rows that reach beyond what a card's products of matrices count, cut into pieces."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from theodolite.instruments.operators.drawing import normal_vector, sign_vector
 from theodolite.instruments.solvers import sums
 
 
@@ -52,3 +56,20 @@ def test_more_places_than_32_bits_count():
     vector[7], vector[1_499_999_999] = 1.0, 1.0
     assert sums.products(rows, vector).tolist() == [2.0, 3.0]
     assert float(sums.combined(torch.ones(1, 2, device="cuda"), rows).sum()) == 5.0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_long_vectors_are_a_cards_own():
+    """Drawn there in no time, the same for the same seed, and of the right spread."""
+    operator = SimpleNamespace(
+        shape=(2**27, 2**27), dtype=torch.float32, device=torch.device("cuda")
+    )
+    for draw in (normal_vector, sign_vector):
+        first, again, other = (
+            draw(operator, np.random.default_rng(seed)) for seed in (0, 0, 1)
+        )
+        assert torch.equal(first, again)
+        assert not torch.equal(first, other)
+        assert abs(float(first.mean())) < 1e-3
+        assert float(first.square().mean()) == pytest.approx(1.0, abs=1e-3)

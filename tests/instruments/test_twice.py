@@ -50,6 +50,36 @@ def test_attention_has_a_second_derivative():
         assert gradgradcheck(attend, (q,))
 
 
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("shape", [(4, 3), (4, 3, 2, 2)])
+def test_batch_norm_on_given_statistics(shape, affine):
+    norm = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(3, affine=affine)
+    norm = norm.double().eval()
+    made = torch.Generator().manual_seed(0)
+    for tensor in norm.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.copy_(torch.rand(3, generator=made) + 0.5)
+    x = torch.randn(shape, generator=made, dtype=torch.float64).requires_grad_()
+    parts = [x, *norm.parameters()]
+
+    def derivatives():
+        """Return the value and, along fixed directions, three orders of them."""
+        found = [norm(x)]
+        out = found[0].tanh().sum()
+        for _ in range(3):
+            found += torch.autograd.grad(out, parts, create_graph=True)
+            grads = found[-len(parts) :]
+            out = sum((g * torch.arange(g.numel()).view_as(g)).sum() for g in grads)
+        return found
+
+    plain = derivatives()
+    with differentiable_twice():
+        assert "_Line" in norm(x).grad_fn.name()
+        assert gradgradcheck(norm, (x,))
+        for mine, theirs in zip(derivatives(), plain, strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-11)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_second_derivatives_of_batch_norm_at_once(dtype):
     made = torch.Generator().manual_seed(0)

@@ -8,13 +8,14 @@ derivative is
 - for $g$: $a\alpha + \alpha_a(x - c) + \alpha_b$;
 - for $x$: $\alpha_a g$;
 - for $a$: $\sum \alpha g$.
+
+These are torch's operators again, so that derivatives of any order are right.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 
 def line_twice(x: Tensor, centre: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -64,14 +65,13 @@ class _LineBackward(torch.autograd.Function):
         return pulled(g, x, centre, a, ones)
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *cotangents: Tensor
-    ) -> Any:
+    def backward(ctx: Any, *cotangents: Any) -> Any:
         g, x, centre, a = ctx.saved_tensors
         along, of_a, of_b = cotangents
-        for_g = line(x, centre, of_a, of_b, ctx.ones).addcmul_(along, _wide(a, x))
-        return for_g, g * _wide(of_a, x), None, _products(along, g), None
+        across = line(x, centre, of_a, of_b, ctx.ones)
+        for_g = torch.addcmul(across, along, _wide(a, x))
+        for_x, for_a = _products(g, along, of_a, ctx.ones)
+        return for_g, for_x, None, for_a, None
 
 
 def line(x: Tensor, centre: Tensor, a: Tensor, b: Tensor, ones: Tensor) -> Tensor:
@@ -88,12 +88,15 @@ def pulled(
     )
 
 
-def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return the sum of products, channel by channel."""
-    if first.device.type == "cuda":  # whose fused kernel has a block a channel
-        return (first * second).sum([axis for axis in range(first.ndim) if axis != 1])
-    zeros, ones = (second.new_full(second.shape[1:2], value) for value in (0.0, 1.0))
-    return pulled(first, second, zeros, ones, ones)[1]
+def _products(
+    g: Tensor, along: Tensor, of_a: Tensor, ones: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what the gradient of a line along a cotangent pulls back to."""
+    if g.device.type == "cuda":  # whose fused kernel has a block a channel
+        axes = [axis for axis in range(g.ndim) if axis != 1]
+        return g * _wide(of_a, g), (g * along).sum(axes)
+    for_x, for_a, _ = pulled(g, along, torch.zeros_like(ones), of_a, ones)
+    return for_x, for_a
 
 
 def _wide(channel: Tensor, x: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ Parts = list[Tensor]
 
 def add(total: Parts, parts: Sequence[Tensor]) -> None:
     """Add in place, part by part."""
-    torch._foreach_add_(total, list(parts))
+    torch._foreach_add_(  # pyright: ignore[reportPrivateImportUsage]
+        total, list(parts)
+    )
 
 
 def summed(terms: Iterable[Sequence[Tensor]], like: Sequence[Tensor]) -> Parts:

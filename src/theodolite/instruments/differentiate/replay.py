@@ -73,7 +73,9 @@ class Replay:
 
     def __call__(self, tangents: Sequence[Tensor]) -> Parts:
         """Multiply parts of the shapes that were recorded."""
-        torch._foreach_copy_(self._given, list(tangents))
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            self._given, list(tangents)
+        )
         self._graph.replay()
         parts = self._found.clone().split([shape.numel() for shape in self._shapes])
         pairs = zip(parts, self._shapes, strict=True)

@@ -11,12 +11,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from theodolite.instruments.differentiate.attention_twice import attention
+from theodolite.instruments.differentiate.batch_norm_given import (
+    BATCH_NORMS,
+    batch_norm,
+)
 from theodolite.instruments.differentiate.convolution_twice import (
     CONVOLUTIONS,
     convolution,
 )
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
-from theodolite.instruments.differentiate.fixed_norm import BATCH_NORMS, fixed_norm
 from theodolite.instruments.differentiate.recomputing import without_recomputing
 
 # The functions of torch that are replaced, wherever they are called.
@@ -40,7 +43,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
     only one with a second derivative; convolutions take standard kernels, and batch
-    norm by running statistics a line, where these are quicker. If the model has
+    norms on given statistics few passes, where these are quicker. If the model has
     recurrent layers, cuDNN is left out, which has no second derivative for them.
     Embeddings have dense gradients, and bags of them second ones. Nothing is
     recomputed: activation checkpointing runs outside of what is replaced here, and its
@@ -79,7 +82,7 @@ class _Replace(TorchFunctionMode):
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
         if func in BATCH_NORMS:
-            return fixed_norm(func, args, kwargs)
+            return batch_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

@@ -225,7 +225,9 @@ def _copies(buffers: Iterable[Tensor | None]) -> list[Tensor]:
     ]
     there = [i for i, buffer in enumerate(found) if buffer.device.type == "cuda"]
     if there:
-        torch._foreach_copy_([copies[i] for i in there], [found[i] for i in there])
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            [copies[i] for i in there], [found[i] for i in there]
+        )
     return copies
 
 

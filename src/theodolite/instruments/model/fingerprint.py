@@ -78,8 +78,9 @@ def _gathered(
     """
     joined: dict[Any, list[Tensor]] = {}
     for value in held:
-        alone = isinstance(value, np.ndarray) or value.device.type != "cuda"
-        if alone or value.numel() > _SMALL or value.layout is not torch.strided:
+        if isinstance(value, np.ndarray) or value.device.type != "cuda":
+            yield value
+        elif value.numel() > _SMALL or value.layout is not torch.strided:
             yield value
         else:
             joined.setdefault((value.dtype, value.device), []).append(value.detach())

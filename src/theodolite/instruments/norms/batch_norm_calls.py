@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
-from theodolite.instruments.differentiate.fixed_norm import (
+from theodolite.instruments.differentiate.batch_norm_given import (
     BATCH_NORMS,
     batch_norm_arguments,
 )
+from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 
 
 @dataclass(frozen=True, kw_only=True)

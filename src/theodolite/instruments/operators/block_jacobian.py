@@ -65,6 +65,8 @@ class BlockJacobian(Operator):
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
         team: Who else holds samples, where this process holds its share of them.
+        checked: Whether samples are known not to act on one another, if ``coupled`` is
+            False: nobody looks again.
 
     Attributes:
         norm_mode: As given.
@@ -100,6 +102,7 @@ class BlockJacobian(Operator):
         coupled: bool = True,
         outputs: Outputs | None = None,
         team: Team | None = None,
+        checked: bool = False,
     ) -> None:
         self.norm_mode, self.block, self.coupled = NormMode(norm_mode), block, coupled
         self.team = as_team(team)
@@ -111,6 +114,7 @@ class BlockJacobian(Operator):
             coupled=coupled,
             outputs=outputs,
             team=self.team,
+            checked=True,
         )
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
@@ -120,7 +124,7 @@ class BlockJacobian(Operator):
                 refuse_other_weights(model, self.norm_mode, self.team)
             self._run(model, batch, outputs or run_model)
             self._find_places()
-            if not coupled:
+            if not coupled and not checked:
                 self._refuse_coupling()
 
     def _run(self, model: nn.Module, batch: Batch, run: Outputs) -> None:

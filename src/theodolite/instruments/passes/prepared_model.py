@@ -122,6 +122,11 @@ class PreparedModel:
         """Have something called whenever the model is found changed."""
         self._listeners.append(listener)
 
+    @property
+    def norms_couple(self) -> bool:
+        """Whether norms take batch statistics, which couple samples."""
+        return self._norms
+
     def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
         """Say which passes a session makes, and whether norms couple samples.
 

@@ -214,6 +214,8 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
     for record in sorted(records, key=lambda record: record["parameters"]):
         start = f"{record['parameters']:,} parameters, {record['tokens']} tokens"
         for name in ("largest_eigenvalue", "trace"):
+            if name not in record:
+                continue  # the run was over before
             found, product = record[name], record["product"]
             peak = found.get("device_peak_gib", found["host_peak_gib"])
             apart = found["seconds"] / product["seconds"]

@@ -218,7 +218,9 @@ def _estimate(
     # Below float64 the graph is rounded as well, in no random way.
     noise = None
     if operator.dtype != torch.float64:
-        noise = graph_noise(operator, enough=lambda n: n.trace <= SMALL * error)
+        noise = graph_noise(
+            operator, enough=lambda n: n.trace <= SMALL * error, rows=False
+        )
     rounding = 0.0 if noise is None else noise.trace
     half = factor * error + rounding
     return known + value, error + rounding, half, status_of(finite=True)

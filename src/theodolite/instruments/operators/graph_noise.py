@@ -22,6 +22,8 @@ from theodolite.instruments.operators.twin import Twin, twin_of
 # Vectors: the bound is 2.4 times what they show, and that of the fewest 4.4 times.
 _PROBES, _FEWEST = 4, 2
 _LEVEL = 0.95
+# Numbers that are compared at a time.
+_STRETCH = 2**24
 # The part of an error by chance that rounding may add without being told closer.
 SMALL = 0.1
 
@@ -31,7 +33,7 @@ class GraphNoise:
     r"""Bounds on the error $E$ of an operator, each at 95 % confidence.
 
     Attributes:
-        rows: On the norm of each row, hence on every entry in it.
+        rows: On the norm of each row, hence on every entry in it; none unless asked.
         norm: On $\|E\|_F$, hence on the error of any eigenvalue.
         trace: On $|\operatorname{tr} E|$.
     """
@@ -45,6 +47,8 @@ def graph_noise(
     operator: Operator,
     apply: Callable[[Tensor], Tensor] | None = None,
     enough: Callable[[GraphNoise], bool] | None = None,
+    *,
+    rows: bool = True,
 ) -> GraphNoise | None:
     """Measure the error of an operator, or None where it has no twin.
 
@@ -54,6 +58,7 @@ def graph_noise(
         operator: Any; the trace is NaN unless it is square.
         apply: Multiplies a vector by what is to be judged; the operator by default.
         enough: Says of a wide bound, by two vectors, that it will do.
+        rows: Whether rows are to be told apart, on the host, whatever their number.
     """
     size = operator.shape[1]
     whole, square = size <= 2 * _PROBES, operator.shape[0] == size
@@ -61,30 +66,64 @@ def graph_noise(
     twin = twin_of(operator, once=early > 0)
     if twin is None:
         return None
-    squares, forms = np.zeros(operator.shape[0]), []
+    squares, forms = np.zeros(operator.shape[0] if rows or whole else 1), []
     count = size if whole else _PROBES
     for vector in _vectors(operator, count, whole=whole):
         gap = difference(operator, twin, vector, apply)
-        forms.append(float(vector.double().cpu().numpy() @ gap) if square else np.nan)
-        squares += np.square(gap, out=gap)
+        forms.append(gap.along(vector) if square else np.nan)
+        squares += gap.squares() if rows or whole else gap.norm() ** 2
         if len(forms) == early and enough is not None:
             if enough(_bounded(twin, squares, forms)):
                 break
     operator.passes += twin.operator.passes
     if not whole:
         return _bounded(twin, squares, forms)
-    rows = twin.factor * np.sqrt(squares)
-    trace = abs(float(np.sum(forms))) if twin.finer else float(rows.sum())
+    each = twin.factor * np.sqrt(squares)
+    trace = abs(float(np.sum(forms))) if twin.finer else float(each.sum())
     trace = trace if square else float("nan")
-    return GraphNoise(rows, float(np.linalg.norm(rows)), trace)
+    return GraphNoise(each, float(np.linalg.norm(each)), trace)
 
 
 def noise_norm(operator: Operator) -> float:
     """Return the bound on the norm of an operator's error, measured once; 0 if none."""
     if operator.noise_norm is None:
-        found = graph_noise(operator)
+        found = graph_noise(operator, rows=False)
         operator.noise_norm = 0.0 if found is None else found.norm
     return operator.noise_norm
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A twin's product less the operator's, in float64, a stretch at a time.
+
+    Attributes:
+        theirs: The twin's.
+        ours: The operator's.
+    """
+
+    theirs: Tensor
+    ours: Tensor
+
+    def along(self, vector: Tensor) -> float:
+        """Return the product with a vector."""
+        pairs = zip(self._parts(), vector.split(_STRETCH), strict=True)
+        found = [part @ same.to(part) for part, same in pairs]
+        return float(torch.stack(found).sum()) if found else 0.0
+
+    def norm(self) -> float:
+        """Return the norm."""
+        found = [part.square().sum() for part in self._parts()]
+        return float(torch.stack(found).sum().sqrt()) if found else 0.0
+
+    def squares(self) -> np.ndarray:
+        """Return the squares of all numbers, on the host."""
+        found = [part.square().cpu() for part in self._parts()]
+        return torch.cat(found).numpy() if found else np.empty(0)
+
+    def _parts(self) -> Iterator[Tensor]:
+        pairs = zip(self.theirs.split(_STRETCH), self.ours.split(_STRETCH), strict=True)
+        for theirs, ours in pairs:
+            yield theirs.double() - ours.to(theirs.device, torch.float64)
 
 
 def difference(
@@ -92,11 +131,10 @@ def difference(
     twin: Twin,
     vector: Tensor,
     apply: Callable[[Tensor], Tensor] | None = None,
-) -> np.ndarray:
-    """Return the twin's product less the operator's, in float64."""
-    theirs = twin.operator.matvec(vector.to(twin.operator.dtype)).detach().double()
-    ours = (apply or operator.matvec)(vector).detach().double()
-    return (theirs - ours.to(theirs.device)).cpu().numpy()
+) -> Gap:
+    """Return the twin's product less the operator's."""
+    theirs = twin.operator.matvec(vector.to(twin.operator.dtype)).detach()
+    return Gap(theirs, (apply or operator.matvec)(vector).detach())
 
 
 def eigenvalue_noise(
@@ -129,8 +167,8 @@ def eigenvalue_noise(
     for place in left:
         vector = vectors[place]
         gap = difference(operator, twin, vector)
-        norms[place] = twin.factor * float(np.linalg.norm(gap))
-        along = abs(float(vector.double().cpu().numpy() @ gap))
+        norms[place] = twin.factor * gap.norm()
+        along = abs(gap.along(vector))
         forms[place] = along if twin.finer else norms[place]
     operator.passes += twin.operator.passes
     return norms, forms
@@ -152,10 +190,10 @@ def _shared_noise(
     gap = difference(operator, twin, weights @ vectors)
     operator.passes += twin.operator.passes
     times = twin.factor / float(np.sqrt(chi2.ppf(1 - _LEVEL, 1)))
-    norm = times * float(np.linalg.norm(gap))
+    norm = times * gap.norm()
     if not twin.finer:
         return norm, np.full(len(vectors), norm)
-    return norm, times * np.abs(vectors.double().cpu().numpy() @ gap)
+    return norm, times * np.abs([gap.along(vector) for vector in vectors])
 
 
 def _vectors(operator: Operator, count: int, *, whole: bool) -> Iterator[Tensor]:

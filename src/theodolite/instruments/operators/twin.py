@@ -30,6 +30,8 @@ from theodolite.instruments.passes.forecast import available_bytes, float64_byte
 # A twin that is moved differs by two independent roundings, or by one that happened to
 # be small: the difference counts so many times, by choice.
 _MOVED = 3.0
+# Numbers from which on a card draws by itself how they are rounded.
+_MANY = 2**22
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,13 @@ def _rounding(eps: float, place: int) -> Callable[[nn.Module, Any, Any], Any]:
 
 
 def _factors(like: Tensor, eps: float, place: int) -> Tensor:
-    """Return 1 ± eps in the shape of a tensor, the same every time."""
-    generator = torch.Generator().manual_seed(place)
-    drawn = torch.randint(0, 2, like.shape, generator=generator)
+    """Return 1 ± eps in the shape of a tensor, the same every time.
+
+    Many of them are a card's own, which draws them in no time.
+    """
+    there = like.device.type == "cuda" and like.numel() >= _MANY
+    generator = torch.Generator(like.device if there else "cpu").manual_seed(place)
+    drawn = torch.randint(
+        0, 2, like.shape, generator=generator, device=generator.device
+    )
     return 1 + eps * (2.0 * drawn.to(like.device, torch.float64) - 1.0)

@@ -194,7 +194,7 @@ def test_the_script_of_the_page_runs_by_the_command_of_the_page(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     exec(compile(alone, PAGE.name, "exec"), space := {})

@@ -10,8 +10,8 @@ Peers run attention on torch's plain backend, the only one that any of them can
 differentiate twice; the gradient runs on whichever torch chooses.
 
 ``--device cpu --tiny`` runs the same on small networks anywhere. ``make bench`` leaves
-this out. ``bench/results/cuda.json`` holds rows of an H200 from before convolutions
-took standard kernels.
+this out. ``--gather RESULT`` writes the rows of all files in the folder as one result,
+as ``docs/benchmarks.md`` takes it.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import gc
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -117,6 +117,10 @@ WAYS: dict[str, Make] = {
 def main(arguments: list[str] | None = None) -> None:
     """Measure what the command line asks for."""
     given = _arguments(arguments)
+    if given.gather is not None:
+        record = gathered(sorted(given.out.glob("*.json"), key=_when))
+        given.gather.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        return
     device = torch.device(given.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise SystemExit(
@@ -148,6 +152,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--batches", type=int, nargs="*", help="samples; 16 32 64")
     parser.add_argument("--only", nargs="*", help="names of networks")
     parser.add_argument("--ways", nargs="*", help="beginnings of names of ways")
+    parser.add_argument("--gather", type=Path, help="write a result from the folder")
     parser.add_argument("--search", action="store_true", help="cudnn.benchmark")
     return parser.parse_args(arguments)
 
@@ -302,9 +307,36 @@ def _forgotten(device: torch.device) -> Iterator[Callable[[], float | None]]:
     try:
         yield lambda: torch.cuda.max_memory_allocated() / 2**30 if cuda else None
     finally:
-        gc.collect()
         if cuda:
+            gc.collect()
             torch.cuda.empty_cache()
+
+
+def gathered(files: Sequence[Path]) -> dict[str, Any]:
+    """Return the rows of files as a page shows them."""
+    records = [json.loads(file.read_text()) for file in files]
+    rows = []
+    for row in (row for record in records for row in record["rows"]):
+        statistics = "batch" if row["norm_mode"] == "batch" else "running"
+        normed = row["model"].startswith("ResNet")
+        words = f", {statistics} statistics" if normed else ""
+        gap, peak = row.get("gap"), row.get("peak_gib")
+        rows.append(
+            {
+                "task": f"{row['model']}, {row['batch']} samples{words}",
+                "way": row.get("way", ""),
+                "gradients": row.get("gradients"),
+                "agree": "—" if gap is None else f"to {gap:.0e}",
+                "peak": "" if peak is None else f"{peak:.1f} GiB",
+                "note": row.get("note", ""),
+            }
+        )
+    versions = {**records[0]["versions"], "device": records[0]["device"]}
+    return {"suite": "cuda", "versions": versions, "rows": rows}
+
+
+def _when(file: Path) -> float:
+    return file.stat().st_mtime
 
 
 def _size(model: nn.Module) -> int:

@@ -109,6 +109,27 @@ SUITES = {
         "but torch then rounds batch statistics at 1e-5 and not at 1e-7, so that they "
         "are left to the user.",
     ),
+    "cuda": Suite(
+        "Hessian-vector products on a card",
+        "One product of networks with random weights in float32, TF32 off, in "
+        "gradients of the same loss by wall time, the device waited for; every product "
+        "is first compared with float64. With random weights and batch statistics "
+        "rounding moves ReLUs across their kinks, for all ways alike: a product counts "
+        "as right within twice of what plain double backward in float32 is off, or "
+        "1e-3. `theodolite` is a product within a measurement, for which the model is "
+        "opened once. Peers run attention on torch's plain backend, the only one that "
+        "they can differentiate twice. Made by `python -m bench.cuda`, which `make "
+        "bench` leaves out.",
+        here=False,
+    ),
+    "large_model": Suite(
+        "A large model",
+        "The largest eigenvalue and the trace of the Hessian of GPT-2-style models "
+        "with random weights, of one sequence of random tokens in float32. Errors "
+        "include what rounding does to the graph, told by a copy in float64. Made by "
+        "`python -m bench.large_model`, which `make bench` leaves out.",
+        here=False,
+    ),
     "training_gpu": Suite(
         "A grid on one GPU",
         "10 seeds × 9 rates of 2-shortcut networks of width 10 on 60,000 samples in "
@@ -177,11 +198,42 @@ def write_docs(results: Path) -> Path:
     parts = [_OPENING]
     for name in SUITES:
         path = results / f"{name}.json"
-        if path.exists():
+        if path.is_file():
             parts.append(_section(name, json.loads(path.read_text())))
+        elif (found := sorted((results / name).glob("*.json"))) and name in _MODELS:
+            records = [json.loads(file.read_text()) for file in found]
+            parts.append(_section(name, _MODELS[name](records)))
     page = results.parent.parent / "docs" / "benchmarks.md"
     page.write_text("\n".join(parts))
     return page
+
+
+def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a row a number of each large model."""
+    rows = []
+    for record in sorted(records, key=lambda record: record["parameters"]):
+        start = f"{record['parameters']:,} parameters, {record['tokens']} tokens"
+        for name in ("largest_eigenvalue", "trace"):
+            found, product = record[name], record["product"]
+            peak = found.get("device_peak_gib", found["host_peak_gib"])
+            apart = found["seconds"] / product["seconds"]
+            rows.append(
+                {
+                    "task": f"{name.replace('_', ' ')}, {start}, {record['device']}",
+                    "value": f"{found['value']:.6g} ± {found['error']:.2g}",
+                    "relative residual": f"{found['residual']:.0e}"
+                    if "residual" in found
+                    else f"{found['level']:.0%} interval",
+                    "time, in products": f"{apart:.0f}",
+                    "peak": f"{peak:.1f} GiB",
+                    "note": f"{found['method']}; {found['status']}",
+                }
+            )
+    return {"versions": records[-1]["versions"], "rows": rows}
+
+
+# Suites whose results are a file a model.
+_MODELS = {"large_model": _large}
 
 
 def _section(name: str, record: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
 import ctypes
+import importlib
 import multiprocessing
 import os
 import signal
@@ -66,6 +67,11 @@ def launch(target, *arguments, size, method="fork", seconds=120):
             if child.pid is not None:
                 child.kill()
                 child.join()
+
+
+def import_all():
+    """Import what ranks will want before they are forked, once for all of them."""
+    importlib.import_module("torch._dynamo")  # as DistributedDataParallel does
 
 
 class Peeking(nn.Module):

@@ -28,6 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scale_out.md"
 @pytest.fixture(scope="module")
 def alone():
     """What one process measures; first, so that ranks find all modules imported."""
+    ranks.import_all()
     return ranks.measured()
 
 

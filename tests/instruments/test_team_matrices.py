@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
 from tests.instruments import rank_matrices
-from tests.instruments.ranks import launch, network
+from tests.instruments.ranks import import_all, launch, network
 from theodolite.instruments import singular_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 @pytest.fixture(scope="module")
 def alone():
     """What one process measures; first, so that ranks find all modules imported."""
+    import_all()
     return rank_matrices.measured()
 
 

@@ -17,6 +17,9 @@ from torch.nn import functional
 from theodolite.instruments.differentiate.line_twice import line_twice
 
 BATCH_NORMS: tuple[Callable[..., Any], ...] = (functional.batch_norm, torch.batch_norm)
+# Numbers from which a line is quicker on a processor; with a tenth of them torch's own
+# was, by a tenth.
+_WORTH = 2**15
 _TENSORS = ("input", "running_mean", "running_var", "weight", "bias")
 
 
@@ -52,7 +55,9 @@ def batch_norm(
 
 def quicker(x: Tensor) -> bool:
     """Say whether a line is quicker here than torch's double backward."""
-    return x.device.type in ("cpu", "cuda")
+    if x.device.type != "cpu":
+        return x.device.type == "cuda"
+    return x.numel() >= _WORTH
 
 
 def _ordinary(given: Mapping[str, Any]) -> bool:

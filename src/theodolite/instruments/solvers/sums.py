@@ -91,8 +91,11 @@ def norm(vector: Tensor) -> float:
 
 def dot(first: Tensor, second: Tensor) -> float:
     """Add products up in float64, a stretch at a time."""
-    pairs = zip(first.split(_EXACT), second.split(_EXACT), strict=True)
-    return sum(float(a.double() @ b.double()) for a, b in pairs)
+    width = _ON_CARD if first.device.type == "cuda" else _EXACT
+    pairs = zip(first.split(width), second.split(width), strict=True)
+    parts = [a.double() @ b.double() for a, b in pairs]
+    # Read back once: a card would be waited for at every stretch.
+    return sum(torch.stack(parts).tolist()) if parts else 0.0
 
 
 def squared_norm(vector: Tensor) -> float:

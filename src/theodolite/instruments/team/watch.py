@@ -221,17 +221,26 @@ class Watch:
 
     def _still_silent(self, ranks: list[int]) -> list[int]:
         before = {rank: self._beats(rank) for rank in ranks}
-        time.sleep(_SILENCE_S)
+        end = time.monotonic() + _SILENCE_S
+        while time.monotonic() < end:
+            if self.trouble() is not None:
+                return []  # what was noted says more
+            time.sleep(_BEAT_S / 10)
         return [rank for rank in ranks if self._beats(rank) == before[rank] > 0]
 
     def _until_read(self) -> None:
-        """Wait until the others have beaten twice, and so have read in between."""
-        others = [rank for rank in range(self.size) if rank != self._rank]
+        """Wait until the others have beaten twice, and so have read in between.
+
+        Those that end as well need not be waited for.
+        """
+        others = {rank for rank in range(self.size) if rank != self._rank}
         before = {rank: self._beats(rank) for rank in others}
         end = time.monotonic() + _STAY_S
         while others and time.monotonic() < end:
             time.sleep(_BEAT_S / 10)
-            others = [r for r in others if self._beats(r) < before[r] + 2]
+            self._read_notes()
+            others -= {note.rank for note in self._notes if note.last == _NEVER}
+            others = {r for r in others if self._beats(r) < before[r] + 2}
 
     def _ended(self) -> bool:
         """Run errands until the next beat is due; say whether it is not to come."""

@@ -14,7 +14,7 @@ from theodolite.training.engines.stacked.passes import TorchPasses
 from theodolite.training.engines.stacked.samples import gather
 from theodolite.training.engines.stacked.updates import Updates, full_precision
 
-Method = Literal["auto", "torch", "triton"]
+Method = Literal["auto", "torch", "triton", "cuda"]
 Precision = Literal["float32", "float64"]
 
 # Activations take at most so much of the memory that is free on a CUDA device.
@@ -41,7 +41,7 @@ class StackedEngine:
 
     On CUDA one update of the whole stack is a captured graph; on a CPU the same
     operations run one by one. Linear networks train on ``width`` samples that have
-    the moments of the data. TF32 is never used by itself: the Triton kernels add
+    the moments of the data. TF32 is never used by itself: the Triton kernel adds
     three TF32 products to one of float32 precision.
 
     Args:
@@ -50,8 +50,9 @@ class StackedEngine:
         y: Targets, the same shape.
         dtype: Precision to compute in.
         device: Where to compute.
-        method: ``torch`` for batched products; ``triton`` for one fused kernel
-            (float32, narrow networks); ``auto`` takes the kernel where it can.
+        method: ``torch`` for batched products; one fused kernel of float32 by
+            ``triton`` (width up to 32) or by ``cuda`` (width up to 12, and quicker);
+            ``auto`` takes the quickest that it can.
         memory: Bytes that activations may take; by default half of what is free, and
             no more than helps.
 
@@ -202,18 +203,36 @@ def _passes(
     """Return the class that computes losses and gradients."""
     if method == "torch" or (method == "auto" and device.type != "cuda"):
         return TorchPasses
+    reasons = {}
+    for name, choose in (("cuda", _lanes), ("triton", _triton)):
+        if method in ("auto", name):
+            found = choose(blueprint, samples, dtype, device)
+            if not isinstance(found, str):
+                return found
+            reasons[name] = found
+    if method == "auto":
+        return TorchPasses
+    raise ConfigError(f"method {method!r} {reasons[method]}, or pass method='torch'")
+
+
+def _lanes(
+    blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
+) -> Any:
+    """Return the class of the kernel of CUDA C, or why not."""
+    from theodolite.training.engines.stacked.lanes import LanesPasses, unfit
+
+    reason = unfit(blueprint, samples, dtype, device)
+    return LanesPasses if reason is None else f"cannot take {reason}: choose another"
+
+
+def _triton(
+    blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
+) -> Any:
+    """Return the class of the Triton kernel, or why not."""
+    del device
     if find_spec("triton") is None:
-        if method == "auto":
-            return TorchPasses
-        raise ConfigError(
-            "method 'triton' without Triton: pip install 'theodolite[triton]', or "
-            "pass method='torch'"
-        )
+        return "without Triton: pip install 'theodolite[triton]'"
     from theodolite.training.engines.stacked.triton import TritonPasses, unfit
 
     reason = unfit(blueprint, samples, dtype)
-    if reason is None:
-        return TritonPasses
-    if method == "auto":
-        return TorchPasses
-    raise ConfigError(f"method 'triton' cannot take {reason}: pass method='torch'")
+    return TritonPasses if reason is None else f"cannot take {reason}: choose another"

@@ -34,7 +34,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[GraphNoise, bo
         found = graph_noise(operator, lambda v: _product(matrix, v))
     if found is None:
         found = _assumed(operator, matrix, gap, eps)
-        symmetric = gap <= np.sqrt(eps) * scale
+        symmetric = bool(gap <= np.sqrt(eps) * scale)
         # What is not symmetric, and less than a rounding of 1, is rounding throughout.
         if not symmetric and scale <= eps:
             return _all_of(matrix, found), True

@@ -17,6 +17,7 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.measured import Curvature, measured_by
+from theodolite.instruments.curvature.one_end import places_of, read_end
 from theodolite.instruments.curvature.spectra import Method, dense_pairs, goes_dense
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import eigenvalue_noise
@@ -38,8 +39,6 @@ from theodolite.instruments.solvers.eigenpairs import (
     capacity_of,
     eigenpairs,
     least_basis,
-    sharpened,
-    wanted,
 )
 from theodolite.instruments.solvers.placement import (
     Placement,
@@ -196,22 +195,23 @@ def extremes_of(
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
-    places = _places(found, k, ends)
+    places = places_of(found, k, ends)
     top, bottom = (
-        _end(found, p, c, tol, eps, stop) for p, c in zip(places, counts, strict=True)
+        read_end(found, p, c, tol, eps, stop)
+        for p, c in zip(places, counts, strict=True)
     )
-    told = [s for s in (*top[4], *bottom[4]) if s is not Status.ROUNDING]
+    told = [s for s in (*top.statuses, *bottom.statuses) if s is not Status.ROUNDING]
     status = min([found.end, *told], key=_GRAVITY.index)
     return ExtremeEigenvalues(
-        eigenvalues=top[0],
-        residuals=top[1],
-        errors=top[2],
-        sharp_errors=top[3],
-        statuses=top[4],
-        smallest=bottom[0],
-        smallest_residuals=bottom[1],
-        smallest_errors=bottom[2],
-        smallest_statuses=bottom[4],
+        eigenvalues=top.values,
+        residuals=top.residuals,
+        errors=top.errors,
+        sharp_errors=top.sharp_errors,
+        statuses=top.statuses,
+        smallest=bottom.values,
+        smallest_residuals=bottom.residuals,
+        smallest_errors=bottom.errors,
+        smallest_statuses=bottom.statuses,
         graph_error=_relative(found),
         eigenvectors=_columns(found, places[0]) if vectors else None,
         smallest_eigenvectors=_columns(found, places[1]) if vectors else None,
@@ -347,58 +347,3 @@ def _relative(found: Pairs) -> float:
     if found.graph_norms is None or not found.scale:
         return 0.0
     return float(found.graph_norms.max(initial=0.0)) / found.scale
-
-
-def _places(found: Pairs, k: int, ends: Ends) -> list[np.ndarray]:
-    places, none = wanted(found.values, k, ends), np.empty(0, dtype=int)
-    if ends == "smallest":
-        return [none, *places]
-    return places if ends == "both" else [*places, none]
-
-
-def _end(
-    found: Pairs, places: np.ndarray, count: int, tol: float, eps: float, stop: Stop
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[Status, ...]]:
-    """Return values, residuals, errors, sharp errors and statuses of one end."""
-    values, bounds, gaps = (x[places] for x in (found.values, found.bounds, found.gaps))
-    floor = found.noise if found.end is Status.EXACT else found.floor(eps)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        residuals = np.where(bounds == 0, 0.0, bounds / np.abs(values))
-    sharp = sharpened(bounds, gaps) if found.sharp is None else found.sharp[places]
-    decides = sharp if stop == "value" else bounds
-    if found.sharp is not None:
-        decides = np.maximum(decides, sharp)
-    statuses = [
-        _status(found.end, value, bound, tol, floor)
-        for value, bound in zip(values, decides, strict=True)
-    ]
-    if found.graph_norms is not None and found.graph_shifts is not None:
-        # Rounding moves a value by its form, and a vector by its norm over the gap.
-        moved, shift = found.graph_norms[places], found.graph_shifts[places]
-        bounds = bounds + moved
-        sharp = np.minimum(sharp + shift + sharpened(moved, gaps), sharp + moved)
-        statuses = [
-            Status.ROUNDING if abs(value) <= floor + off else status
-            for status, value, off in zip(statuses, values, shift, strict=True)
-        ]
-    errors, sharp = bounds + floor, sharp + floor
-    lost = count - len(places)  # cut short before there were so many
-    return (
-        np.append(values, np.full(lost, np.nan)),
-        np.append(residuals, np.full(lost, np.inf)),
-        np.append(errors, np.full(lost, np.inf)),
-        np.append(sharp, np.full(lost, np.inf)),
-        (*statuses, *[found.end] * lost),
-    )
-
-
-def _status(
-    end: Status, value: float, bound: float, tol: float, floor: float
-) -> Status:
-    if abs(value) <= floor and floor > 0:
-        return Status.ROUNDING
-    if end is Status.EXACT:
-        return Status.EXACT
-    if bound <= max(tol * abs(value), floor):
-        return Status.CONVERGED
-    return end if end is not Status.CONVERGED else Status.ROUNDING

@@ -9,7 +9,7 @@ import pytest
 from tests.runs.processes import ROOT, environment
 from tests.runs.work import CELLS, Logged, spec
 from theodolite.core import Cost, RunError
-from theodolite.runs import RunFolder, execute
+from theodolite.runs import RunFolder, execute, write_text
 
 EXECUTE = """
 import sys
@@ -153,3 +153,28 @@ def test_a_file_where_a_folder_is_wanted(tmp_path):
 def test_a_place_where_nothing_can_be_made():
     with pytest.raises(RunError, match=r"cannot create the run folder /proc/.*: "):
         RunFolder.create("/proc", spec(width=8))
+
+
+def test_a_page_that_meets_a_full_device(tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs a device that is always full")
+    with pytest.raises(RunError, match=r"write /dev/full \(No space left"):
+        write_text("/dev/full", "a page")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+def test_a_page_that_grows_too_large_leaves_the_old_one(tmp_path):
+    import resource
+
+    page = write_text(tmp_path / "new" / "page.html", "the old page")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(RunError, match=r"\(File too large\): pass another"):
+            write_text(page, "x" * 10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert page.read_text() == "the old page"
+    with pytest.raises(RunError, match="a file stands where its folder would be"):
+        write_text(page / "inside.html", "x")
+    assert [path.name for path in page.parent.iterdir()] == ["page.html"]

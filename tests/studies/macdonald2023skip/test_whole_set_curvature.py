@@ -171,7 +171,7 @@ def test_readings_are_those_of_dense_hessians(found):
         model.eval()
 
     def prepared(prepare):
-        model = measure.model_of(config, state)
+        model = measure.model_of(config, DESCENT, state)
         prepare(model)
         return model
 
@@ -194,7 +194,7 @@ def test_readings_are_those_of_dense_hessians(found):
 
 def test_chunks_and_single_precision_read_the_same(found):
     """As a long run on a GPU reads, in chunks that statistics run across."""
-    again = tight(chunk=12, double=False, tol=1e-3, corners=())
+    again = tight(chunk=12, one_graph=12, double=False, tol=1e-3, corners=())
     assert again.keys() == {BATCHES, WHOLE}
     for reading, value in again.items():
         assert value == pytest.approx(found[reading], rel=2e-3), reading

@@ -17,7 +17,7 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.curvature.spectra import Method, dense_pairs, goes_dense
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import eigenvalue_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
@@ -50,6 +50,7 @@ from theodolite.instruments.solvers.placement import (
 
 # That a warm start missed what took the lead, where nothing else is said.
 CHANCE = 0.01
+_ROUNDINGS = 32
 
 _GRAVITY = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED, Status.EXACT]
 
@@ -65,7 +66,8 @@ class ExtremeEigenvalues(Reading):
     given, that was tested, and they hold but for it.
 
     Both errors include the rounding of the model's graph: in float32 it is measured
-    against float64 at the very vectors, one product each.
+    against float64 at the very vectors, one product each; or, where that is within the
+    tolerance, bounded at 95 % confidence by one product with all of them together.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies are found where the basis becomes
@@ -183,14 +185,14 @@ def extremes_of(
         storage = _storage(operator, search, basis, tested=tested)
         search = replace(search, storage=storage)
     if exact:
-        found = _dense(operator, k, ends)
+        found = dense_pairs(operator, k, ends)
     elif chance is None:
         found = eigenpairs(operator, search)
     else:
         found = certified_pairs(operator, search, start=start, chance=chance)
     eps = torch.finfo(operator.dtype).eps
     if found.end is not Status.EXACT:
-        _add_graph(operator, found, eps, graph_error)
+        _add_graph(operator, found, eps, tol, graph_error)
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
@@ -323,7 +325,7 @@ def _check(
 
 
 def _add_graph(
-    operator: Operator, found: Pairs, eps: float, known: float | None
+    operator: Operator, found: Pairs, eps: float, tol: float, known: float | None
 ) -> None:
     """Note what rounding in the graph does to each pair, where it may be seen."""
     if known is not None:
@@ -333,7 +335,10 @@ def _add_graph(
     coarse = found.noise > 1e3 * eps * found.scale
     if not len(found.values) or (operator.dtype == torch.float64 and not coarse):
         return
-    noise = eigenvalue_noise(operator, found.vectors)
+    granted = tol * np.abs(found.values)
+    # A bound on all is never as low as a few roundings of a product.
+    enough = np.where(granted > _ROUNDINGS * eps * found.scale, granted, 0.0)
+    noise = eigenvalue_noise(operator, found.vectors, enough)
     if noise is not None:
         found.graph_norms, found.graph_shifts = noise
 
@@ -342,27 +347,6 @@ def _relative(found: Pairs) -> float:
     if found.graph_norms is None or not found.scale:
         return 0.0
     return float(found.graph_norms.max(initial=0.0)) / found.scale
-
-
-def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
-    matrix, noise = whole_matrix(operator)
-    values, columns = np.linalg.eigh(matrix)
-    kept = np.unique(np.concatenate(wanted(values, k, ends)))
-    steps = np.diff(values, prepend=-np.inf, append=np.inf)
-    columns = columns[:, kept]
-    rest = matrix @ columns - columns * values[kept]
-    size, scale = len(values), float(np.abs(values).max(initial=0.0))
-    eps = size * float(np.finfo(np.float64).eps)
-    return Pairs(
-        vectors=torch.as_tensor(columns.T.copy()),
-        directions=torch.empty(0, size),
-        values=values[kept],
-        bounds=np.linalg.norm(rest, axis=0),
-        gaps=np.minimum(steps[1:], steps[:-1])[kept],
-        scale=scale,
-        noise=eps * scale + noise.norm,
-        end=Status.EXACT,
-    )
 
 
 def _places(found: Pairs, k: int, ends: Ends) -> list[np.ndarray]:

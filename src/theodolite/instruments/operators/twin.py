@@ -47,15 +47,21 @@ class Twin:
     finer: bool
 
 
-def twin_of(operator: Operator) -> Twin | None:
-    """Make a twin, or None where the operator's model cannot be copied."""
+def twin_of(operator: Operator, *, once: bool = False) -> Twin | None:
+    """Make a twin, or None where the operator's model cannot be copied.
+
+    Args:
+        operator: What it is a twin of.
+        once: Whether it is for a single product, which may then take less memory.
+    """
+    make = operator.remade_once if once else operator.remade
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
         changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
     for change in changes:
         with Coarsest() as seen:
-            found = _remade(operator, seen.apart(change))
+            found = _remade(make, seen.apart(change))
         if found is None:
             continue
         fine = torch.finfo(torch.float64).eps
@@ -63,7 +69,7 @@ def twin_of(operator: Operator) -> Twin | None:
             if operator.dtype != torch.float64:
                 return Twin(found, 1.0, finer=True)
         eps = max(seen.eps, torch.finfo(found.dtype).eps)
-        moved = _remade(operator, _moving(change, eps))
+        moved = _remade(make, _moving(change, eps))
         return None if moved is None else Twin(moved, _MOVED, finer=False)
     return None
 
@@ -80,10 +86,13 @@ def _has_room(operator: Operator) -> bool:
     return not (short if team is None else team.largest(short))
 
 
-def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
+def _remade(
+    make: Callable[[Callable[[Any], Any]], Operator | None],
+    change: Callable[[Any], Any],
+) -> Operator | None:
     """Make the operator of changed inputs, None where they do not run."""
     try:
-        return operator.remade(change)
+        return make(change)
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
         return None
 

@@ -26,6 +26,7 @@ class Traced(Operator):
         self._whole, self._outputs = whole, outputs
         size = whole.shape[0] // outputs
         self.shape, self.dtype, self.device = (size, size), whole.dtype, whole.device
+        self.team = getattr(whole, "team", None)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, an output at a time."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from theodolite.core import TeamError
 from theodolite.instruments.team.watch import Watch, lost
+from theodolite.instruments.team.wording import first_line
 
 # How often a waiting process looks up: at once, then ever less often.
 _FIRST_S, _LAST_S = 5e-5, 2e-2
@@ -78,13 +79,6 @@ class Meeting:
         )
 
     def _broken(self, reason: str) -> TeamError:
-        watch = self._watch
-        watch.broken = reason if ": " in reason else f"{reason}: {_ADVICE}"
-        watch.leave(watch.broken)
-        return TeamError(watch.broken)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or else its name."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return first.rstrip(". ") or type(error).__name__
+        said = reason if ": " in reason else f"{reason}: {_ADVICE}"
+        self._watch.leave(said)
+        return TeamError(said)

@@ -84,6 +84,33 @@ def replace_file(path: Path, content: bytes) -> None:
     write_atomic(path, content)
 
 
+def write_text(path: Path | str, text: str) -> Path:
+    """Write a whole file, with the folders that it needs.
+
+    Args:
+        path: File to write.
+        text: Its content; what UTF-8 cannot hold becomes a question mark.
+
+    Returns:
+        The file written.
+
+    Raises:
+        RunError: It cannot be written there; what was at ``path`` is untouched.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as wrong:
+        reason = getattr(wrong, "strerror", None) or wrong
+        if isinstance(wrong, FileExistsError):
+            reason = "a file stands where its folder would be"
+        raise RunError(
+            f"cannot write {target} ({reason}): pass another destination"
+        ) from wrong
+    return target
+
+
 def sweep(folder: Path) -> None:
     """Remove temporary files whose writer is dead; leave everybody else's."""
     _sweep(folder.rglob(f".*{_SUFFIX}"))

@@ -90,6 +90,11 @@ def _scaled(inputs: np.ndarray) -> np.ndarray:
 
 
 def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
+    if path.is_file() and not zipfile.is_zipfile(path):
+        raise DataError(
+            f"the data {path} are no archive of arrays: pass a file of "
+            "numpy.savez(path, inputs=…, labels=…)"
+        )
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}

@@ -76,7 +76,7 @@ def test_loops_inside_those_over_units_count_as_often_as_they_go_round():
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
-def test_lanes_fit_registers_and_the_instruction_cache():
+def test_lanes_fit_registers_and_stay_short():
     counts = row(LAYOUT, *assembled(LAYOUT))
     assert counts["spilled bytes a thread"] == 0
     assert counts["warps a multiprocessor"] == LAYOUT.resident

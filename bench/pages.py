@@ -157,8 +157,8 @@ SUITES = {
         "Triton's tiles of 16 columns do 2.6 times the work of 10, three times over to "
         "reach float32 on tensor cores, and exchange their operands. Lanes, in CUDA C, "
         "carry columns in threads and exchange gradients alone, and their loops count "
-        "as often as they go round. An upper limit of the rate, no measure of it. Made by "
-        "`python -m bench.kernel_counts`.",
+        "as often as they go round. An upper limit of the rate, no measure of it. "
+        "Made by `python -m bench.kernel_counts`.",
         here=False,
     ),
     "bookkeeping": Suite(

@@ -141,10 +141,10 @@ SUITES = {
         "of its instructions are those products (the rest are products made again, "
         "sums over threads, and reads of shared memory), and in 74 % of all cycles one "
         "is issued (profiled on an H200). Short loops are quicker than long code: an "
-        "earlier form of it, with the gradient written out, took 10.5 ms a step and "
-        "issued in 51 % of cycles, with a loop for it 8.4 ms; the present one takes "
-        "7.4 ms, and 8.5 with its products written out. Forms written out also spill a "
-        "few registers more. That instructions do not fit their cache would explain it "
+        "earlier form of it, with the gradient written out, took 1.4 times as long and "
+        "issued in 51 % of cycles, with a loop for it 1.13 times; the present one "
+        "takes 1.15 times as long with its products written out. Forms written out "
+        "also spill a few registers more. That instructions do not fit their cache would explain it "
         "but was not shown: without gradients, code written out was no slower. Made by "
         "`python -m bench.training_gpu`, which `make bench` leaves out.",
         here=False,

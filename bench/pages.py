@@ -144,9 +144,10 @@ SUITES = {
         "earlier form of it, with the gradient written out, took 1.4 times as long and "
         "issued in 51 % of cycles, with a loop for it 1.13 times; the present one "
         "takes 1.15 times as long with its products written out. Forms written out "
-        "also spill a few registers more. That instructions do not fit their cache would explain it "
-        "but was not shown: without gradients, code written out was no slower. Made by "
-        "`python -m bench.training_gpu`, which `make bench` leaves out.",
+        "also spill a few registers more. That instructions do not fit their cache "
+        "would explain it but was not shown: without gradients, code written out was "
+        "no slower. Made by `python -m bench.training_gpu`, which `make bench` leaves "
+        "out.",
         here=False,
     ),
     "kernel_counts": Suite(

@@ -59,12 +59,16 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Keep the collector from what is found and imported, which lives to the end."""
+    """Keep the collector from what is found and imported, which lives to the end.
+
+    What libraries load later lives as long, and is looked through less often.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(2_000, 10, 50)
         gc.enable()
 
 

@@ -302,8 +302,8 @@ def _plain_gap(model: nn.Module, data: Data, v: Tensor, truth: Tensor) -> float:
 def _forgotten(device: torch.device) -> Iterator[Callable[[], float | None]]:
     """Give memory back on the way out; inside, the peak so far can be asked for."""
     cuda = device.type == "cuda"
-    gc.collect()  # of the way before, whose operator refers to itself
     if cuda:
+        gc.collect()  # the way before, whose operator refers to itself
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     try:

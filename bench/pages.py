@@ -126,9 +126,10 @@ SUITES = {
     "large_model": Suite(
         "A large model",
         "The largest eigenvalue and the trace of the Hessian of GPT-2-style models "
-        "with random weights, of one sequence of random tokens in float32. Errors "
-        "include what rounding does to the graph, told by a copy in float64. Made by "
-        "`python -m bench.large_model`, which `make bench` leaves out.",
+        "with random weights, of one sequence of random tokens in float32; errors "
+        "include what rounding does to the graph. The run on the card ended before the "
+        "trace, and its record is what it had printed. Made by `python -m "
+        "bench.large_model`, which `make bench` leaves out.",
         here=False,
     ),
     "training_gpu": Suite(
@@ -221,26 +222,36 @@ def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a row a number of each large model."""
     rows = []
     for record in sorted(records, key=lambda record: record["parameters"]):
-        start = f"{record['parameters']:,} parameters, {record['tokens']} tokens"
+        made = f"{record['device']}, torch {record['versions']['torch']}"
+        model = f"{record['parameters']:,} parameters, {record['tokens']} tokens"
         for name in ("largest_eigenvalue", "trace"):
             if name not in record:
                 continue  # the run was over before
             found, product = record[name], record["product"]
-            peak = found.get("device_peak_gib", found["host_peak_gib"])
-            apart = found["seconds"] / product["seconds"]
+            card = "device_peak_gib" in found
+            clock = "seconds" if card else "processor_seconds"
+            peak = found["device_peak_gib" if card else "host_peak_gib"]
             rows.append(
                 {
-                    "task": f"{name.replace('_', ' ')}, {start}, {record['device']}",
-                    "value": f"{found['value']:.6g} ± {found['error']:.2g}",
-                    "relative residual": f"{found['residual']:.0e}"
-                    if "residual" in found
-                    else f"{found['level']:.0%} interval",
-                    "time, in products": f"{apart:.0f}",
+                    "task": f"{name.replace('_', ' ')}, {model}; {made}",
+                    "value": _stated(found),
+                    "time, in products": f"{found[clock] / product[clock]:.0f}",
                     "peak": f"{peak:.1f} GiB",
                     "note": f"{found['method']}; {found['status']}",
                 }
             )
-    return {"versions": records[-1]["versions"], "rows": rows}
+    return {"versions": {"theodolite": records[-1]["versions"]["theodolite"]}} | {
+        "rows": rows
+    }
+
+
+def _stated(found: dict[str, Any]) -> str:
+    """Return a number with its bound, or with its interval where chance is in it."""
+    if "level" in found:
+        low, high = (f"{found[end]:,.0f}" for end in ("low", "high"))
+        return f"{found['value']:,.0f}, at {found['level']:.0%} {low} to {high}"
+    bound = f"{found['value']:.6g} ± {found['error']:.2g}"
+    return f"{bound}, relative residual {found['residual']:.0e}"
 
 
 # Suites whose results are a file a model.

@@ -232,3 +232,18 @@ def test_a_long_run_has_the_ends_first():
 def test_what_cannot_be_run_is_refused(given, text):
     with pytest.raises(ConfigError, match=text):
         Config(**given)
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", "float32"), ("cuda", "tf32")])
+def test_coarse_arithmetic_is_for_cards(device, wanted):
+    config = replace(STUDY.presets["paper"], device=device)
+    for rule in RULES:
+        assert measure.recipe_of(config, rule, 1000).precision == wanted
+
+
+def test_readings_say_themselves_what_convolutions_round_to(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    for coarse in (False, True):
+        with measure._arithmetic(replace(TIGHT, coarse=coarse)):
+            assert torch.backends.cudnn.allow_tf32 is coarse
+    assert torch.backends.cudnn.allow_tf32 is True

@@ -61,6 +61,9 @@ class Replay:
         try:
             with torch.cuda.graph(self._graph, stream=_stream(device)):
                 self._found = flat(product(self._given))
+        except torch.OutOfMemoryError as error:
+            _settle(device)
+            raise NotRecorded("the device has no memory left for it") from error
         except RuntimeError as error:
             _settle(device)
             reason = str(error).splitlines()[0]

@@ -34,6 +34,13 @@ class Fingerprint:
         self._others = list(others)
         self._spared = {id(module) for module in spared}
         self._marks = self._look(reach)
+        # Held, so that what reads them by their addresses, as a recorded product does,
+        # finds something there even after they were replaced.
+        self._storages = [
+            value.untyped_storage()
+            for value in self._held(reach)
+            if isinstance(value, Tensor) and value.layout is torch.strided
+        ]
         self._copies = [_copied(value) for value in _gathered(self._held(reach))]
 
     def matches(self, reach: Reach) -> bool:

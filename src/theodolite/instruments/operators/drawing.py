@@ -19,8 +19,7 @@ def normal_vector(operator: Operator, generator: np.random.Generator) -> Tensor:
     """Return a standard normal vector for the operator.
 
     Up to 134 million numbers are those of one draw, on whatever device. More are the
-    same whatever the number of threads; on a card they are its own, which draws a
-    billion in the time that a processor takes for a million.
+    same whatever the number of threads; on a card they are its own.
     """
     found = _empty(operator)
     if len(found) < _LONG:

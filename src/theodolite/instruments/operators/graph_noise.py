@@ -73,11 +73,11 @@ def graph_noise(
         forms.append(gap.along(vector) if square else np.nan)
         squares += gap.squares() if rows or whole else gap.norm() ** 2
         if len(forms) == early and enough is not None:
-            if enough(_bounded(twin, squares, forms)):
+            if enough(_bounded(twin, squares, forms, rows=rows)):
                 break
     operator.passes += twin.operator.passes
     if not whole:
-        return _bounded(twin, squares, forms)
+        return _bounded(twin, squares, forms, rows=rows)
     each = twin.factor * np.sqrt(squares)
     trace = abs(float(np.sum(forms))) if twin.finer else float(each.sum())
     trace = trace if square else float("nan")
@@ -186,8 +186,11 @@ def _shared_noise(
     from scipy.stats import chi2
 
     drawn = stream(0, "shared noise").standard_normal(len(vectors))
-    weights = torch.as_tensor(drawn).to(vectors)
-    gap = difference(operator, twin, weights @ vectors)
+    # One after the other: a card's products of matrices count places in 32 bits.
+    mixed = torch.zeros_like(vectors[0])
+    for weight, vector in zip(drawn.tolist(), vectors, strict=True):
+        mixed.add_(vector, alpha=weight)
+    gap = difference(operator, twin, mixed)
     operator.passes += twin.operator.passes
     times = twin.factor / float(np.sqrt(chi2.ppf(1 - _LEVEL, 1)))
     norm = times * gap.norm()
@@ -206,15 +209,18 @@ def _vectors(operator: Operator, count: int, *, whole: bool) -> Iterator[Tensor]
         yield normal_vector(operator, generator)
 
 
-def _bounded(twin: Twin, squares: np.ndarray, found: list[float]) -> GraphNoise:
+def _bounded(
+    twin: Twin, squares: np.ndarray, found: list[float], *, rows: bool
+) -> GraphNoise:
     """Bound the error by the sum of squares and by the forms of some vectors."""
     from scipy.stats import chi2, t
 
     count, forms = len(found), np.array(found)
-    rows = twin.factor * np.sqrt(squares / count)
-    inflated = rows * np.sqrt(count / chi2.ppf(1 - _LEVEL, count))
+    shown = twin.factor * np.sqrt(squares / count)
+    inflated = shown * np.sqrt(count / chi2.ppf(1 - _LEVEL, count))
     norm = float(np.linalg.norm(inflated))
     # The variance of a form is twice the squared norm, of which there is a bound.
     chance = float(t.ppf((1 + _LEVEL) / 2, count - 1)) * np.sqrt(2 / count)
     mean = abs(float(forms.mean())) if twin.finer else float(np.abs(forms).max())
-    return GraphNoise(inflated, norm, mean + chance * float(np.linalg.norm(rows)))
+    trace = mean + chance * float(np.linalg.norm(shown))
+    return GraphNoise(inflated if rows else np.empty(0), norm, trace)

@@ -40,7 +40,7 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[GraphNoise, bo
             return _all_of(matrix, found), True
         return found, symmetric
     explained = max(np.sqrt(eps) * scale, 4 * float(found.rows.max(initial=0.0)))
-    return found, gap <= explained or scale <= eps
+    return found, bool(gap <= explained or scale <= eps)
 
 
 def _product(matrix: np.ndarray, vector: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class Config(StudyConfig):
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
-        precision: Arithmetic of training: ``float32``, or ``tf32`` on a card.
+        precision: Arithmetic of training on a card; elsewhere it is ``float32``.
         double: Whether curvature is read in double precision, and networks trained in
             it; where it is not, what rounding does to it is measured at a batch.
         coarse: Whether convolutions take TF32 where curvature is read, on a card.

@@ -101,7 +101,7 @@ def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
         weight_decay=0.0,
         nesterov=False,
         milestones=(),
-        precision=config.precision,
+        precision=config.precision if _on_card(config) else "float32",
         test_every=epochs,
     )
 
@@ -238,8 +238,12 @@ def _layout(config: Config, rule: str) -> Any:
     import torch
 
     whole = 0 < config.samples_of(rule) <= config.one_graph
-    on_card = config.device.startswith("cuda")
-    return torch.channels_last if on_card and whole else torch.preserve_format
+    last = whole and _on_card(config)
+    return torch.channels_last if last else torch.preserve_format
+
+
+def _on_card(config: Config) -> bool:
+    return config.device.startswith("cuda")
 
 
 @contextmanager
@@ -248,7 +252,7 @@ def _arithmetic(config: Config) -> Iterator[None]:
     from torch.backends import cudnn
 
     before = cudnn.allow_tf32
-    cudnn.allow_tf32 = config.coarse or before
+    cudnn.allow_tf32 = config.coarse
     try:
         yield
     finally:

@@ -139,8 +139,11 @@ def built_of(jacobian, supports):
     height, width = (length // jacobian.samples for length in jacobian.shape)
     built = np.zeros(jacobian.shape)
     columns, count = blocks.columns.numpy(), 0
-    for i, (part, rows) in enumerate(blocks.matrices()):
+    vectors = torch.randn(jacobian.samples, width, dtype=jacobian.dtype)
+    for i, (part, rows, product) in enumerate(blocks.matrices(vectors)):
         built[np.ix_(i * height + rows.numpy(), i * width + columns)] = part.numpy()
+        wanted = part @ vectors[i, blocks.columns].double()
+        assert_allclose(product, wanted, rtol=1e-9, atol=1e-9)
         count += 1
     assert count == jacobian.samples
     return built

@@ -81,24 +81,27 @@ def gram_triangle(matrix: np.ndarray, room: np.ndarray | None = None) -> np.ndar
     """Return a matrix times its transpose; entries above the diagonal are not set."""
     from scipy.linalg import blas
 
-    panels = _panels(matrix)
+    by_rows = matrix.flags.c_contiguous
+    pairs = list(_pairs(_panels(matrix))) if by_rows else []
     worked = sum(
         (some.stop - some.start) * (others.stop - others.start) * (high - low)
-        for some, others, low, high in _overlaps(panels)
+        for some, others, low, high in pairs
+        if low < high
     )
-    if matrix.flags.c_contiguous and worked < _WORTH * matrix.size * len(matrix) / 2:
+    if by_rows and worked < _WORTH * matrix.size * len(matrix) / 2:
         count = len(matrix) ** 2
-        gram = np.empty(count) if room is None else room[:count]
-        gram.fill(0)
-        gram = gram.reshape(len(matrix), -1)
-        for some, others, low, high in _overlaps(panels):
-            within = slice(low, high)
-            product = gram[some, others]
-            np.matmul(matrix[some, within], matrix[others, within].T, out=product)
+        gram = (np.empty(count) if room is None else room[:count]).reshape(
+            -1, len(matrix)
+        )
+        for some, others, low, high in pairs:
+            product, within = gram[some, others], slice(low, high)
+            if low < high:
+                np.matmul(matrix[some, within], matrix[others, within].T, out=product)
+            else:
+                product.fill(0)
         return gram.T
     # One triangle is enough; by SciPy's libraries this step took two thirds of the
     # time of torch's or less (one core of an AMD EPYC, 784 rows).
-    by_rows = matrix.flags.c_contiguous
     dsyrk: Any = blas.dsyrk  # pyright: ignore[reportAttributeAccessIssue]
     given = matrix.T if by_rows else matrix
     return dsyrk(1.0, given, trans=int(by_rows), lower=1)
@@ -115,12 +118,11 @@ def _panels(matrix: np.ndarray) -> list[Panel]:
     return found
 
 
-def _overlaps(panels: list[Panel]) -> Iterator[tuple[slice, slice, int, int]]:
-    """Yield pairs of panels, each once, and the columns where both may be filled."""
+def _pairs(panels: list[Panel]) -> Iterator[tuple[slice, slice, int, int]]:
+    """Yield pairs of panels, each once, and where the columns filled in both are."""
     for place, (some, low, high) in enumerate(panels):
         for others, start, stop in panels[place:]:
-            if max(low, start) < min(high, stop):
-                yield some, others, max(low, start), min(high, stop)
+            yield some, others, max(low, start), min(high, stop)
 
 
 def _eigenvalues(gram: np.ndarray) -> np.ndarray:

@@ -82,15 +82,11 @@ def sample_values(
 
 def _checked(jacobian: BlockJacobian, blocks: SampleBlocks) -> Iterator[Tensor]:
     """Yield the matrices; where rows share vectors, up to the first that is wrong."""
-    if not blocks.supports.axes:
-        yield from (matrix for matrix, _ in blocks.matrices())
-        return
     vector = normal_vector(jacobian, stream(0, "check"))
-    product = jacobian.matvec(vector).reshape(jacobian.samples, -1)
-    parts = vector.reshape(jacobian.samples, -1)[:, blocks.columns].double()
-    pairs = zip(blocks.matrices(), parts, product, strict=True)
-    for (matrix, rows), part, wanted in pairs:
-        if not close((matrix @ part).to(wanted), wanted[rows]):
+    wanted = jacobian.matvec(vector).reshape(jacobian.samples, -1)
+    given = blocks.matrices(vector.reshape(jacobian.samples, -1))
+    for (matrix, rows, product), right in zip(given, wanted, strict=True):
+        if blocks.supports.axes and not close(product, right[rows]):
             return
         yield matrix
 

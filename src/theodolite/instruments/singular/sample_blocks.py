@@ -33,19 +33,23 @@ class SampleBlocks:
     wanted: Tensor
     slots: Tensor
 
-    def matrices(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each sample's Jacobian in float64, and the numbers of its rows.
+    def matrices(self, vectors: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield each sample's Jacobian in float64, its rows' numbers, and a product.
 
         Each is written over the one before it: fresh memory for every one took four
         times as long.
+
+        Args:
+            vectors: What to multiply the Jacobians with, one a sample.
         """
         order, windows = self.supports.order.to(self.slots), self.supports.windows
         if windows is not None:
             windows = windows[:, self.columns].to(self.packed)
         height, width = int(self.wanted.sum((1, 2)).max()), len(self.columns)
         matrix = self.packed.new_empty(height, width, dtype=torch.float64)
-        for packed, wanted, slots in zip(
-            self.packed, self.wanted, self.slots, strict=True
+        products = self.packed.new_empty(height)
+        for packed, wanted, slots, vector in zip(
+            self.packed, self.wanted, self.slots, vectors[:, self.columns], strict=True
         ):
             position, unit = wanted.nonzero(as_tuple=True)
             places = slots[position, unit]
@@ -54,8 +58,11 @@ class SampleBlocks:
                 rows = packed.index_select(0, places[some])
                 if windows is not None:
                     rows.mul_(windows.index_select(0, position[some]))
-                matrix[start : start + len(rows)] = rows
-            yield matrix[: len(places)], order[position, unit]
+                filled = slice(start, start + len(rows))
+                torch.mv(rows, vector, out=products[filled])
+                matrix[filled] = rows
+            count = len(places)
+            yield matrix[:count], order[position, unit], products[:count]
 
 
 def sample_blocks(

@@ -217,6 +217,7 @@ def as_ratios(record: dict[str, Any]) -> dict[str, Any]:
     for row in record["rows"]:
         share = row["fraction of the measured float32 product rate"]
         gap = record["gaps"][row["kernel"]]
+        layout = f"; {row['layout']}" if row["layout"] else ""
         rows.append(
             {
                 "task": f"64 layers, ReLU at mid; {row['engine']}",
@@ -226,7 +227,7 @@ def as_ratios(record: dict[str, Any]) -> dict[str, Any]:
                 "share of the float32 product rate": f"{share:.0%}",
                 "note": f"{row['steps timed']} steps timed, "
                 f"{record['loop']['steps timed, of one cell']} of the loop; peak "
-                f"{row['peak_gib']:.1f} GiB; {row['layout']}",
+                f"{row['peak_gib']:.1f} GiB{layout}",
             }
         )
     versions = {**record["versions"], "device": record["device"]}

@@ -9,6 +9,7 @@ from bench import several
 from bench.high_water import rise_mib
 from bench.kernel_counts import assembled, in_unit_loops, row
 from bench.telling import told
+from bench.training_gpu import as_ratios
 
 from theodolite.training.engines.stacked.lanes import LAYOUT
 
@@ -42,6 +43,27 @@ def test_the_longest_suite_starts_first_and_failures_are_named(
     # There are no such suites: each ends in a sentence, and all are named.
     assert any(line.startswith("[short] no suite 'short': choose") for line in lines)
     assert failed == ["new", "long", "short"]
+
+
+def test_notes_on_kernels_end_with_their_layout_if_they_have_one():
+    row = {
+        "fraction of the measured float32 product rate": 0.5,
+        "ratio to the loop": 2.0,
+        "engine": "stacked",
+        "kernel": "cuda",
+        "steps timed": 4,
+        "peak_gib": 0.6,
+    }
+    record = {
+        "gaps": {"cuda": 1e-7},
+        "loop": {"steps timed, of one cell": 3},
+        "rows": [{**row, "layout": layout} for layout in ("", "Tile(64)")],
+        "versions": {},
+        "device": "none",
+    }
+    notes = [shown["note"] for shown in as_ratios(record)["rows"]]
+    assert notes[0] == "4 steps timed, 3 of the loop; peak 0.6 GiB"
+    assert notes[1] == f"{notes[0]}; Tile(64)"
 
 
 def code_of(forward, back):

@@ -169,6 +169,15 @@ def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
     assert "since its folder may not be written to: pass the path" in told
 
 
+def test_of_links_that_folder_counts_to_which_they_lead(tmp_path):
+    link = tmp_path / "page.html"
+    link.symlink_to(tmp_path / "nowhere" / "page.html")
+    assert _obstacle(link) == "its folder is not there"
+    (tmp_path / "nowhere").mkdir()
+    assert not _obstacle(link)
+    assert not _obstacle(Path("/dev/stdout"))
+
+
 def test_a_broken_saved_survey_is_one_sentence(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text("{}")

@@ -237,7 +237,10 @@ def _run(arguments: list[str] | None) -> int:
         return (
             ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         )
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as stopped:
+        # Typer makes this of any end of a file; that of a prompt comes without cause.
+        if isinstance(stopped.__cause__, EOFError):
+            raise stopped.__cause__ from None
         say("stopped; finished work is kept, and the same command goes on from there")
         return 130
     except MemoryError:
@@ -260,7 +263,7 @@ def _run(arguments: list[str] | None) -> int:
             raise
         say(_misused(error))
         return 2
-    return code if isinstance(code, int) else 0
+    return code if isinstance(code, int) and not isinstance(code, bool) else 0
 
 
 def _misused(error: Any) -> str:

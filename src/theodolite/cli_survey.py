@@ -280,15 +280,17 @@ def _check_files(html: Path | None, to_json: Path | None) -> None:
 
 def _obstacle(path: Path) -> str:
     """Say what stands in the way of a file; empty where nothing does."""
-    folder = path.absolute().parent
     if path.is_dir():
         return "it is a folder"
+    # Devices, pipes and open files are written through, others put in their folder.
+    stream = path.is_symlink() and path.absolute().parts[1] in ("dev", "proc")
+    if stream or (path.exists() and not path.is_file()):
+        return ""
+    folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         return "its folder is not there"
-    # Links, devices and pipes are written through, files are put in their folder.
-    through = path.is_symlink() or (path.exists() and not path.is_file())
     own = os.access in os.supports_effective_ids
-    if through or os.access(folder, os.W_OK, effective_ids=own):
+    if os.access(folder, os.W_OK, effective_ids=own):
         return ""
     return "its folder may not be written to"
 

@@ -1,4 +1,4 @@
-// Both kernels of the pass by lanes as functions; what is included is given by -include.
+// Both kernels of the pass by lanes as functions; comes after lanes_on_cpu.hpp and them.
 
 extern "C" void launch_lanes(int blocks, int, const float* x, const float* y,
                              const float* weights, const float* turned, const int* alive,

@@ -1,6 +1,7 @@
 """All points of one shape as one batched computation, made for GPUs."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
@@ -10,9 +11,11 @@ from torch import Tensor
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 from theodolite.training.engines.contract import Advance
+from theodolite.training.engines.stacked.nvrtc import CudaProgramError
 from theodolite.training.engines.stacked.passes import TorchPasses
 from theodolite.training.engines.stacked.samples import gather
 from theodolite.training.engines.stacked.updates import Updates, full_precision
+from theodolite.training.probes.probes import warn
 
 Method = Literal["auto", "torch", "triton", "cuda"]
 Precision = Literal["float32", "float64"]
@@ -206,7 +209,12 @@ def _passes(
     reasons = {}
     for name, choose in (("cuda", _lanes), ("triton", _triton)):
         if method in ("auto", name):
-            found = choose(blueprint, samples, dtype, device)
+            try:
+                found = choose(blueprint, samples, dtype, device)
+            except CudaProgramError as problem:
+                found = f"cannot take this installation ({problem}): choose another"
+                if method == "auto":
+                    _tell_failure(str(problem))
             if not isinstance(found, str):
                 return found
             reasons[name] = found
@@ -218,11 +226,24 @@ def _passes(
 def _lanes(
     blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
 ) -> Any:
-    """Return the class of the kernel of CUDA C, or why not."""
-    from theodolite.training.engines.stacked.lanes import LanesPasses, unfit
+    """Return the class of the kernel of CUDA C, compiled, or why not."""
+    from theodolite.training.engines.stacked import lanes
 
-    reason = unfit(blueprint, samples, dtype, device)
-    return LanesPasses if reason is None else f"cannot take {reason}: choose another"
+    reason = lanes.unfit(blueprint, samples, dtype, device)
+    if reason is not None:
+        return f"cannot take {reason}: choose another"
+    lanes.kernels(lanes.source(blueprint), device)
+    return lanes.LanesPasses
+
+
+@cache
+def _tell_failure(reason: str) -> None:
+    """Warn, once a reason, that a device trains more slowly than it could."""
+    warn(
+        f"the kernel of CUDA C was not made, though the device can run it ({reason}): "
+        "training goes on more slowly without; method='torch' asks for none",
+        RuntimeWarning,
+    )
 
 
 def _triton(

@@ -94,10 +94,20 @@ class Kernels:
         self.blocks = device.multi_processor_count * self.passes.resident()
 
 
-@cache
 def kernels(text: str, device: torch.device) -> Kernels:
-    """Return the kernels that :func:`source` gave, compiled once a device."""
-    with torch.cuda.device(device):
+    """Return the kernels that :func:`source` gave, compiled once a device.
+
+    Raises:
+        CudaProgramError: They were not compiled, or not loaded.
+    """
+    # A device without an index is the current one, which another may be later.
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return _kernels_of(text, index)
+
+
+@cache
+def _kernels_of(text: str, index: int) -> Kernels:
+    with torch.cuda.device(index):
         return Kernels(text)
 
 
@@ -107,7 +117,7 @@ def unfit(
     dtype: torch.dtype,
     device: torch.device,
 ) -> str | None:
-    """Say what the kernel cannot take, if anything; this compiles it."""
+    """Say what the kernel cannot take, if anything; nothing is compiled."""
     if dtype != torch.float32:
         return f"{str(dtype).removeprefix('torch.')}"
     if blueprint.width > _WIDEST:
@@ -118,12 +128,10 @@ def unfit(
         return f"{samples} samples of width {blueprint.width} at once"
     if device.type != "cuda":
         return f"device {device}, only CUDA devices"
+    if torch.version.cuda is None:
+        return "this build of torch, only those for CUDA"
     if torch.cuda.get_device_capability(device) < _CAPABILITY:
         return f"{torch.cuda.get_device_name(device)}, only compute capability 8.0 on"
-    try:
-        kernels(source(blueprint), device)
-    except (OSError, RuntimeError) as problem:
-        return f"this installation ({problem})"
     return None
 
 
@@ -135,7 +143,7 @@ class LanesPasses:
         samples: What the points train on.
         dtype: float32.
         device: A CUDA device.
-        memory: Bytes that scratch space may take.
+        memory: Bytes that the buffers of a stack may take.
     """
 
     label = "cuda"
@@ -159,19 +167,45 @@ class LanesPasses:
             columns = torch.as_tensor(given, dtype=dtype, device=device).mT
             filled[: blueprint.width, : len(given)] = columns
         self.kernels = kernels(source(blueprint), device)
-        self.gradient_bytes = 4 * blueprint.depth * self.wide**2
+        matrices = 4 * blueprint.depth * self.wide**2
         entering = 4 * blueprint.units * self.wide * LAYOUT.block
-        self.block_bytes = self.gradient_bytes + entering
+        # A share is a gradient and a squared error.
+        self.share_bytes = matrices + 4
+        self.block_bytes = self.share_bytes + entering
+        # Weights, the same turned, and a gradient; a loss, and whether it is alive.
+        self.point_bytes = self.share_bytes + 3 * matrices + 8 + 4
 
     def room(self, points: int) -> int:
-        """Return how many points to move at once."""
-        return even(points, (self.memory - self.block_bytes) // self.gradient_bytes)
+        """Return how many points to move at once.
+
+        More points leave memory for fewer blocks, and fewer points give blocks less to
+        share: of all even parts that fit, those are taken that make the fewest rounds.
+        """
+        sizes = [points]
+        while sizes[-1] > 1:
+            sizes.append(even(points, sizes[-1] - 1))
+        fitting = [size for size in sizes if self.stack_bytes(size, 1) <= self.memory]
+        return min(fitting or [1], key=lambda size: self._rounds(points, size))
+
+    def _rounds(self, points: int, size: int) -> int:
+        """Return how many tiles a block carries, one after another, for all points.
+
+        Every part counts one more, for what is launched around it.
+        """
+        rounds = math.ceil(size * self.tiles / self.blocks(size))
+        return math.ceil(points / size) * (rounds + 1)
 
     def blocks(self, points: int) -> int:
         """Return how many blocks share the tiles of so many points."""
-        left = self.memory - points * self.gradient_bytes
+        left = self.memory - self.stack_bytes(points, 0)
         fits = max(1, left // self.block_bytes)
         return min(self.kernels.blocks, fits, points * self.tiles)
+
+    def stack_bytes(self, points: int, blocks: int) -> int:
+        """Return the bytes that the buffers of so many points and blocks take."""
+        # Blocks and points have one share less than they are together.
+        shared = points * self.point_bytes + blocks * self.block_bytes
+        return shared - self.share_bytes
 
     def workspace(self, points: int) -> "LanesWorkspace":
         """Return buffers, and the pass over them, for a stack of points."""
@@ -193,6 +227,7 @@ class LanesWorkspace:
         self.slots, self.partial = x.new_zeros(shares, *square), x.new_zeros(shares)
         self.weights, self.turned, self.gradient = x.new_zeros(3, points, *square)
         self.losses = x.new_zeros(points, dtype=torch.float64)
+        self.alive = x.new_zeros(points, dtype=torch.int32)
 
     def evaluate(self, weights: Tensor, alive: Tensor) -> tuple[Tensor, Tensor]:
         """Return every point's loss, as float64, and gradient.
@@ -204,11 +239,12 @@ class LanesWorkspace:
         passes, found = self.passes, (self.slots, self.partial)
         shape = (passes.tiles, self.points, passes.blueprint.units)
         self._lay(weights)
+        self.alive.copy_(alive)
         for share in found:
             share.zero_()
         passes.kernels.passes(
             (self.blocks, 1),
-            *(passes.x, passes.y, self.weights, self.turned, alive.to(torch.int32)),
+            *(passes.x, passes.y, self.weights, self.turned, self.alive),
             *(self.scratch, *found, float(passes.scale), passes.x.shape[1], *shape),
         )
         passes.kernels.sums(

@@ -12,8 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.core import TheodoliteError
+
+# Of what NVRTC writes about a program, so much is quoted.
+_QUOTED = 300
 # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, in percent.
 _CARVEOUT = 9
+
+
+class CudaProgramError(TheodoliteError, RuntimeError):
+    """NVRTC or the driver is not there, or takes no program."""
 
 
 class CudaProgram:
@@ -21,6 +29,9 @@ class CudaProgram:
 
     Args:
         source: Kernels declared ``extern "C"``.
+
+    Raises:
+        CudaProgramError: It was not compiled, or not loaded.
     """
 
     def __init__(self, source: str) -> None:
@@ -89,11 +100,12 @@ def compiled(source: str) -> bytes:
     given = (ctypes.c_char_p * len(options))(*options)
     place = ctypes.byref(program)
     if nvrtc.nvrtcCreateProgram(place, source.encode(), b"kernel.cu", 0, None, None):
-        raise RuntimeError("NVRTC made no program")
+        raise CudaProgramError("NVRTC made no program")
     try:
         if nvrtc.nvrtcCompileProgram(program, len(options), given):
             log = _held(nvrtc, "ProgramLog", program).rstrip(b"\0")
-            raise RuntimeError(f"NVRTC: {log.decode()[:1000]}")
+            said = " ".join(log.decode(errors="replace").split())[:_QUOTED]
+            raise CudaProgramError(f"NVRTC: {said or 'no reason given'}")
         return _held(nvrtc, "CUBIN", program)
     finally:
         nvrtc.nvrtcDestroyProgram(place)
@@ -110,7 +122,10 @@ def _held(nvrtc: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
 
 @cache
 def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError as missing:
+        raise CudaProgramError(f"no driver of CUDA: {missing}") from missing
 
 
 @cache
@@ -123,7 +138,7 @@ def _nvrtc() -> ctypes.CDLL:
             return ctypes.CDLL(place)
         except OSError:
             continue
-    raise OSError(f"{name} is neither on the system nor beside torch")
+    raise CudaProgramError(f"{name} is neither on the system nor beside torch")
 
 
 def _check(code: int) -> None:
@@ -131,4 +146,4 @@ def _check(code: int) -> None:
     if code:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(code, ctypes.byref(text))
-        raise RuntimeError(f"CUDA: {(text.value or b'unknown error').decode()}")
+        raise CudaProgramError(f"CUDA: {(text.value or b'unknown error').decode()}")

@@ -1,5 +1,7 @@
 """Convolutions by standard kernels: torch's values, and all of its derivatives."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -156,6 +158,43 @@ def test_a_sample_at_a_time(name, monkeypatch):
     for mine, theirs in zip(found, wanted, strict=True):
         scale = float(theirs.detach().abs().max())
         assert_close(mine, theirs, rtol=0, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize(("width", "size", "parts"), [(512, 4, 4), (16, 28, 32)])
+def test_no_less_is_laid_out_than_the_weight(width, size, parts):
+    """Each part reads all of the weight: many parts of wide ones take longer."""
+    samples = parts * torch.get_num_threads() * (32 if width == 512 else 2)
+    x = torch.empty(samples, width, size, size, dtype=torch.float64)
+    weight = torch.empty(width, width, 3, 3, dtype=torch.float64)
+    at_once = convolution_by_samples.samples_at_once(x, weight, PLAIN)
+    assert samples == parts * at_once
+
+
+PLAIN = convolution_by_samples.Sliding([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+
+
+def test_cotangents_of_parts_are_added_as_they_come(monkeypatch):
+    monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
+    monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
+    made, alive, plain = [], [], convolution_by_samples._pulled
+
+    def noted(*given):
+        alive.append(sum(kept() is not None for kept in made))
+        found = plain(*given)
+        made.extend(weakref.ref(part) for part in found[1:])
+        return found
+
+    monkeypatch.setattr(convolution_by_samples, "_pulled", noted)
+    made_by = torch.Generator().manual_seed(0)
+    shapes = [(12, 4, 5, 5), (12, 3, 5, 5), (4, 3, 3, 3)]
+    g, x, weight = (
+        torch.randn(shape, generator=made_by, dtype=torch.float64) for shape in shapes
+    )
+    found = convolution_by_samples.pulled_back(g, x, weight, PLAIN, [True] * 3)
+    assert len(alive) > 3
+    assert max(alive) <= 4  # the sums of both, and one part of each
+    for mine, theirs in zip(found, plain(g, x, weight, PLAIN, [True] * 3), strict=True):
+        assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
 def _sizes_convolved(monkeypatch):

@@ -153,24 +153,26 @@ def eigenvalue_noise(
             where it is to be measured.
     """
     norms, forms = np.full((2, len(vectors)), np.inf)
-    together = np.flatnonzero(enough)
+    together, shared = np.flatnonzero(enough), None
     if len(together) > 1:
-        if (twin := twin_of(operator, once=True)) is None:
+        if (shared := twin_of(operator, once=True)) is None:
             return None
         rows = vectors[torch.as_tensor(together, device=vectors.device)]
-        norms[together], forms[together] = _shared_noise(operator, twin, rows)
+        norms[together], forms[together] = _shared_noise(operator, shared, rows)
     left = np.flatnonzero(norms > enough)
     if not len(left):
         return norms, forms
-    if (twin := twin_of(operator, once=len(left) == 1)) is None:
+    # One for many products may not fit where that for a single one did.
+    if (twin := twin_of(operator, once=len(left) == 1) or shared) is None:
         return None
+    before = twin.operator.passes
     for place in left:
         vector = vectors[place]
         gap = difference(operator, twin, vector)
         norms[place] = twin.factor * gap.norm()
         along = abs(gap.along(vector))
         forms[place] = along if twin.finer else norms[place]
-    operator.passes += twin.operator.passes
+    operator.passes += twin.operator.passes - before
     return norms, forms
 
 

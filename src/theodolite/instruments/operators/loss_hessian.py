@@ -24,6 +24,7 @@ from theodolite.instruments.model.objective import (
     reduction_of,
 )
 from theodolite.instruments.model.randomness import Randomness
+from theodolite.instruments.operators.coarsest import unwatched
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.announcing import counted
@@ -41,6 +42,9 @@ from theodolite.instruments.team.vectors import agreed
 _AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
 # Bytes of the graph of a part, where a product is taken in parts to save memory.
 _PART = 2**25
+# How far the losses of parts and of the whole may differ, relatively: by rounding alone
+# where the one is in float64, the other in float32.
+_SAME = torch.finfo(torch.float32).eps ** 0.5
 
 
 class HessianOptions(TypedDict, total=False):
@@ -174,17 +178,48 @@ class Hessian(ParameterOperator):
         """Return the operator of a changed model and changed data, for one product.
 
         On a processor its graph is taken in parts where samples are independent: that
-        takes as long, and a part of the memory.
+        takes as long, and a part of the memory. Whether they are the loss tells, which
+        is then the same in parts.
         """
-        prepared, largest = self._prepared, max(n or 0 for n in self.partition)
-        free = self.randomness == "refuse" and not prepared.norms_couple
-        here = self.device.type == "cpu" and not self.team.several
-        if free and here and self.micro_batch is None and self.forecast_bytes:
-            samples = largest * _PART // self.forecast_bytes
-            if 0 < samples < largest:
-                with suppress(MeasurementError):  # of losses that cannot be cut
-                    return self._again(change, samples)
+        if (samples := self._samples_once()) is not None:
+            with suppress(MeasurementError):  # of losses that cannot be cut
+                parts = self._again(change, samples)
+                with unwatched():
+                    whole = self._loss()
+                if abs(parts._loss() - whole) <= _SAME * abs(whole):
+                    return parts
         return self.remade(change)
+
+    @property
+    def once_bytes(self) -> int | None:
+        """Memory that a single product takes at its peak, where parts save some."""
+        samples, peak = self._samples_once(), self.forecast_bytes
+        if samples is None or peak is None:
+            return peak
+        return peak * samples // self._largest
+
+    @property
+    def _largest(self) -> int:
+        return max((samples or 0 for samples in self.partition), default=0)
+
+    def _samples_once(self) -> int | None:
+        """Return the samples a part of a single product, None to take it whole."""
+        free = self.randomness == "refuse" and not self._prepared.norms_couple
+        here = self.device.type == "cpu" and not self.team.several
+        if not (free and here and self.micro_batch is None and self.forecast_bytes):
+            return None
+        samples = max(1, self._largest * _PART // self.forecast_bytes)
+        return samples if samples < self._largest else None
+
+    def _loss(self) -> float:
+        """Return the loss of all the data alone; where no statistics are shared."""
+        prepared, total = self._prepared, 0.0
+        with prepared.together(), torch.no_grad():
+            for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
+                kept = self._curves.kept(chunk)
+                fresh = chunk.weight * prepared.run(chunk) if kept is None else kept[1]
+                total += float(fresh)
+        return total
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""

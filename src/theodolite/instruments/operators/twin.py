@@ -60,7 +60,7 @@ def twin_of(operator: Operator, *, once: bool = False) -> Twin | None:
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
-        changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
+        changes = [_in_float64, _copied] if _has_room(operator, once) else [_copied]
     for change in changes:
         with Coarsest() as seen:
             found = _remade(make, seen.apart(change))
@@ -76,9 +76,11 @@ def twin_of(operator: Operator, *, once: bool = False) -> Twin | None:
     return None
 
 
-def _has_room(operator: Operator) -> bool:
+def _has_room(operator: Operator, once: bool) -> bool:
     """Whether products of a copy in float64 fit beside what is there, everywhere."""
     size, peak = operator.shape[1], getattr(operator, "forecast_bytes", None)
+    if once:
+        peak = getattr(operator, "once_bytes", peak)
     here, elsewhere = available_bytes(operator.device), operator.free_elsewhere()
     if elsewhere is not None:  # what graphs take they take there
         fits = float64_bytes(size, None) <= here

@@ -34,6 +34,13 @@ class Mixing(nn.Module):
         return x + x.mean(0) if x.max() > 1.5 else x
 
 
+class Normalised(nn.Module):
+    """Takes batch statistics by a function, and has no module for them."""
+
+    def forward(self, x):
+        return nn.functional.batch_norm(x, None, None, training=True)
+
+
 def images():
     """A network of layers with rows of their own make, and images for it."""
     torch.manual_seed(2)
@@ -131,6 +138,11 @@ def refused(team):
     some = nn.Sequential(Mixing())
     high = torch.ones(2, 3, dtype=torch.float64) * (1 + team.rank)
     said["coupled"] = sentence(lambda: singular_values(some, high, **mixed))
+    # A rank with one sample has none to tell it from, and others have.
+    few = torch.randn(1 + (team.rank == 0), 3, dtype=torch.float64)
+    given = {"block": "0", "norm_mode": "full", "coupled": False, "team": team}
+    normed = nn.Sequential(Normalised())
+    said["by a function"] = sentence(lambda: BlockJacobian(normed, few, **given))
     return said
 
 

@@ -12,6 +12,7 @@ from theodolite.instruments import (
     singular_values,
     tangent_kernel,
 )
+from theodolite.instruments.operators.twin import twin_of
 
 SPAN = ("1", "5")
 
@@ -39,6 +40,19 @@ class Normalised(nn.Module):
 
     def forward(self, x):
         return nn.functional.batch_norm(x, None, None, training=True)
+
+
+class Unique(nn.Tanh):
+    """Cannot be copied on one rank, and can on the others."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.rank = rank
+
+    def __deepcopy__(self, _):
+        if self.rank == 1:
+            raise RuntimeError("there is but one")
+        return Unique(self.rank)
 
 
 def images():
@@ -143,6 +157,9 @@ def refused(team):
     given = {"block": "0", "norm_mode": "full", "coupled": False, "team": team}
     normed = nn.Sequential(Normalised())
     said["by a function"] = sentence(lambda: BlockJacobian(normed, few, **given))
+    only = nn.Sequential(Unique(team.rank))
+    given = {"block": "0", "norm_mode": "eval", "team": team}
+    said["twin"] = twin_of(BlockJacobian(only, few.float(), **given))
     return said
 
 

@@ -137,13 +137,24 @@ def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     alone.stop()
 
 
-@pytest.mark.parametrize("how", ["raises", "returns", "lives on"])
+def test_of_an_error_others_are_told_once():
+    alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
+    meeting = Meeting(alone)
+    with pytest.raises(ValueError, match="once"), meeting.telling(), meeting.telling():
+        raise ValueError("once")
+    assert alone.turn == 1
+    alone.stop()
+
+
+@pytest.mark.parametrize("how", ["raises", "returns", "lives on", "catches"])
 def test_a_rank_that_comes_no_more_is_missed_within_seconds(tmp_path, how):
     ended = launch(ranks.stay_away, tmp_path, how, size=2, seconds=60)
     assert ended == [0, int(how == "raises")]
     said, seconds = torch.load(tmp_path / "away")
-    why = "ended, where others still wait for it: start all ranks again"
-    why = why if how == "returns" else "failed: ValueError: out of luck"
+    why = {
+        "returns": "ended, where others still wait for it: start all ranks again",
+        "catches": "failed: out of luck",
+    }.get(how, "failed: ValueError: out of luck")
     assert said.startswith(f"TeamError: rank 1 {why}")
     assert seconds < SECONDS
 

@@ -92,6 +92,7 @@ def test_what_differs_between_ranks_is_said_on_all(together):
         assert f"block '0' couples samples {by}" in said["coupled"]
         couples = f"block '0' couples samples of {size} ranks by batch statistics"
         assert couples in said["by a function"]
+        assert said["twin"] is None, "where one rank has none"
         for name in ("kernel", "values"):
             assert f"models of {size} ranks have different weights" in said[name]
         assert "batches have [3, 4] outputs a sample" in said["widths"]

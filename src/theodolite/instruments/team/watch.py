@@ -108,7 +108,6 @@ class Watch:
     Attributes:
         size: As given.
         turn: Calls that this process made together with the others so far.
-        depth: How many times over this process is about to tell of errors.
         broken: Why no further turn can be taken, None while it can.
         group: Weakly, the group, where it is one of torch's.
         waits_since: When the present turn began.
@@ -116,7 +115,7 @@ class Watch:
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self.size = store, rank, size
-        self.turn, self.depth = 0, 0
+        self.turn = 0
         self.broken: str | None = None
         self.group: Callable[[], Any] | None = None
         self._notes: list[Note] = []

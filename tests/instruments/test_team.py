@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -125,12 +126,34 @@ def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
     assert seconds < SECONDS
 
 
+def test_a_host_that_ends_is_named(tmp_path):
+    ended = launch(ranks.end_the_host, tmp_path, free_port(), size=3, seconds=60)
+    assert ended == [0] * 3
+    for rank in (1, 2):
+        said = torch.load(tmp_path / f"ended-{rank}")
+        assert said.startswith("TeamError: rank 0 ended, where others still wait")
+
+
+def test_notes_that_the_store_did_not_take_hide_none_that_it_did():
+    store = torch.distributed.HashStore()
+    first, second = (watch.Watch(store, rank, 2) for rank in range(2))
+    first.stop()
+    first._thread.join()
+    first._answered = first.waits_since = -1e9  # as if the store were gone for long
+    first.leave("no answer")
+    second.give_up("out of luck")
+    second.stop()
+    first.turn, first._answered = second.turn, time.monotonic()
+    first._read_notes()
+    assert first.trouble() == "rank 1 failed: out of luck"
+
+
 def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     monkeypatch.setattr(watch, "_SILENCE_S", 0.0)
     alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
 
     def begin():
-        raise RuntimeError("shapes differ.\nat some line")
+        raise RuntimeError("shapes differ. This may be so.\nat some line")
 
     with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
         Meeting(alone).hold(begin)

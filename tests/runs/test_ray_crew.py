@@ -57,7 +57,7 @@ def test_a_question_that_ends_members_is_given_up(tmp_path, crew, monkeypatch):
 
 
 def test_what_a_member_refuses_is_said_though_another_is_lost(tmp_path, crew):
-    with pytest.raises(MeasurementError, match="^no sample counts$"):
+    with pytest.raises(MeasurementError, match=r"^no sample counts$"):
         crew.ask(crew_work.fall_and_refuse)
     assert {size for _, size, _ in who(crew, tmp_path)} == {SIZE}
 

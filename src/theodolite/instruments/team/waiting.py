@@ -82,9 +82,10 @@ class Meeting:
             return trouble
         if silent:
             return lost(silent, size)
+        said = first_line(error).split(". ")[0]
         return (
-            f"a call that {size} ranks make together failed ({first_line(error)}): see "
-            "whether one of them ended, and start all again"
+            f"a call that {size} ranks make together failed ({said}): see whether one "
+            "of them ended, and start all again"
         )
 
     def _broken(self, reason: str) -> TeamError:

@@ -13,6 +13,7 @@ from theodolite.instruments import (
     tangent_kernel,
 )
 from theodolite.instruments.operators.twin import twin_of
+from theodolite.instruments.tangents import work as work_of_kernels
 
 SPAN = ("1", "5")
 
@@ -133,6 +134,19 @@ def spectra(team):
     return found
 
 
+def disputed(team):
+    """Return what is said where one rank alone finds that two ways disagree."""
+    model, x = images()
+    mine, kept = share_of(x, team), work_of_kernels.agrees
+    work_of_kernels.agrees = lambda *given: team.rank != 1 and kept(*given)
+    try:
+        return sentence(
+            lambda: tangent_kernel(model, mine, norm_mode="eval", team=team)
+        )
+    finally:
+        work_of_kernels.agrees = kept
+
+
 def refused(team):
     """Return what is said where only some ranks could tell what is wrong."""
     model, x = network(), batch()
@@ -170,5 +184,6 @@ def work(rank, size, place):
     mine = share_of(batch(), team)
     own = singular_values(network(), mine, block=SPAN, norm_mode="batch", team=team)
     found["values batch"] = own
-    torch.save((found, refused(team)), f"{place}/found-{rank}")
+    said = refused(team) | {"disputed": disputed(team)}
+    torch.save((found, said), f"{place}/found-{rank}")
     dist.destroy_process_group()

@@ -12,6 +12,8 @@ from theodolite.instruments import (
     singular_values,
     tangent_kernel,
 )
+from theodolite.instruments.operators.twin import twin_of
+from theodolite.instruments.tangents import work as work_of_kernels
 
 SPAN = ("1", "5")
 
@@ -32,6 +34,26 @@ class Mixing(nn.Module):
 
     def forward(self, x):
         return x + x.mean(0) if x.max() > 1.5 else x
+
+
+class Normalised(nn.Module):
+    """Takes batch statistics by a function, and has no module for them."""
+
+    def forward(self, x):
+        return nn.functional.batch_norm(x, None, None, training=True)
+
+
+class Unique(nn.Tanh):
+    """Cannot be copied on one rank, and can on the others."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.rank = rank
+
+    def __deepcopy__(self, _):
+        if self.rank == 1:
+            raise RuntimeError("there is but one")
+        return Unique(self.rank)
 
 
 def images():
@@ -112,6 +134,19 @@ def spectra(team):
     return found
 
 
+def disputed(team):
+    """Return what is said where one rank alone finds that two ways disagree."""
+    model, x = images()
+    mine, kept = share_of(x, team), work_of_kernels.agrees
+    work_of_kernels.agrees = lambda *given: team.rank != 1 and kept(*given)
+    try:
+        return sentence(
+            lambda: tangent_kernel(model, mine, norm_mode="eval", team=team)
+        )
+    finally:
+        work_of_kernels.agrees = kept
+
+
 def refused(team):
     """Return what is said where only some ranks could tell what is wrong."""
     model, x = network(), batch()
@@ -131,6 +166,14 @@ def refused(team):
     some = nn.Sequential(Mixing())
     high = torch.ones(2, 3, dtype=torch.float64) * (1 + team.rank)
     said["coupled"] = sentence(lambda: singular_values(some, high, **mixed))
+    # A rank with one sample has none to tell it from, and others have.
+    few = torch.randn(1 + (team.rank == 0), 3, dtype=torch.float64)
+    given = {"block": "0", "norm_mode": "full", "coupled": False, "team": team}
+    normed = nn.Sequential(Normalised())
+    said["by a function"] = sentence(lambda: BlockJacobian(normed, few, **given))
+    only = nn.Sequential(Unique(team.rank))
+    given = {"block": "0", "norm_mode": "eval", "team": team}
+    said["twin"] = twin_of(BlockJacobian(only, few.float(), **given))
     return said
 
 
@@ -141,5 +184,6 @@ def work(rank, size, place):
     mine = share_of(batch(), team)
     own = singular_values(network(), mine, block=SPAN, norm_mode="batch", team=team)
     found["values batch"] = own
-    torch.save((found, refused(team)), f"{place}/found-{rank}")
+    said = refused(team) | {"disputed": disputed(team)}
+    torch.save((found, said), f"{place}/found-{rank}")
     dist.destroy_process_group()

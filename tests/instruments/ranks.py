@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import torch
@@ -337,6 +338,10 @@ def stay_away(rank, size, place, how):
         torch.save((said, time.monotonic() - begun), f"{place}/away")
     elif how == "raises":
         raise ValueError("out of luck")
+    elif how == "catches":
+        with team.telling(), suppress(ValueError), team.telling():
+            raise ValueError("out of luck")
+        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
     elif how == "lives on":
         # As the interpreter runs a script; it would wait for threads after it.
         ctypes.pythonapi.PyRun_SimpleString(b"raise ValueError('out of luck')")
@@ -358,6 +363,17 @@ if team.rank == 0:
     raise ValueError("out of luck")
 team.sum(torch.ones(1))
 """
+
+
+def end_the_host(rank, size, place, port):
+    """End the process that holds what all share, as a script does at its last line."""
+    join_group(("127.0.0.1", port), rank, size)
+    team = Team(True)
+    team.sum(torch.ones(1))
+    if rank > 0:
+        said = sentence(lambda: team.sum(torch.ones(1)))
+        torch.save(said, f"{place}/ended-{rank}")
+        os._exit(0)
 
 
 def stop_the_host(rank, size, place, port):

@@ -7,12 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from tests.instruments.drawn_features import FOLDED, KEPT, drawn, near, read
 from tests.instruments.ranks import launch
 from tests.instruments.textbook_collapse import simplex_distance, textbook
 from theodolite.core import MeasurementError
-from theodolite.instruments import CollapseMeter
+from theodolite.instruments import CollapseMeter, Team
+from theodolite.instruments.classifiers import kept_features
+from theodolite.instruments.classifiers.pieces import Piece
 
 
 @pytest.mark.parametrize("feature_bytes", [KEPT, FOLDED])
@@ -328,3 +331,15 @@ def test_processes_that_hold_a_part_each(feature_bytes, cut, tmp_path):
         found = Collapse.load(f"{tmp_path}/part-{rank}.npz")
         near(found, wanted, rtol=1e-9, atol=1e-12)
         assert found.samples == 90
+
+
+@pytest.mark.parametrize(("dtype", "times"), [(torch.float32, 1), (torch.bfloat16, 0)])
+def test_rows_that_were_just_converted_are_not_read_ahead(monkeypatch, dtype, times):
+    ahead = []
+    monkeypatch.setattr(kept_features, "_read_ahead", ahead.append)
+    piece = Piece(features=torch.randn(8, 3).to(dtype), labels=torch.arange(8) % 2)
+    count = torch.full((2,), 4.0, dtype=torch.float64)
+    means, _ = kept_features.class_means([piece], count, 3, Team())
+    wanted = piece.features.double()[::2].mean(0)
+    assert_close(means[0], wanted, rtol=1e-6, atol=1e-6)
+    assert len(ahead) == times

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from theodolite.core import MeasurementError, Status
+from theodolite.core import MeasurementError, Status, TeamError
 from theodolite.instruments import (
     GaussNewton,
     Hessian,
@@ -374,3 +374,15 @@ def test_asymmetry_beyond_the_noise_is_still_refused(dtype, method):
             method=method,
         )
     assert "\n" not in str(caught.value)
+
+
+def test_a_rank_that_is_lost_is_no_model_without_a_twin(monkeypatch):
+    x = torch.randn(4, 4), torch.arange(4) % 3
+    operator = Hessian(nn.Linear(4, 3), [x], loss=LOSS, norm_mode="eval")
+
+    def lost(_):
+        raise TeamError("rank 1 of 2 was lost")
+
+    monkeypatch.setattr(operator, "remade", lost)
+    with pytest.raises(TeamError, match="rank 1 of 2 was lost"):
+        graph_noise(operator)

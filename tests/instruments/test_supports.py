@@ -54,6 +54,8 @@ BLOCKS = {
     "tokens": (Positionwise, (20, 16), (0,), 16),
     "one by one": (nn.Tanh, (16, 20), (0, 1), 1),
     "all by all": (lambda: Mixed(320), (16, 20), (), 320),
+    "one output": (lambda: nn.Linear(4, 1), (4,), (), 1),
+    "no axis": (lambda: nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), (4,), (), 1),
 }
 
 

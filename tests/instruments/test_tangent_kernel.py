@@ -15,6 +15,7 @@ from tests.instruments.test_block_jacobian import set_mode
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, Status
 from theodolite.instruments import TangentKernel, tangent_kernel
+from theodolite.instruments.tangents.work import agrees
 
 BY_NAME = {case.name: case for case in CASES}
 TIGHT = {"rtol": 1e-9, "atol": 1e-11}
@@ -45,6 +46,13 @@ def jacobian(model, inputs, params=None):
 def oracle(model, inputs, mode, params=None):
     rows = jacobian(set_mode(model, inputs, str(mode)), inputs, params)
     return rows @ rows.T
+
+
+def test_what_is_not_finite_agrees_with_nothing():
+    assert agrees(2.0, 2.0 * (1 + 1e-14), 1e-16)
+    assert not agrees(2.0, 2.0 * (1 + 1e-12), 1e-16)
+    for one, other in (np.inf, 2.0), (2.0, np.inf), (np.inf, np.inf), (np.nan, 2.0):
+        assert not agrees(one, other, 1e-16)
 
 
 class Sequences(nn.Module):
@@ -356,15 +364,16 @@ def peaks():
 
     What is freed goes back at once: glibc would keep more and more of it, in pieces.
     """
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", MEMORY, *map(str, ALLOWED)],
         env=os.environ | {"MALLOC_MMAP_THRESHOLD_": str(2**17)},
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = found.stdout.splitlines()
-    return dict(zip(ALLOWED, (map(int, line.split()) for line in lines), strict=True))
+    lines = done.stdout.splitlines()
+    found = [tuple(map(int, line.split())) for line in lines]
+    return dict(zip(ALLOWED, found, strict=True))
 
 
 @pytest.mark.skipif(

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -125,25 +126,58 @@ def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
     assert seconds < SECONDS
 
 
+def test_a_host_that_ends_is_named(tmp_path):
+    ended = launch(ranks.end_the_host, tmp_path, free_port(), size=3, seconds=60)
+    assert ended == [0] * 3
+    for rank in (1, 2):
+        said = torch.load(tmp_path / f"ended-{rank}")
+        assert said.startswith("TeamError: rank 0 ended, where others still wait")
+
+
+def test_notes_that_the_store_did_not_take_hide_none_that_it_did():
+    store = torch.distributed.HashStore()
+    first, second = (watch.Watch(store, rank, 2) for rank in range(2))
+    first.stop()
+    first._thread.join()
+    first._answered = first.waits_since = -1e9  # as if the store were gone for long
+    first.leave("no answer")
+    second.give_up("out of luck")
+    second.stop()
+    first.turn, first._answered = second.turn, time.monotonic()
+    first._read_notes()
+    assert first.trouble() == "rank 1 failed: out of luck"
+
+
 def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     monkeypatch.setattr(watch, "_SILENCE_S", 0.0)
     alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
 
     def begin():
-        raise RuntimeError("shapes differ.\nat some line")
+        raise RuntimeError("shapes differ. This may be so.\nat some line")
 
     with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
         Meeting(alone).hold(begin)
     alone.stop()
 
 
-@pytest.mark.parametrize("how", ["raises", "returns", "lives on"])
+def test_of_an_error_others_are_told_once():
+    alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
+    meeting = Meeting(alone)
+    with pytest.raises(ValueError, match="once"), meeting.telling(), meeting.telling():
+        raise ValueError("once")
+    assert alone.turn == 1
+    alone.stop()
+
+
+@pytest.mark.parametrize("how", ["raises", "returns", "lives on", "catches"])
 def test_a_rank_that_comes_no_more_is_missed_within_seconds(tmp_path, how):
     ended = launch(ranks.stay_away, tmp_path, how, size=2, seconds=60)
     assert ended == [0, int(how == "raises")]
     said, seconds = torch.load(tmp_path / "away")
-    why = "ended, where others still wait for it: start all ranks again"
-    why = why if how == "returns" else "failed: ValueError: out of luck"
+    why = {
+        "returns": "ended, where others still wait for it: start all ranks again",
+        "catches": "failed: out of luck",
+    }.get(how, "failed: ValueError: out of luck")
     assert said.startswith(f"TeamError: rank 1 {why}")
     assert seconds < SECONDS
 

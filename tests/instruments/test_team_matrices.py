@@ -10,7 +10,9 @@ from torch.testing import assert_close
 
 from tests.instruments import rank_matrices
 from tests.instruments.ranks import import_all, launch, network
-from theodolite.instruments import singular_values
+from theodolite.instruments import Team, singular_values
+from theodolite.instruments.norms.batch_norm_calls import NormCall
+from theodolite.instruments.norms.over_ranks import SharedStatistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 
@@ -90,6 +92,24 @@ def test_what_differs_between_ranks_is_said_on_all(together):
     for rank, (_, said) in enumerate(together):
         by = "by other means than" if rank else "of another rank: use"
         assert f"block '0' couples samples {by}" in said["coupled"]
+        couples = f"block '0' couples samples of {size} ranks by batch statistics"
+        assert couples in said["by a function"]
+        assert said["twin"] is None, "where one rank has none"
         for name in ("kernel", "values"):
             assert f"models of {size} ranks have different weights" in said[name]
         assert "batches have [3, 4] outputs a sample" in said["widths"]
+        assert said["disputed"].startswith("MeasurementError: two ways to the tangent")
+
+
+def test_statistics_of_coarse_types_are_summed_in_float32():
+    x = 30 + torch.randn(4096, 2)  # beyond what float16 holds, and bfloat16 counts
+    for dtype in (torch.float16, torch.bfloat16):
+        given = x.to(dtype)
+        call = NormCall(place=0, x=given, weight=None, bias=None, eps=1e-5)
+        found = SharedStatistics(Team())(call)
+        assert found.dtype == dtype
+        wanted = torch.nn.functional.batch_norm(
+            given.float(), None, None, training=True
+        )
+        close = {"rtol": 2 * torch.finfo(dtype).eps, "atol": 1e-4}
+        assert_close(found.float(), wanted, **close)

@@ -1,8 +1,11 @@
-"""What members of a small crew hold and are asked; needs nothing but Python."""
+"""What members of a small crew hold and are asked; torch is not needed."""
 
 import os
 import signal
+import time
 from pathlib import Path
+
+from theodolite.core import MeasurementError
 
 
 class Place:
@@ -36,3 +39,22 @@ def fall_always(held):
     """End the process of one rank whenever it is asked."""
     if held.seats[-1].rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def compute(held, seconds):
+    """Take some time over an answer, as products do."""
+    time.sleep(seconds)
+    return held.seats[-1].size
+
+
+def fall_and_compute(held, folder, rank, seconds):
+    """End one rank the first time, while the others compute."""
+    fall(held, folder, rank)
+    return compute(held, seconds)
+
+
+def fall_and_refuse(held):
+    """End the process of one rank, and have another say what is wrong."""
+    if held.seats[-1].rank == 2:
+        raise MeasurementError("no sample counts")
+    fall_always(held)

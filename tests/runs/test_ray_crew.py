@@ -6,7 +6,7 @@ import pytest
 
 from tests.later import later
 from tests.runs import crew_work
-from theodolite.core import RunError
+from theodolite.core import MeasurementError, RunError
 from theodolite.runs import RayCluster
 from theodolite.runs.executors.ray import crew as crews
 
@@ -54,3 +54,24 @@ def test_a_question_that_ends_members_is_given_up(tmp_path, crew, monkeypatch):
     with pytest.raises(RunError, match="members of a Ray crew were lost 2 times"):
         crew.ask(crew_work.fall_always)
     assert {size for _, size, _ in who(crew, tmp_path)} == {SIZE}
+
+
+def test_what_a_member_refuses_is_said_though_another_is_lost(tmp_path, crew):
+    with pytest.raises(MeasurementError, match=r"^no sample counts$"):
+        crew.ask(crew_work.fall_and_refuse)
+    assert {size for _, size, _ in who(crew, tmp_path)} == {SIZE}
+
+
+def test_members_that_compute_as_long_as_before_are_waited_for(
+    tmp_path, crew, monkeypatch
+):
+    monkeypatch.setattr(crews, "_RETURN_S", 0.5)
+    assert crew.ask(crew_work.compute, 1.0) == SIZE
+    before = who(crew, tmp_path)
+    assert crew.ask(crew_work.fall_and_compute, str(tmp_path), 1, 2.0) == SIZE
+    after = who(crew, tmp_path)
+    assert [one[0] == other[0] for one, other in zip(before, after, strict=True)] == [
+        True,
+        False,
+        True,
+    ]

@@ -149,7 +149,8 @@ def class_means(
     lost = passed = 0.0
     for piece in chunks(pieces, CHUNK):
         h = piece.features.to(working(piece.features.dtype))
-        _read_ahead(h)
+        if h is piece.features:  # else it was just written, and is there
+            _read_ahead(h)
         part = add_by_class(sums, piece, h)
         if not passed and part is not sums:
             few = piece.part(0, _FEW)

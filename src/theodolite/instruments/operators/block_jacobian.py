@@ -277,7 +277,16 @@ class BlockJacobian(Operator):
         return self._dual
 
     def _refuse_coupling(self) -> None:
-        """Check that no sample's output depends on another sample's input."""
+        """Check that no sample's output depends on another sample's input.
+
+        Ranks look on their own, each as often as it has samples to tell apart, so that
+        nothing may be summed over them meanwhile.
+        """
+        if self.across:
+            raise MeasurementError(
+                f"block {self.block!r} couples samples of {self.team.size} ranks by "
+                "batch statistics that no BatchNorm module takes: use coupled=True"
+            )
         why = self._coupling()
         if self.team.largest(why is not None):
             raise MeasurementError(

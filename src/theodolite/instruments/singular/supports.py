@@ -43,7 +43,7 @@ class Supports:
         rest = [axis for axis in range(len(self.shape)) if axis not in self.axes]
         numbers = torch.arange(prod(self.shape)).reshape(self.shape)
         positions = prod(self.shape[axis] for axis in self.axes)
-        return numbers.permute(*self.axes, *rest).reshape(positions, -1)
+        return numbers.permute([*self.axes, *rest]).reshape(positions, -1)
 
     @cached_property
     def classes(self) -> Tensor:
@@ -74,7 +74,7 @@ def supports_of(jacobian: BlockJacobian, *, seed: int = 0) -> Supports:
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     probes = sum(shape[axis] for axis in axes)
     coarse = torch.finfo(jacobian.dtype).eps > _COARSEST
-    if coarse or _FEWER * probes > prod(shape):
+    if coarse or not axes or _FEWER * probes > prod(shape):
         return Supports(shape)
     reaching = dict(zip(axes, _reaching(jacobian, axes, seed), strict=True))
     colours = {axis: _colours(places) for axis, places in reaching.items()}

@@ -8,7 +8,7 @@ from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.tangent import TangentKernel
 from theodolite.instruments.tangents.layer_sweep import Plan
 from theodolite.instruments.tangents.noise import Traced
-from theodolite.instruments.tangents.work import share_out
+from theodolite.instruments.tangents.work import agrees, share_out
 
 
 class ProductWork:
@@ -56,7 +56,7 @@ class ProductWork:
         return found.to(self._kernel.device, self._kernel.dtype), "by products"
 
     def _confirmed(self, matrix: Tensor) -> bool:
-        r"""Compare a random quadratic form with $\|DF^\top v\|^2$."""
+        r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
         drawn = torch.as_tensor(stream(0, "check").standard_normal((len(matrix),)))
         found = float(drawn @ (matrix @ drawn))
         vector, kernel = drawn.to(self._kernel.device, self._kernel.dtype), self._kernel
@@ -67,5 +67,5 @@ class ProductWork:
         with kernel.together():
             pulled = [kernel.jacobian.rmatvec(part).double() for part in spread]
         wanted = sum(float(part.square().sum()) for part in pulled)
-        scale = max(abs(found), wanted, 1e-300)
-        return abs(found - wanted) <= 1e3 * torch.finfo(kernel.dtype).eps * scale
+        right = agrees(found, wanted, torch.finfo(kernel.dtype).eps)
+        return not kernel.team.largest(not right)

@@ -157,6 +157,7 @@ def tangent_kernel(
                 lambda micro_batch: operator(None if coupled else micro_batch),
                 matrix,
                 work.width if trace_outputs else 1,
+                team,
             )
         return _read(matrix, work, mode, method, certify, watch, noise)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -86,6 +86,13 @@ def share_out(
     rest = sum(parameter.numel() for parameter in sheet.rest)
     for_rows = max(for_rows, min(rest * column, matrix_bytes - fixed - layers))
     return Share(columns, layers, for_rows, fixed + layers + for_rows)
+
+
+def agrees(found: float, wanted: float, eps: float) -> bool:
+    """Say whether two ways to a number agree but for rounding, and it is finite."""
+    scale = max(abs(found), abs(wanted), 1e-300)
+    finite = isfinite(found) and isfinite(wanted)
+    return finite and abs(found - wanted) <= 1e3 * eps * scale
 
 
 class KernelWork:
@@ -185,7 +192,7 @@ class KernelWork:
         )
 
     def _confirmed(self, matrix: Tensor) -> bool:
-        r"""Compare a random quadratic form with $\|DF^\top v\|^2$."""
+        r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
         vectors = stream(0, "check").standard_normal((len(matrix),))
         vector = torch.as_tensor(vectors).to(matrix)
         found = float(vector.double() @ (matrix.double() @ vector.double()))
@@ -195,9 +202,8 @@ class KernelWork:
         else:
             cotangents = [vector.reshape(self.samples, self.width)]
         wanted = sum(self._squared_norms(cotangents))
-        scale = max(abs(found), wanted)
-        limit = 1e3 * torch.finfo(matrix.dtype).eps * max(scale, 1e-300)
-        return bool(np.isfinite(found)) and abs(found - wanted) <= limit
+        right = agrees(found, wanted, torch.finfo(matrix.dtype).eps)
+        return not self._team.largest(not right)
 
     def _squared_norms(self, cotangents: list[Tensor]) -> list[float]:
         for parameter in self._chosen:

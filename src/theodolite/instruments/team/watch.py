@@ -54,7 +54,7 @@ def forget_watches() -> None:
 def _say_farewell(reason: str, *, failed: bool) -> None:
     """Tell all groups that this process ends."""
     for watch in list(_watches.values()):
-        watch.end(reason, stay=failed)
+        watch.end(reason, stay=failed or watch.rank == 0)
 
 
 def _store_of(group: Any) -> Any:
@@ -106,20 +106,21 @@ class Watch:
         size: How many there are.
 
     Attributes:
+        rank: As given.
         size: As given.
         turn: Calls that this process made together with the others so far.
-        depth: How many times over this process is about to tell of errors.
         broken: Why no further turn can be taken, None while it can.
         group: Weakly, the group, where it is one of torch's.
         waits_since: When the present turn began.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self._store, self._rank, self.size = store, rank, size
-        self.turn, self.depth = 0, 0
+        self._store, self.rank, self.size = store, rank, size
+        self.turn = 0
         self.broken: str | None = None
         self.group: Callable[[], Any] | None = None
-        self._notes: list[Note] = []
+        self._notes: list[Note] = []  # as the store has them, in its order
+        self._own_notes: list[Note] = []  # that it did not take
         self._errands: queue.SimpleQueue[Callable[[], None] | None] = (
             queue.SimpleQueue()
         )
@@ -134,8 +135,8 @@ class Watch:
 
     def trouble(self) -> str | None:
         """Return why the present turn will not be finished, None while it may be."""
-        for note in self._notes:
-            if note.first <= self.turn <= note.last and note.rank != self._rank:
+        for note in (*self._notes, *self._own_notes):
+            if note.first <= self.turn <= note.last and note.rank != self.rank:
                 return note.reason
         if self._stalled():
             return f"what {self.size} ranks share no longer answers, with its host"
@@ -145,8 +146,8 @@ class Watch:
         """Tell the others that this process takes no part in the next turn."""
         self.turn += 1
         self.waits_since = time.monotonic()  # one that computed may not have asked
-        reason = f"rank {self._rank} failed: {reason}"
-        self._note(Note(self.turn, self.turn, self._rank, reason))
+        reason = f"rank {self.rank} failed: {reason}"
+        self._note(Note(self.turn, self.turn, self.rank, reason))
 
     def leave(self, reason: str) -> None:
         """Take part no more, and tell the others so.
@@ -158,7 +159,7 @@ class Watch:
         group = None if self.group is None else self.group()
         if group is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
-        self._note(Note(0, _NEVER, self._rank, reason))
+        self._note(Note(0, _NEVER, self.rank, reason))
 
     def end(self, reason: str, *, stay: bool) -> None:
         """Tell the others that this process ends, and takes no part in later turns.
@@ -169,11 +170,11 @@ class Watch:
         Args:
             reason: How it ended.
             stay: Whether to wait a moment until they know: they cannot read what was
-                noted in a store that goes with this process.
+                noted in a store that goes with this process, often the first one.
         """
         if self.broken is not None:
             return  # and the others know
-        note = Note(self.turn + 1, _NEVER, self._rank, f"rank {self._rank} {reason}")
+        note = Note(self.turn + 1, _NEVER, self.rank, f"rank {self.rank} {reason}")
         done = threading.Event()
 
         def tell() -> None:
@@ -188,7 +189,7 @@ class Watch:
 
     def silent(self) -> list[int]:
         """Return the other processes that are seen to beat no more."""
-        others = [rank for rank in range(self.size) if rank != self._rank]
+        others = [rank for rank in range(self.size) if rank != self.rank]
 
         def look() -> list[int]:
             found = self._still_silent(others)
@@ -233,7 +234,7 @@ class Watch:
 
         Those that end as well need not be waited for.
         """
-        others = {rank for rank in range(self.size) if rank != self._rank}
+        others = {rank for rank in range(self.size) if rank != self.rank}
         before = {rank: self._beats(rank) for rank in others}
         end = time.monotonic() + _STAY_S
         while others and time.monotonic() < end:
@@ -254,10 +255,10 @@ class Watch:
         return False
 
     def _beat(self) -> None:
-        neighbour, seen, since = (self._rank + 1) % self.size, 0, time.monotonic()
+        neighbour, seen, since = (self.rank + 1) % self.size, 0, time.monotonic()
         while not self._ended():
             try:
-                self._store.add(f"beats/{self._rank}", 1)
+                self._store.add(f"beats/{self.rank}", 1)
                 beats = self._beats(neighbour)
                 self._read_notes()
             except RuntimeError:
@@ -275,7 +276,7 @@ class Watch:
 
     def _note(self, note: Note) -> None:
         if not self._asked(lambda: self._put(note)):
-            self._notes.append(note)
+            self._own_notes.append(note)
 
     def _put(self, note: Note) -> bool:
         place = int(self._store.add("notes", 1))

@@ -16,9 +16,10 @@ from theodolite.runs.executors.ray.member import Handle, Member, Refused
 _START_S = 60.0
 # Nodes go for reasons of their own; a question that loses so many is at fault itself.
 _LOSSES = 8
-# Once one is lost the others notice, and come back without an answer. Who does not is
-# replaced as well.
-_RETURN_S = 20.0
+# Once one is lost the others notice, and come back without an answer, when they have
+# computed what they have begun. Who does not is replaced as well, after so long, or so
+# many times what the longest answer took.
+_RETURN_S, _RETURN_TIMES = 20.0, 3
 _POLL_S = 1.0
 
 
@@ -58,6 +59,7 @@ class Crew:
         # By rank; None where one was lost. None of them answers until all are seated.
         self._members: list[Any] = []
         self._seated = False
+        self._longest_s = 0.0  # that an answer took so far
 
     @property
     def size(self) -> int:
@@ -87,6 +89,7 @@ class Crew:
             try:
                 if not self._seated:
                     self._gather()
+                begun = time.monotonic()
                 answers = self._waited(
                     [member.ask.remote(asked, arguments) for member in self._members]
                 )
@@ -97,14 +100,14 @@ class Crew:
             except BaseException:
                 self.dismiss()  # not all of them may have been seated, or asked
                 raise
-            if lost := [answer for answer in answers if isinstance(answer, Lost)]:
-                reason = lost[0].reason
-                self._replace(answers)
-                continue
             refusals = [a.error for a in answers if isinstance(a, Refused)]
-            if not refusals:
+            if lost := [answer for answer in answers if isinstance(answer, Lost)]:
+                self._replace(answers)
+            elif not refusals:
+                self._longest_s = max(self._longest_s, time.monotonic() - begun)
                 return answers[0]
-            reason = self._refused(refusals)
+            said = self._refused(refusals)  # which may have ended those that are lost
+            reason = lost[0].reason if lost else said
         raise RunError(
             f"members of a Ray crew were lost {_LOSSES} times at the same work "
             f"({reason.rstrip('. ')}): look at the memory of the nodes and at the "
@@ -136,10 +139,11 @@ class Crew:
             self._seated = False  # those who waited in vain must meet again
         if own:
             raise own[0]
-        return str(refusals[0])
+        return str(refusals[0]) if refusals else ""
 
     def _waited(self, calls: list[Any]) -> list[Any]:
         """Wait for all; once one is lost, for so long only."""
+        patience = max(_RETURN_S, _RETURN_TIMES * self._longest_s)
         found, pending, end = dict[Any, Any](), list(calls), float("inf")
         while pending and time.monotonic() < end:
             ready, pending = self._ray.wait(pending, num_returns=1, timeout=_POLL_S)
@@ -149,7 +153,7 @@ class Crew:
                     answer.error, TeamError
                 )
                 if isinstance(answer, Lost) or alone:
-                    end = min(end, time.monotonic() + _RETURN_S)
+                    end = min(end, time.monotonic() + patience)
         missing = Lost("it did not come back when another was lost")
         return [found.get(reference, missing) for reference in calls]
 

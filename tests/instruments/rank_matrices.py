@@ -166,6 +166,11 @@ def refused(team):
     some = nn.Sequential(Mixing())
     high = torch.ones(2, 3, dtype=torch.float64) * (1 + team.rank)
     said["coupled"] = sentence(lambda: singular_values(some, high, **mixed))
+    mixed = nn.Sequential(nn.Linear(3, 3), Mixing())
+    nn.init.eye_(mixed[0].weight), nn.init.zeros_(mixed[0].bias)
+    given = {"norm_mode": "eval", "team": team}
+    unlike = high.float() * torch.tensor([[1.0], [1.2]])
+    said["mixed"] = tangent_kernel(mixed, unlike, **given).method
     # A rank with one sample has none to tell it from, and others have.
     few = torch.randn(1 + (team.rank == 0), 3, dtype=torch.float64)
     given = {"block": "0", "norm_mode": "full", "coupled": False, "team": team}

@@ -160,6 +160,14 @@ def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     alone.stop()
 
 
+@pytest.mark.parametrize("broken", [None, "rank 1 of 2 was lost"])
+def test_no_thread_is_left_beating_when_a_process_ends(broken):
+    ending = watch.Watch(torch.distributed.HashStore(), 0, 2)
+    ending.broken = broken
+    ending.end("ended", stay=False)
+    assert not ending._thread.is_alive()
+
+
 def test_of_an_error_others_are_told_once():
     alone = watch.Watch(torch.distributed.HashStore(), 0, 1)
     meeting = Meeting(alone)

@@ -95,6 +95,7 @@ def test_what_differs_between_ranks_is_said_on_all(together):
         couples = f"block '0' couples samples of {size} ranks by batch statistics"
         assert couples in said["by a function"]
         assert said["twin"] is None, "where one rank has none"
+        assert said["mixed"] == "by rows", "though samples of some are independent"
         for name in ("kernel", "values"):
             assert f"models of {size} ranks have different weights" in said[name]
         assert "batches have [3, 4] outputs a sample" in said["widths"]

@@ -172,8 +172,9 @@ class Watch:
             stay: Whether to wait a moment until they know: they cannot read what was
                 noted in a store that goes with this process, often the first one.
         """
-        if self.broken is not None:
-            return  # and the others know
+        if self.broken is not None:  # and the others know
+            self._finish()
+            return
         note = Note(self.turn + 1, _NEVER, self.rank, f"rank {self.rank} {reason}")
         done = threading.Event()
 
@@ -186,6 +187,15 @@ class Watch:
 
         self._errands.put(tell)
         done.wait(_STAY_S)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Beat no more, and be seen to.
+
+        A thread that is in a call of torch's when the interpreter goes aborts it.
+        """
+        self.stop()
+        self._thread.join(_STAY_S)
 
     def silent(self) -> list[int]:
         """Return the other processes that are seen to beat no more."""

@@ -97,10 +97,25 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         print(forecast, flush=True)
         product = _one_product(operator, asked)
         print(f"one product: {product}", flush=True)
-        largest = _largest(operator, asked, forecast.basis)
-        print(largest, flush=True)
-        trace = _trace(operator, asked)
-        print(trace, flush=True)
+        row = _row(asked, config, operator, ids, forecast, product)
+        for name, work in (
+            ("largest_eigenvalue", lambda: _largest(operator, asked, forecast.basis)),
+            ("trace", lambda: _trace(operator, asked)),
+        ):
+            row[name] = work()
+            print(row[name], flush=True)
+            written(row, asked)  # so that what comes next takes nothing away
+    return row
+
+
+def _row(
+    asked: argparse.Namespace,
+    config: Config,
+    operator: Hessian,
+    ids: Tensor,
+    forecast: Any,
+    product: dict[str, float],
+) -> dict[str, Any]:
     return {
         "model": asked.config.stem,
         "parameters": operator.shape[1],
@@ -113,10 +128,16 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "forecast": {**asdict(forecast), "sentence": str(forecast)},
         "product": product,
-        "largest_eigenvalue": largest,
-        "trace": trace,
         "versions": versions(),
     }
+
+
+def written(row: dict[str, Any], asked: argparse.Namespace) -> Path:
+    """Write what is known of a row, and return where."""
+    asked.out.mkdir(parents=True, exist_ok=True)
+    place = asked.out / f"{row['model']}_{asked.device.partition(':')[0]}.json"
+    place.write_text(json.dumps(_rounded(row), indent=2, ensure_ascii=False) + "\n")
+    return place
 
 
 def _one_product(operator: Hessian, asked: argparse.Namespace) -> dict[str, float]:
@@ -205,10 +226,7 @@ def main(given: Sequence[str] | None = None) -> Path:
             "no CUDA device is here: pass --device cpu with --tiny or a small --config"
         )
     torch.backends.cuda.matmul.allow_tf32 = False
-    row = measure(asked)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    place = asked.out / f"{row['model']}_{asked.device.partition(':')[0]}.json"
-    place.write_text(json.dumps(_rounded(row), indent=2, ensure_ascii=False) + "\n")
+    place = written(measure(asked), asked)
     print(place)
     return place
 

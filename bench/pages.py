@@ -33,9 +33,10 @@ SUITES = {
         "residual net (19,034 parameters, 64 digits, float32), on running statistics, "
         "the only ones that both peers get right. Each tool runs at the loosest "
         "tolerance that brings it within 1e-3 of a float64 reference. Ours certifies "
-        "each value with a residual, in one product that is counted. PyHessian is "
-        "timed once, by the run that found its tolerance, the others by the least of "
-        "two runs.",
+        "each value with a residual, in one product, and bounds what float32 does to "
+        "it in two more, one of them in float64; all are counted. PyHessian is timed "
+        "once, by the run that found its tolerance, the others by the least of two "
+        "runs.",
     ),
     "hessian_products": Suite(
         "Hessian-vector products",
@@ -74,10 +75,10 @@ SUITES = {
         "features that it is given, which does not count as memory; with none allowed "
         "it folds them into float64 sums of width by width as they come. What bounds "
         "it: means must be known before deviations, so that features are read twice. "
-        "At C = 10 adding up rows by class takes 13 ms of one core and one product "
-        "with C - 1 directions and C rows of a head, with norms, 21 ms, of 51 ms in "
-        "all; near collapse the means are taken off first and told anew, 14 ms more. "
-        "At 34 ms, with nothing else to do, it would be 20×.",
+        "At C = 10 adding up rows by class takes 10 ms of one core and one product "
+        "with C - 1 directions and C rows of a head, with norms, 21 ms, of 43 ms in "
+        "all; near collapse the means are taken off first and told anew, 11 ms more. "
+        "At 31 ms, with nothing else to do, it would be 22×.",
     ),
     "closed_forms": Suite(
         "Closed forms",
@@ -101,12 +102,35 @@ SUITES = {
         "network a thread, beside the loops that one writes in PyTorch, as many "
         "processes as there are cores. Mean losses of every epoch are compared first. "
         "Processor time is that of all threads or processes, without imports, the "
-        "least of two runs in turns: about equal, ours a little more, so that one call "
-        "takes the place of loops and processes, and saves none. Convolutions are "
-        "three quarters of a step, batch norms an eighth, and both ways call the same "
-        "kernels of torch. Maps with channels last would take 3 to 25 % less time, "
-        "but torch then rounds batch statistics at 1e-5 and not at 1e-7, so that they "
-        "are left to the user.",
+        "least of two runs in turns: about equal, so that one call takes the place of "
+        "loops and processes, and saves none. Threads keep the memory that a step "
+        "frees for the next; before, filling it with zeros again took a tenth of the "
+        "time. Convolutions are three quarters of a step, batch norms an eighth, and "
+        "both ways call the same kernels of torch. Maps with channels last would take "
+        "3 to 25 % less time, but torch then rounds batch statistics at 1e-5 and not "
+        "at 1e-7, so that they are left to the user.",
+    ),
+    "cuda": Suite(
+        "Hessian-vector products on a card",
+        "One product of networks with random weights in float32, TF32 off, in "
+        "gradients of the same loss by wall time, the device waited for; every product "
+        "is first compared with float64. With random weights and batch statistics "
+        "rounding moves ReLUs across their kinks, for all ways alike: a product counts "
+        "as right within twice of what plain double backward in float32 is off, or "
+        "1e-3. `theodolite` is a product within a measurement, for which the model is "
+        "opened once. Peers run attention on torch's plain backend, the only one that "
+        "they can differentiate twice. Made by `python -m bench.cuda`, which `make "
+        "bench` leaves out.",
+        here=False,
+    ),
+    "large_model": Suite(
+        "A large model",
+        "The largest eigenvalue and the trace of the Hessian of GPT-2-style models "
+        "with random weights, of one sequence of random tokens in float32; errors "
+        "include what rounding does to the graph. The run on the card ended before the "
+        "trace, and its record is what it had printed. Made by `python -m "
+        "bench.large_model`, which `make bench` leaves out.",
+        here=False,
     ),
     "training_gpu": Suite(
         "A grid on one GPU",
@@ -115,21 +139,29 @@ SUITES = {
         "other (wall time, the device waited for; the loop is timed on one cell and "
         "scaled). Losses along the way are compared first. The share counts three "
         "products a layer, sample and step, against the card's rate for large float32 "
-        "matrix products in the same process. Made by `python -m bench.training_gpu`, "
-        "which `make bench` leaves out. The rows are of the kernel by tiles; that by "
-        "columns has not been timed on a card yet, only counted (below).",
+        "matrix products in the same process. What bounds the kernel of CUDA C: 61 % "
+        "of its instructions are those products (the rest are products made again, "
+        "sums over threads, and reads of shared memory), and in 74 % of all cycles one "
+        "is issued (profiled on an H200). Short loops are quicker than long code: an "
+        "earlier form of it, with the gradient written out, took 1.4 times as long and "
+        "issued in 51 % of cycles, with a loop for it 1.13 times; the present one "
+        "takes 1.15 times as long with its products written out. Forms written out "
+        "also spill a few registers more. That instructions do not fit their cache "
+        "would explain it but was not shown: without gradients, code written out was "
+        "no slower. Made by `python -m bench.training_gpu`, which `make bench` leaves "
+        "out.",
         here=False,
     ),
     "kernel_counts": Suite(
         "Instructions of the GPU kernels",
         "What a unit of two layers of width 10, forward and back, takes of 64 samples, "
         "in instructions of a warp, compiled for compute capability 9.0 and taken "
-        "apart, which needs no card. Useful are 1,200: three products a layer. Tiles "
-        "of 16 columns do 2.6 times the work of 10, three times over to reach float32 "
-        "on tensor cores, and exchange their operands; columns are carried by threads "
-        "and only gradients are exchanged. Block-diagonal tiles of three networks in "
-        "32 columns would do 3.4 times the work. An upper limit of the rate, no "
-        "measure of it. Made by `python -m bench.kernel_counts`.",
+        "apart, which needs no card. Useful are 1,200: three products a layer. "
+        "Triton's tiles of 16 columns do 2.6 times the work of 10, three times over to "
+        "reach float32 on tensor cores, and exchange their operands. Lanes, in CUDA C, "
+        "carry columns in threads and exchange gradients alone, and their loops count "
+        "as often as they go round. An upper limit of the rate, no measure of it. "
+        "Made by `python -m bench.kernel_counts`.",
         here=False,
     ),
     "bookkeeping": Suite(
@@ -155,7 +187,7 @@ _OPENING = """# Benchmarks
 What you may expect beside the tools that you know: is the answer right, what does it
 cost? Columns say how many times as long the other way takes (above 1, this one is
 faster), as ratios of processor time of one thread (on a GPU, of wall time), good to
-about 30 %: the least of two to six runs, or of as many as a suite says, while another
+about 30 %: the least of two to four runs, or of as many as a suite says, while another
 suite runs on the next core. Results are compared before anything is timed; what is
 wrong or fails is said to be so and not timed. Peak memory is the rise in a process of
 its own.
@@ -176,11 +208,54 @@ def write_docs(results: Path) -> Path:
     parts = [_OPENING]
     for name in SUITES:
         path = results / f"{name}.json"
-        if path.exists():
+        if path.is_file():
             parts.append(_section(name, json.loads(path.read_text())))
+        elif (found := sorted((results / name).glob("*.json"))) and name in _MODELS:
+            records = [json.loads(file.read_text()) for file in found]
+            parts.append(_section(name, _MODELS[name](records)))
     page = results.parent.parent / "docs" / "benchmarks.md"
     page.write_text("\n".join(parts))
     return page
+
+
+def _large(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a row a number of each large model."""
+    rows = []
+    for record in sorted(records, key=lambda record: record["parameters"]):
+        made = f"{record['device']}, torch {record['versions']['torch']}"
+        model = f"{record['parameters']:,} parameters, {record['tokens']} tokens"
+        for name in ("largest_eigenvalue", "trace"):
+            if name not in record:
+                continue  # the run was over before
+            found, product = record[name], record["product"]
+            card = "device_peak_gib" in found
+            clock = "seconds" if card else "processor_seconds"
+            peak = found["device_peak_gib" if card else "host_peak_gib"]
+            rows.append(
+                {
+                    "task": f"{name.replace('_', ' ')}, {model}; {made}",
+                    "value": _stated(found),
+                    "time, in products": f"{found[clock] / product[clock]:.0f}",
+                    "peak": f"{peak:.1f} GiB",
+                    "note": f"{found['method']}; {found['status']}",
+                }
+            )
+    return {"versions": {"theodolite": records[-1]["versions"]["theodolite"]}} | {
+        "rows": rows
+    }
+
+
+def _stated(found: dict[str, Any]) -> str:
+    """Return a number with its bound, or with its interval where chance is in it."""
+    if "level" in found:
+        low, high = (f"{found[end]:,.0f}" for end in ("low", "high"))
+        return f"{found['value']:,.0f}, at {found['level']:.0%} {low} to {high}"
+    bound = f"{found['value']:.6g} ± {found['error']:.2g}"
+    return f"{bound}, relative residual {found['residual']:.0e}"
+
+
+# Suites whose results are a file a model.
+_MODELS = {"large_model": _large}
 
 
 def _section(name: str, record: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Shared fixtures: everything is reseeded, nothing of the user's is read."""
 
 import gc
+import logging
 import random
 from pathlib import Path
 
@@ -19,26 +20,32 @@ LONGEST = (
     "runs/test_ray.py",
     "studies/test_running.py",
     "training/test_engines.py",
-    "test_cli.py",
-    "training/test_grid.py",
-    "report/test_browser.py",
     "instruments/test_coverage.py",
-    "instruments/test_graph_noise.py",
-    "instruments/test_operators.py",
-    "instruments/test_preservation.py",
-    "core/verdicts/test_error_rates.py",
-    "instruments/test_fisher.py",
-    "instruments/test_tangent_kernel.py",
-    "runs/test_kill.py",
-    "survey/test_sick_bay.py",
-    "test_docs.py",
-    "test_cli_streams.py",
+    "report/test_browser.py",
+    "training/test_grid.py",
+    "test_cli.py",
     "studies/test_committed_studies.py",
-    "survey/test_subjects.py",
     "survey/test_page_browser.py",
-    "data/test_fuzz.py",
-    "studies/test_guests.py",
+    "instruments/test_graph_noise.py",
+    "instruments/test_tangent_kernel.py",
+    "instruments/test_operators.py",
+    "survey/test_sick_bay.py",
+    "core/verdicts/test_error_rates.py",
+    "test_cli_streams.py",
+    "instruments/test_preservation.py",
+    "survey/test_planning.py",
+    "instruments/test_team.py",
     "training/test_stacked.py",
+    "studies/test_guests.py",
+    "test_fuzz.py",
+    "instruments/test_operators_preservation.py",
+    "test_docs.py",
+    "instruments/test_fisher.py",
+    "instruments/test_singular_values.py",
+    "training/test_code_cache.py",
+    "runs/test_kill.py",
+    "survey/test_subjects.py",
+    "data/test_fuzz.py",
     "runs/test_tracking.py",
 )
 
@@ -52,12 +59,16 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Keep the collector from what is found and imported, which lives to the end."""
+    """Keep the collector from what is found and imported, which lives to the end.
+
+    What libraries load later lives as long, and is looked through less often.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(2_000, 10, 50)
         gc.enable()
 
 
@@ -67,8 +78,20 @@ def one_thread():
     import torch
 
     torch.set_num_threads(1)
+    _join_loggers("torch")
     with threadpool_limits(1):
         yield
+
+
+def _join_loggers(library):
+    """Let a library's loggers hand on what they are told.
+
+    To each that does not, forty of torch's, pytest hangs its handlers and takes them
+    off again six times a test.
+    """
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == library and isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @pytest.fixture(autouse=True)
@@ -78,4 +101,8 @@ def reseed():
     np.random.seed(0)  # noqa: NPY002 — the global state is what tests must not move
     import torch
 
-    torch.manual_seed(0)
+    # As torch.manual_seed does, which also notes for devices that are not there from
+    # where it was called, and looks up each line of that.
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(0)

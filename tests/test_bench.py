@@ -1,6 +1,7 @@
 """What benchmarks stand on: peak memory of a case, and suites side by side."""
 
 import json
+import shutil
 from importlib.util import find_spec
 
 import pytest
@@ -8,8 +9,9 @@ from bench import several
 from bench.high_water import rise_mib
 from bench.kernel_counts import assembled, in_unit_loops, row
 from bench.telling import told
+from bench.training_gpu import as_ratios
 
-from theodolite.training.engines.stacked.triton import Columns
+from theodolite.training.engines.stacked.lanes import LAYOUT
 
 
 def test_the_rise_is_what_a_case_takes_whatever_came_before():
@@ -43,6 +45,27 @@ def test_the_longest_suite_starts_first_and_failures_are_named(
     assert failed == ["new", "long", "short"]
 
 
+def test_notes_on_kernels_end_with_their_layout_if_they_have_one():
+    row = {
+        "fraction of the measured float32 product rate": 0.5,
+        "ratio to the loop": 2.0,
+        "engine": "stacked",
+        "kernel": "cuda",
+        "steps timed": 4,
+        "peak_gib": 0.6,
+    }
+    record = {
+        "gaps": {"cuda": 1e-7},
+        "loop": {"steps timed, of one cell": 3},
+        "rows": [{**row, "layout": layout} for layout in ("", "Tile(64)")],
+        "versions": {},
+        "device": "none",
+    }
+    notes = [shown["note"] for shown in as_ratios(record)["rows"]]
+    assert notes[0] == "4 steps timed, 3 of the loop; peak 0.6 GiB"
+    assert notes[1] == f"{notes[0]}; Tile(64)"
+
+
 def code_of(forward, back):
     """Return machine code as it is taken apart: two loops over units in one."""
     lines, place = [".L_x_0:"], 0
@@ -57,17 +80,27 @@ def code_of(forward, back):
     return "\n".join(lines)
 
 
-def test_instructions_are_those_of_the_two_inner_loops():
-    found = in_unit_loops(code_of("FFMA.FTZ", "SHFL.BFLY"))
+def test_instructions_are_those_of_the_loops_over_units():
+    found = in_unit_loops(code_of("FFMA.FTZ", "SHFL.BFLY"), {})
     assert found == {"FFMA": 60, "SHFL": 80, "BRA": 2}
+
+
+def test_loops_inside_those_over_units_count_as_often_as_they_go_round():
+    inner = code_of("FFMA", "FFMA.FTZ").splitlines()[1:]
+    lines = [".L_x_7:", *inner, "    /*9000*/   @P0 BRA `(.L_x_7) ;"]
+    once = "\n".join(lines)
+    twice = once.replace(".L_x_", ".L_x_9")
+    found = in_unit_loops(f"{once}\n{twice}", {60: 5, 80: 4})
+    # Both units hold a loop of 60 products, one of 80, and two jumps of their own.
+    assert found == {"FFMA": 2 * (5 * 60 + 4 * 80), "BRA": 2 * (5 + 4 + 2)}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-def test_columns_fit_registers_and_exchange_gradients_alone():
-    layout = Columns(4)
-    counts = row(layout, *assembled(layout))
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+def test_lanes_fit_registers_and_stay_short():
+    counts = row(LAYOUT, *assembled(LAYOUT))
     assert counts["spilled bytes a thread"] == 0
+    assert counts["warps a multiprocessor"] == LAYOUT.resident
     assert counts["tensor products"] == 0
-    # Two layers of 96 + 4 entries and 128 samples: 31 exchanges of 32 entries.
-    assert counts["exchanges"] == (2 * (3 * 31 + 3 + 3)) // 2
+    assert counts["kilobytes of code"] < 48

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.data.writers import random_images, random_labels, write_idx
-from theodolite import __version__
+from theodolite import __version__, cli
 from theodolite.cli import app, main
 from theodolite.runs import RunFolder
 
@@ -297,6 +297,7 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
         (["show", "hessian_at_zero", "--out", "/nowhere"], "run `theodolite run"),
         (["show", "hessian_at_zer"], "did you mean"),
         (["report", "--out", "/nowhere"], "no finished runs"),
+        (["repair", "--out", "/nowhere"], "which is not there: pass --out"),
         (["report", "--to", "a.html", "--errata", "b.md"], "pass one of them"),
         (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
         (["run", "all", "--executor", "rey"], "did you mean 'ray'"),
@@ -358,6 +359,31 @@ def test_an_error_of_the_process_is_one_sentence_and_a_code():
     assert "did you mean 'initial_condition'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_the_end_of_a_file_is_no_stop(monkeypatch, capsys):
+    def ends(*, verify):
+        raise EOFError("the stream does not end")
+
+    monkeypatch.setattr("theodolite.data.available", ends)
+    with pytest.raises(EOFError, match="the stream does not end"):
+        cli._run(["data"])
+    assert "finished work is kept" not in capsys.readouterr().err
+
+
+def test_the_end_of_the_answers_at_a_prompt_stops(tmp_path, monkeypatch, capsys):
+    (tmp_path / "net.py").write_text("")
+    typed = io.StringIO()
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert cli._run(["survey", f"{tmp_path / 'net.py'}:make"]) == 130
+    assert "stopped; finished work is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "code"), [(True, 0), (None, 0), ("x", 0), (3, 3)])
+def test_codes_are_whole_numbers_and_nothing_else_is(given, code, monkeypatch):
+    monkeypatch.setattr(cli, "app", lambda *arguments, **options: given)
+    assert cli._run([]) == code
 
 
 def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
@@ -465,5 +491,6 @@ def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
 def test_misuse_of_the_command_says_how_to_use_it(arguments):
     done = theodolite(*arguments)
     assert done.returncode == 2
-    assert "Error" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("theodolite: ")
+    assert "--help` says what there is" in done.stderr
+    assert done.stderr.count("\n") == 1

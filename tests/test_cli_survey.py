@@ -7,13 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.test_cli import theodolite
 from theodolite.cli import _run as run_command
+from theodolite.cli_survey import _obstacle
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "20s")
+MAP = ("--measures", "map", "--budget", "20s")
 NET = """
 from torch import nn
 def make(n=3):
@@ -22,6 +25,14 @@ def loss(model, batch):
     return model(batch[0]).square().mean()
 def stopped():
     raise KeyboardInterrupt
+def bare():
+    return nn.ReLU()
+def sick():
+    model = make()
+    nn.init.constant_(model[0].weight, float("nan"))
+    return model
+def refuses(model, batch):
+    raise ValueError("no such label")
 """
 
 
@@ -120,10 +131,21 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--device", "nowhere"], "cannot live on device 'nowhere'"),
         (["mlp", "--batch-size", "0"], "batch size is 0"),
         (["mlp", "--batches", "0"], "number of batches is 0"),
+        (["mlp", "--batch-size", "9" * 14], "GiB are free: make smaller batches"),
+        (["mlp", "--batches", "9" * 11], "GiB are free: make smaller batches"),
+        (["mlp", "--seed", "9" * 20], "from 0 to below 2**62"),
+        (["mlp", "--measures", ","], "--measures ',' names none"),
+        (["mlp", "--optimiser", ""], "unknown optimiser ''"),
+        (["mlp", "--html", "same", "--json", "same"], "both name same"),
+        (["mlp", "--data", "text.npz"], "text.npz are no archive of arrays"),
+        (["mlp", "--data", "array.npz"], "array.npz are no archive of arrays"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("text.npz").write_text("no archive")
+    with Path("array.npz").open("wb") as stream:
+        np.save(stream, np.ones((4, 4)))
     told = theodolite("survey", *arguments)
     assert told.returncode == 1
     assert told.stdout == ""
@@ -132,9 +154,60 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
     assert told.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX systems")
+def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
+    user = os.geteuid()
+    try:
+        if user == 0:  # who may write everywhere
+            os.seteuid(65534)
+        assert run_command(["survey", "mlp", "--html", "/usr/page.html"]) == 1
+        # Devices are written through, whoever has their folder.
+        assert not _obstacle(Path("/dev/null"))
+    finally:
+        os.seteuid(user)
+    told = capsys.readouterr().err
+    assert "since its folder may not be written to: pass the path" in told
+
+
+def test_of_links_that_folder_counts_to_which_they_lead(tmp_path):
+    link = tmp_path / "page.html"
+    link.symlink_to(tmp_path / "nowhere" / "page.html")
+    assert _obstacle(link) == "its folder is not there"
+    (tmp_path / "nowhere").mkdir()
+    assert not _obstacle(link)
+    assert not _obstacle(Path("/dev/stdout"))
+
+
 def test_a_broken_saved_survey_is_one_sentence(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text("{}")
     told = theodolite("compare", path, "mlp")
     assert told.returncode == 1
     assert told.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["survey", "net.py:bare"], "of net.py:bare: the loss depends on no parameter"),
+        (["survey", "net.py:make", "--loss", "net.py:refuses"], "no such label"),
+        (["compare", "net.py:make", "net.py:bare"], "of net.py:bare: the loss depends"),
+    ],
+)
+def test_a_survey_without_a_number_says_why_and_fails(net, arguments, words):
+    told = theodolite(*arguments, "--trust", "--shape", "4", *FEW)
+    assert told.returncode == 1
+    assert told.stderr.startswith("theodolite: nothing was measured of net.py:")
+    assert words in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_the_map_alone_is_no_empty_survey(net):
+    told = theodolite("survey", f"{net}:bare", "--trust", "--shape", "4", *MAP)
+    assert told.returncode == 0, told.stderr
+
+
+def test_weights_of_nan_are_found_on_made_up_inputs(net):
+    told = theodolite("survey", f"{net}:sick", "--trust", *FEW)
+    assert told.returncode == 0, told.stderr
+    assert "Numbers are NaN or infinite" in told.stdout

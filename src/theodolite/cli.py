@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="theodolite",
     help="Survey the loss landscape of deep networks.",
-    no_args_is_help=True,
     add_completion=False,
     # Plain help keeps `theodolite --help` well under a fifth of a second.
     rich_markup_mode=None,
@@ -39,8 +38,9 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def common(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -49,6 +49,9 @@ def common(
     ] = False,
 ) -> None:
     """Survey the loss landscape of deep networks."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 @app.command("list")
@@ -151,8 +154,11 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
     Nothing that is whole is touched and no cell is computed. The exit code is 1 if
     something is still wrong.
     """
+    from theodolite.core import RunError
     from theodolite.studies import repair_runs
 
+    if not out.is_dir():
+        raise RunError(f"no runs in {out}, which is not there: pass --out FOLDER")
     found = list(repair_runs(out))
     if as_json:
         print_json([one.to_dict() for one in found])
@@ -226,12 +232,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _run(arguments: list[str] | None) -> int:
     """Return the exit code of a command."""
     try:
-        app(arguments)
+        code = app(arguments, standalone_mode=False)
     except SystemExit as ended:
         return (
             ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort) as stopped:
+        # Typer makes this of any end of a file; that of a prompt comes without cause.
+        if isinstance(stopped.__cause__, EOFError):
+            raise stopped.__cause__ from None
         say("stopped; finished work is kept, and the same command goes on from there")
         return 130
     except MemoryError:
@@ -246,11 +255,22 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         from theodolite.core import TheodoliteError
 
-        if not isinstance(error, TheodoliteError):
+        if isinstance(error, TheodoliteError):
+            say(str(error))
+            return 1
+        # Typer's own, of which releases differ in where it comes from.
+        if not hasattr(error, "format_message"):
             raise
-        say(str(error))
-        return 1
-    return 0
+        say(_misused(error))
+        return 2
+    return code if isinstance(code, int) and not isinstance(code, bool) else 0
+
+
+def _misused(error: Any) -> str:
+    """Return what is wrong with a command line in a sentence, and where to look."""
+    said = " ".join(error.format_message().split()).rstrip(".")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "theodolite"
+    return f"{said[:1].lower()}{said[1:]}; `{path} --help` says what there is"
 
 
 if __name__ == "__main__":

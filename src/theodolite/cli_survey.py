@@ -1,5 +1,6 @@
 """Commands that survey and compare networks; what is heavy loads when it is used."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +112,7 @@ def survey(
     if _is_interrupted(found):
         say("stopped; what was measured until then is shown")
         raise typer.Exit(130)
+    _refuse_empty(found)
 
 
 def compare(
@@ -184,7 +186,16 @@ def _whole(found: "Survey") -> "Survey":
     """Return a survey that nobody interrupted; half of a comparison is none."""
     if _is_interrupted(found):
         raise KeyboardInterrupt
+    _refuse_empty(found)
     return found
+
+
+def _refuse_empty(found: "Survey") -> None:
+    """Refuse a survey without a number, with the reason of its first measure."""
+    if why := found.why_empty:
+        from theodolite.core import SubjectError
+
+        raise SubjectError(f"nothing was measured of {found.title}: {why}")
 
 
 def _list_zoo() -> None:
@@ -217,7 +228,8 @@ def _surveyed(subject: "Subject", optimiser: str | None, **settings: Any) -> "Su
     import theodolite.survey
     from theodolite.survey import optimiser_of
 
-    chosen = optimiser_of(optimiser, subject.model) if optimiser else None
+    given = optimiser is not None
+    chosen = optimiser_of(optimiser, subject.model) if given else None
     return theodolite.survey.survey(
         subject, optimiser=chosen, progress=sys.stderr.isatty(), **settings
     )
@@ -241,22 +253,46 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
 def _names(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        from theodolite.core import ConfigError
+
+        raise ConfigError(
+            f"--measures {text!r} names none: pass some, such as signal,curvature, or "
+            "leave it out for all"
+        )
+    return names
 
 
-def _check_files(*paths: Path | None) -> None:
+def _check_files(html: Path | None, to_json: Path | None) -> None:
     """Refuse places that cannot be written before time is spent."""
-    for path in paths:
-        if path is None or str(path) == "-":
-            continue
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            from theodolite.core import ConfigError
+    from theodolite.core import ConfigError
 
+    if html is not None and html == to_json:
+        raise ConfigError(f"--html and --json both name {html}: pass two files")
+    for path in (html, to_json):
+        if path is not None and str(path) != "-" and (why := _obstacle(path)):
             raise ConfigError(
-                f"{path} cannot be written, since "
-                f"{'it is a folder' if path.is_dir() else 'its folder is not there'}: "
-                "pass the path of a file in a folder that is"
+                f"{path} cannot be written, since {why}: pass the path of a file in a "
+                "folder that is yours to write to"
             )
+
+
+def _obstacle(path: Path) -> str:
+    """Say what stands in the way of a file; empty where nothing does."""
+    if path.is_dir():
+        return "it is a folder"
+    # Devices, pipes and open files are written through, others put in their folder.
+    stream = path.is_symlink() and path.absolute().parts[1] in ("dev", "proc")
+    if stream or (path.exists() and not path.is_file()):
+        return ""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        return "its folder is not there"
+    own = os.access in os.supports_effective_ids
+    if os.access(folder, os.W_OK, effective_ids=own):
+        return ""
+    return "its folder may not be written to"
 
 
 def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:

@@ -235,8 +235,9 @@ def test_to_dict_is_json():
 
 
 def test_rows_are_json():
-    for row in spectrum(seed=np.int64(3)).rows(depth=np.float32(2)):
-        json.dumps(row, allow_nan=False)
+    rows = list(spectrum(seed=np.int64(3)).rows(depth=np.float32(2)))
+    assert {row["quantity"] for row in rows} >= {"eigenvalues", "shares", "trace"}
+    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
 
 def test_to_pandas_has_the_rows_and_labels():

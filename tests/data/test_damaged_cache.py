@@ -22,8 +22,8 @@ class TestCache:
         (path,) = cache_folder().glob(f"*.{part}")
         return path
 
-    def damaged(self, source, path):
-        """Whether the entry is made anew, with the right numbers."""
+    def is_right(self, source):
+        """Whether the numbers are those of the files."""
         found = source()
         np.testing.assert_array_equal(found.inputs, IMAGES[..., 0])
         assert found.inputs.dtype == np.uint8
@@ -47,7 +47,8 @@ class TestCache:
         content = path.read_bytes()
         assert old in content
         path.write_bytes(content.replace(old, new, 1))
-        self.damaged(source, path)
+        self.is_right(source)
+        assert path.read_bytes() == content
 
     @pytest.mark.parametrize(
         "content",
@@ -65,8 +66,10 @@ class TestCache:
     def test_a_record_of_anything(self, source, content):
         source()
         path = self.entry("json")
+        before = path.read_bytes()
         path.write_bytes(content)
-        self.damaged(source, path)
+        self.is_right(source)
+        assert path.read_bytes() == before
 
     def test_a_record_that_was_changed_is_seen(self, source):
         source()
@@ -74,7 +77,7 @@ class TestCache:
         text = path.read_text()
         assert '"files_match": null' in text
         path.write_text(text.replace('"files_match": null', '"files_match": true'))
-        self.damaged(source, path)
+        self.is_right(source)
         assert '"files_match": null' in path.read_text()
 
     @posix
@@ -90,7 +93,7 @@ class TestCache:
             path.mkdir()
         else:
             path.symlink_to("nowhere")
-        self.damaged(source, path)
+        self.is_right(source)
 
     @posix
     def test_clearing_spares_folders_and_takes_broken_links(self, source):
@@ -112,7 +115,7 @@ class TestCache:
         self, source, monkeypatch, folder
     ):
         monkeypatch.setenv("THEODOLITE_CACHE", folder)
-        self.damaged(source, folder)
+        self.is_right(source)
 
     def test_a_cache_without_a_home_is_a_sentence(self, monkeypatch):
         monkeypatch.setenv("THEODOLITE_CACHE", "~nobody-at-all/x")

@@ -1,15 +1,19 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
+import ctypes
+import importlib
 import multiprocessing
 import os
 import signal
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
+from tests.runs.processes import until
 from theodolite.core import TeamError, TheodoliteError
 from theodolite.instruments import (
     EmpiricalFisher,
@@ -24,7 +28,7 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
-from theodolite.instruments.operators.station import Order, Station
+from theodolite.instruments.operators.station import Order, Station, applied
 from theodolite.instruments.team import watch
 from theodolite.instruments.team.joining import join_group
 
@@ -64,6 +68,11 @@ def launch(target, *arguments, size, method="fork", seconds=120):
             if child.pid is not None:
                 child.kill()
                 child.join()
+
+
+def import_all():
+    """Import what ranks will want before they are forked, once for all of them."""
+    importlib.import_module("torch._dynamo")  # as DistributedDataParallel does
 
 
 class Peeking(nn.Module):
@@ -234,32 +243,65 @@ def by_nccl(rank, size, place):
     dist.destroy_process_group()
 
 
-def follow_the_page(rank, size, place, code, port):
-    """Run a script as launchers do, who say by the environment who is who."""
-    meeting = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), **meeting}
-    exec(compile(code, "scale_out.md", "exec"), space := {})
-    torch.save(torch.from_numpy(space["found"].eigenvalues), f"{place}/page-{rank}")
+class Shelf(list):
+    """Where a crew puts things; tells what was fetched from it, and how often."""
+
+    def put(self, thing):
+        self.append(thing)
+        return len(self) - 1
+
+    def order(self, name, batches):
+        subject = (Hessian, network(), {"loss": LOSS, "norm_mode": "full"})
+        return Order(
+            name=name,
+            version=0,
+            subject=self.put(subject),
+            batches=[self.put(batch) for batch in batches],
+            wanted=frozenset(["first", "second"]),
+        )
+
+
+def seat(rank, size, port, fetch):
+    meeting = "127.0.0.1", port
+    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
+    return SimpleNamespace(**given, fetch=fetch)
 
 
 def as_members(rank, size, place, port):
     """Make operators for some of a crew, which fail at first."""
-    meeting = "127.0.0.1", port
-    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
-    station = Station(SimpleNamespace(**given, fetch=lambda handle: handle))
-    said = []
+    shelf, said = Shelf(), []
+    station = Station(seat(rank, size, port, shelf.__getitem__))
     for name, count in ("first", 2), ("first", 2), ("second", 3):
         label = -100 if name == "first" else 0
         mine = [(x, torch.full_like(y, label)) for x, y in data()[:count]]
-        order = Order(
-            name=name,
-            version=0,
-            subject=(Hessian, network(), {"loss": LOSS, "norm_mode": "full"}),
-            batches=mine,
-            wanted=frozenset(["first", "second"]),
-        )
+        order = shelf.order(name, mine)
         said.append(sentence(lambda order=order: station.operator(order)))
     torch.save(said, f"{place}/member-{rank}")
+    os._exit(0)
+
+
+def move_on(rank, size, place, ports):
+    """Lose the first member, who holds the store, and go on without it."""
+    shelf, fetched = Shelf(), []
+
+    def fetch(handle):
+        fetched.append(handle)
+        return shelf[handle]
+
+    station = Station(seat(rank, size, ports[0], fetch))
+    order, second = shelf.order("first", data()), shelf.order("second", data()[:2])
+    width = sum(parameter.numel() for parameter in network().parameters())
+    vector = shelf.put(torch.linspace(-1, 1, width, dtype=torch.float64))
+    found = [applied(station, order, "matvec", [vector])[0]]
+    applied(station, second, "matvec", [vector])
+    if rank == 0:
+        os.kill(os.getpid(), KILLED)
+    said = sentence(lambda: applied(station, order, "matvec", [vector]))
+    station.move(seat(rank - 1, size - 1, ports[1], fetch))
+    found.append(applied(station, order, "matvec", [vector])[0])
+    applied(station, second, "matvec", [vector])
+    kept = [handle for handle in fetched if handle != vector]
+    torch.save((found, said, kept, order, second), f"{place}/moved-{rank}")
     os._exit(0)
 
 
@@ -283,6 +325,55 @@ def lose(rank, size, place, how):
         with open(f"{place}/said-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)  # with connections open, of which the dead hold one end
+
+
+def stay_away(rank, size, place, how):
+    """Have the last of two ranks come no more, when the first waits for it."""
+    begin(rank, size, f"{place}/store")
+    team = Team(True)
+    team.sum(torch.ones(1))
+    if rank == 0:
+        begun = time.monotonic()
+        said = sentence(lambda: team.sum(torch.ones(1)))
+        torch.save((said, time.monotonic() - begun), f"{place}/away")
+    elif how == "raises":
+        raise ValueError("out of luck")
+    elif how == "catches":
+        with team.telling(), suppress(ValueError), team.telling():
+            raise ValueError("out of luck")
+        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
+    elif how == "lives on":
+        # As the interpreter runs a script; it would wait for threads after it.
+        ctypes.pythonapi.PyRun_SimpleString(b"raise ValueError('out of luck')")
+        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
+
+
+# A rank that fails, and whose process a thread of its own keeps alive.
+FAILING = """
+import sys, threading, time
+import torch
+import torch.distributed as dist
+from theodolite.instruments import Team
+
+dist.init_process_group("gloo")
+team = Team(True)
+team.sum(torch.ones(1))
+if team.rank == 0:
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    raise ValueError("out of luck")
+team.sum(torch.ones(1))
+"""
+
+
+def end_the_host(rank, size, place, port):
+    """End the process that holds what all share, as a script does at its last line."""
+    join_group(("127.0.0.1", port), rank, size)
+    team = Team(True)
+    team.sum(torch.ones(1))
+    if rank > 0:
+        said = sentence(lambda: team.sum(torch.ones(1)))
+        torch.save(said, f"{place}/ended-{rank}")
+        os._exit(0)
 
 
 def stop_the_host(rank, size, place, port):

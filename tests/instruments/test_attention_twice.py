@@ -7,6 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
+from tests.instruments.orders import orders
 from theodolite.instruments.differentiate import attention_twice as home
 from theodolite.instruments.differentiate.pullback import can_batch
 from theodolite.instruments.differentiate.twice import differentiable_twice
@@ -42,19 +43,6 @@ def _made(name):
     return (lambda q, k, v: scaled_dot_product_attention(q, k, v, **options)), parts
 
 
-def _orders(work, parts):
-    """Return the value and, along fixed directions, three orders of derivatives."""
-    found = [work(*parts)]
-    out = found[0].tanh().sum()
-    for order in range(3):
-        grads = torch.autograd.grad(out, parts, create_graph=True)
-        found += grads
-        made = torch.Generator().manual_seed(order)
-        along = [torch.randn(g.shape, generator=made, dtype=g.dtype) for g in grads]
-        out = sum((g * a).sum() for g, a in zip(grads, along, strict=True))
-    return found
-
-
 def _is_ours(out):
     return "_Forward" in out.grad_fn.next_functions[0][0].name()
 
@@ -63,10 +51,10 @@ def _is_ours(out):
 def test_all_orders_are_those_of_torch(name):
     work, parts = _made(name)
     with sdpa_kernel(SDPBackend.MATH):
-        wanted = _orders(work, parts)
+        wanted = orders(work, parts)
     with differentiable_twice():
         assert _is_ours(work(*parts))
-        found = _orders(work, parts)
+        found = orders(work, parts)
     for mine, theirs in zip(found, wanted, strict=True):
         scale = float(theirs.detach().abs().max())
         assert_close(mine, theirs, rtol=0, atol=1e-10 * scale)

@@ -12,7 +12,8 @@ from tests.cases import CASES, Residual
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, UnknownNameError
 from theodolite.instruments import BlockJacobian, MatrixOperator
-from theodolite.instruments.singular.per_sample import sample_blocks
+from theodolite.instruments.singular.sample_blocks import sample_blocks
+from theodolite.instruments.singular.supports import Supports
 
 BY_NAME = {case.name: case for case in CASES}
 BLOCKS = [
@@ -132,6 +133,22 @@ def test_rows_pulled_back_together_equal_rows_alone(name, block, mode):
     assert_allclose(together.numpy(), jacobian.dense(), **TIGHT)
 
 
+def built_of(jacobian, supports):
+    """Put the blocks of all samples where they belong in the whole matrix."""
+    blocks = sample_blocks(jacobian, supports)
+    height, width = (length // jacobian.samples for length in jacobian.shape)
+    built = np.zeros(jacobian.shape)
+    columns, count = blocks.columns.numpy(), 0
+    vectors = torch.randn(jacobian.samples, width, dtype=jacobian.dtype)
+    for i, (part, rows, product) in enumerate(blocks.matrices(vectors)):
+        built[np.ix_(i * height + rows.numpy(), i * width + columns)] = part.numpy()
+        wanted = part @ vectors[i, blocks.columns].double()
+        assert_allclose(product, wanted, rtol=1e-9, atol=1e-9)
+        count += 1
+    assert count == jacobian.samples
+    return built
+
+
 @pytest.mark.parametrize("mode", list(NormMode))
 @pytest.mark.parametrize(
     ("name", "block"),
@@ -142,13 +159,7 @@ def test_sample_blocks_are_the_diagonal_of_the_frozen_jacobian(name, block, mode
     frozen = "eval" if mode is NormMode.EVAL else "frozen"
     whole = BlockJacobian(model, batch, block=block, norm_mode=frozen).dense()
     single = BlockJacobian(model, batch, block=block, norm_mode=mode, coupled=False)
-    blocks = sample_blocks(single)
-    count, height, width = blocks.shape
-    built = np.zeros_like(whole)
-    for i, part in enumerate(blocks.numpy()):
-        rows = slice(i * height, (i + 1) * height)
-        built[rows, i * width : (i + 1) * width] = part
-    assert count == 4
+    built = built_of(single, Supports(single.output_shape[1:]))
     assert_allclose(built, whole, **TIGHT)
     assert_allclose(single.dense(), whole, **TIGHT)
 

@@ -1,5 +1,7 @@
 """Convolutions by standard kernels: torch's values, and all of its derivatives."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +10,9 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from tests.cases import CASES
+from tests.instruments.orders import orders
 from theodolite.instruments import Hessian
+from theodolite.instruments.differentiate import convolution_by_samples
 from theodolite.instruments.differentiate import convolution_twice as home
 from theodolite.instruments.differentiate.twice import differentiable_twice
 
@@ -109,29 +113,16 @@ def _made(name):
     return work, parts
 
 
-def _orders(work, parts, count=3):
-    """Return the value and, along fixed directions, some orders of derivatives."""
-    found = [work(*parts)]
-    out = found[0].tanh().sum()
-    for order in range(count):
-        grads = torch.autograd.grad(out, parts, create_graph=True)
-        found += grads
-        made = torch.Generator().manual_seed(order)
-        along = [torch.randn(g.shape, generator=made, dtype=g.dtype) for g in grads]
-        out = sum((g * a).sum() for g, a in zip(grads, along, strict=True))
-    return found
-
-
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_all_orders_are_those_of_torch(name):
     work, parts = _made(name)
     # Of convolutions with output_padding torch 2.13 has no third derivative.
     count = 2 if "output_padding" in CALLS[name][4] and "trans" in name else 3
-    wanted = _orders(work, parts, count)
+    wanted = orders(work, parts, count)
     with differentiable_twice():
         assert "_Forward" in _origins(work(*parts))
-        found = _orders(work, parts, count)
+        found = orders(work, parts, count)
     for mine, theirs in zip(found, wanted, strict=True):
         scale = float(theirs.detach().abs().max())
         assert_close(mine, theirs, rtol=0, atol=1e-10 * scale)
@@ -151,6 +142,73 @@ def test_by_differences(name):
         assert gradgradcheck(work, parts, fast_mode=True)
 
 
+@pytest.mark.parametrize("name", ["1-d", "2-d", "3-d", "strides", "groups"])
+def test_a_sample_at_a_time(name, monkeypatch):
+    work, parts = _made(name)
+    parts[0] = torch.cat([parts[0].detach(), parts[0].detach() + 1]).requires_grad_()
+    with differentiable_twice():
+        wanted = orders(work, parts)
+        monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
+        monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
+        sizes = _sizes_convolved(monkeypatch)
+        found = orders(work, parts)
+        with torch.no_grad():
+            assert torch.equal(work(*parts), wanted[0])
+    assert max(sizes) == torch.get_num_threads() < len(parts[0])
+    for mine, theirs in zip(found, wanted, strict=True):
+        scale = float(theirs.detach().abs().max())
+        assert_close(mine, theirs, rtol=0, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize(("width", "size", "parts"), [(512, 4, 4), (16, 28, 32)])
+def test_no_less_is_laid_out_than_the_weight(width, size, parts):
+    """Each part reads all of the weight: many parts of wide ones take longer."""
+    samples = parts * torch.get_num_threads() * (32 if width == 512 else 2)
+    x = torch.empty(samples, width, size, size, dtype=torch.float64)
+    weight = torch.empty(width, width, 3, 3, dtype=torch.float64)
+    at_once = convolution_by_samples.samples_at_once(x, weight, PLAIN)
+    assert samples == parts * at_once
+
+
+PLAIN = convolution_by_samples.Sliding([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+
+
+def test_cotangents_of_parts_are_added_as_they_come(monkeypatch):
+    monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
+    monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
+    made, alive, plain = [], [], convolution_by_samples._pulled
+
+    def noted(*given):
+        alive.append(sum(kept() is not None for kept in made))
+        found = plain(*given)
+        made.extend(weakref.ref(part) for part in found[1:])
+        return found
+
+    monkeypatch.setattr(convolution_by_samples, "_pulled", noted)
+    made_by = torch.Generator().manual_seed(0)
+    shapes = [(12, 4, 5, 5), (12, 3, 5, 5), (4, 3, 3, 3)]
+    g, x, weight = (
+        torch.randn(shape, generator=made_by, dtype=torch.float64) for shape in shapes
+    )
+    found = convolution_by_samples.pulled_back(g, x, weight, PLAIN, [True] * 3)
+    assert len(alive) > 3
+    assert max(alive) <= 4  # the sums of both, and one part of each
+    for mine, theirs in zip(found, plain(g, x, weight, PLAIN, [True] * 3), strict=True):
+        assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def _sizes_convolved(monkeypatch):
+    """Note how many samples each convolution takes."""
+    sizes, plain = [], torch.convolution
+
+    def noted(x, *rest):
+        sizes.append(len(x))
+        return plain(x, *rest)
+
+    monkeypatch.setattr(torch, "convolution", noted)
+    return sizes
+
+
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
 def test_modules_that_pad(mode):
     layer = nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode=mode, dtype=torch.float64)
@@ -160,9 +218,9 @@ def test_modules_that_pad(mode):
         return layer(x)
 
     parts = [x, layer.weight, layer.bias]
-    wanted = _orders(work, parts)
+    wanted = orders(work, parts)
     with differentiable_twice():
-        found = _orders(work, parts)
+        found = orders(work, parts)
     for mine, theirs in zip(found, wanted, strict=True):
         assert_close(mine, theirs, rtol=1e-10, atol=1e-10)
 

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tests.cases import CASES
 from theodolite.core import ConfigError, Status
 from theodolite.instruments import (
+    MatrixOperator,
     by_block,
     condition,
     diagonal,
@@ -15,6 +16,7 @@ from theodolite.instruments import (
     hessian,
     trace,
 )
+from theodolite.instruments.operators.matrix_noise import matrix_noise
 
 CASE = next(case for case in CASES if case.name == "conv_bn_resnet")
 
@@ -105,3 +107,12 @@ def test_misuse():
         by_block(trace, model, batch, loss=loss, norm_mode="eval", per="colour")
     with pytest.raises(ConfigError, match="no blocks"):
         by_block(trace, model, batch, loss=loss, norm_mode="eval", blocks={})
+
+
+def test_what_is_neither_symmetric_nor_above_rounding_has_an_error_of_all_of_it():
+    matrix = np.array([[3e-35, 4e-36], [0.0, 9e-36]])
+    for scale, whole in ((1.0, True), (1e30, False)):
+        operator = MatrixOperator(torch.tensor(scale * matrix), symmetric=True)
+        noise, symmetric = matrix_noise(operator, scale * matrix)
+        assert symmetric is whole
+        assert (noise.norm > scale * 3e-35) is whole

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from theodolite.core import MeasurementError, Status
+from theodolite.core import MeasurementError, Status, TeamError
 from theodolite.instruments import (
     GaussNewton,
     Hessian,
@@ -158,6 +158,31 @@ def test_extreme_eigenvalues_in_float32_cover_float64():
     assert np.all((ratios <= 1).mean(axis=0) >= 0.95)
 
 
+def test_one_product_bounds_the_rounding_at_several_vectors():
+    def ratio(narrow, wide):
+        found = extreme_eigenvalues(*narrow, **settings(**THREE, tol=0.1, vectors=True))
+        vectors = torch.as_tensor(found.eigenvectors).T
+        ours, exact = Hessian(*narrow, **settings()), Hessian(*wide, **settings())
+        gaps = [exact @ v - (ours @ v.float()).double() for v in vectors]
+        truth = max(float(gap.norm()) for gap in gaps)
+        return truth / (found.graph_error * abs(found.eigenvalues[0]))
+
+    ratios = over_errors(ratio, SMALL)
+    assert np.mean(ratios <= 1) >= 0.95
+    assert np.median(ratios) > 0.005
+
+
+# A tolerance that grants what rounding does, and one that does not.
+@pytest.mark.parametrize(("tol", "compared"), [(0.1, 1), (0.0, 3)])
+def test_no_more_is_compared_than_the_tolerance_asks_for(tol, compared):
+    found = extreme_eigenvalues(*pair("mlp", 0)[0], **settings(**THREE, tol=tol))
+    own = int(found.method.split()[1])  # "Lanczos, … products"
+    assert found.cost.passes - own == 2 * compared
+
+
+THREE = {"k": 3, "ends": "magnitude", "method": "products"}
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_tangent_kernels_in_float32_cover_float64(traced):
     def ratios(narrow, wide):
@@ -214,6 +239,15 @@ def test_estimates_from_products_include_the_graph():
         off = np.abs(entries.diagonal - np.diagonal(exact_of(wide)))
         hits.extend(off <= entries.factor * entries.diagonal_error)
     assert np.mean(hits) >= 0.95
+
+
+@pytest.mark.parametrize("measure", [trace, diagonal])
+@pytest.mark.parametrize(("lost", "compared"), [(0.0, 2), (3e4, 4)])
+def test_rounding_far_below_chance_takes_fewer_vectors(measure, lost, compared):
+    (model, batch), _ = fresh_pair("amplifying", 1)
+    model[1].size = lost
+    shared = settings(method="products", max_matvecs=150)
+    assert measure(model, batch, **shared).cost.passes == 150 + 2 * compared
 
 
 def test_a_probe_looks_into_the_graph_once():
@@ -340,3 +374,15 @@ def test_asymmetry_beyond_the_noise_is_still_refused(dtype, method):
             method=method,
         )
     assert "\n" not in str(caught.value)
+
+
+def test_a_rank_that_is_lost_is_no_model_without_a_twin(monkeypatch):
+    x = torch.randn(4, 4), torch.arange(4) % 3
+    operator = Hessian(nn.Linear(4, 3), [x], loss=LOSS, norm_mode="eval")
+
+    def lost(_):
+        raise TeamError("rank 1 of 2 was lost")
+
+    monkeypatch.setattr(operator, "remade", lost)
+    with pytest.raises(TeamError, match="rank 1 of 2 was lost"):
+        graph_noise(operator)

@@ -24,6 +24,7 @@ from theodolite.instruments import (
     hessian,
 )
 from theodolite.instruments.passes import prepared_model
+from theodolite.instruments.solvers.eigenpairs import Search, searched
 
 MODES = [NormMode.BATCH, NormMode.EVAL]
 
@@ -114,6 +115,26 @@ def test_a_matrix_is_its_products_bit_for_bit_and_opens_the_model_once(kind, ope
         operator @ units, one_by_one, rtol=1e-13
     )  # several at once, where it is quicker
     assert len(openings) == 2
+
+
+def test_a_sweep_of_lanczos_opens_the_model_once(openings):
+    model, batch, loss = shortcut_case()
+    operator = Hessian(model, batch, loss=loss, norm_mode="batch")
+    search = Search(
+        k=2,
+        ends="largest",
+        tol=1e-6,
+        max_matvecs=100,
+        basis_bytes=2**20,
+        repeated=False,
+        stop="residual",
+        seed=0,
+    )
+    openings.clear()
+    pairs = searched(operator, search, start=None)
+    assert operator.passes == pairs.spent > 3
+    assert len(pairs.directions) == 1  # one a sweep
+    assert len(openings) == 1
 
 
 def test_what_is_run_for_every_product_starts_as_found_each_time(openings):

@@ -1,5 +1,6 @@
 """Products recorded as a CUDA graph: the same numbers, or a sentence why not."""
 
+import gc
 import warnings
 
 import pytest
@@ -40,12 +41,34 @@ def test_elsewhere_it_says_why_and_goes_on():
 def test_replayed_products_are_those_computed(case, mode):
     model, data, loss = case.make()
     model, data = model.cuda(), tuple(part.cuda() for part in data)
-    plain = Hessian(model, data, loss=loss, norm_mode=mode)
+    with Hessian(model, data, loss=loss, norm_mode=mode) as plain:
+        pairs = [(v, plain @ v) for v in _vectors(plain)]
+    del plain  # a graph that is alive keeps others from being recorded
+    gc.collect()
     asked = Hessian(model, data, loss=loss, norm_mode=mode, replay=True)
-    for v in _vectors(plain):
-        wanted = plain @ v
-        scale = float(wanted.abs().max())
-        assert_close(asked @ v, wanted, rtol=0, atol=1e-10 * max(scale, 1e-300))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the product was not recorded")
+        for v, wanted in pairs:
+            scale = float(wanted.abs().max())
+            assert_close(asked @ v, wanted, rtol=0, atol=1e-10 * max(scale, 1e-300))
+    with asked.curves() as curves:
+        assert all(curve.recorded for curve in curves)
+
+
+@pytest.mark.gpu
+@cuda
+def test_another_graph_that_is_alive_is_named():
+    """And random numbers can be drawn after what failed."""
+    model, data, loss = CONV.make()
+    model, data = model.cuda(), tuple(part.cuda() for part in data)
+    plain = Hessian(model, data, loss=loss, norm_mode="eval")
+    v = _vectors(plain)[0]
+    wanted = plain @ v
+    asked = Hessian(model, data, loss=loss, norm_mode="eval", replay=True)
+    with pytest.warns(RuntimeWarning, match="another graph of these parameters"):
+        found = asked @ v
+    assert_close(found, wanted, rtol=0, atol=1e-10 * float(wanted.abs().max()))
+    assert bool(torch.randn(3, device="cuda").isfinite().all())
 
 
 @pytest.mark.gpu

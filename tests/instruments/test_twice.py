@@ -5,6 +5,8 @@ import torch
 from torch import nn
 from torch.autograd import gradgradcheck
 
+from tests.instruments.orders import orders
+from theodolite.instruments.differentiate import batch_norm_given
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
 from theodolite.instruments.differentiate.twice import differentiable_twice
@@ -48,6 +50,27 @@ def test_attention_has_a_second_derivative():
 
     with differentiable_twice():
         assert gradgradcheck(attend, (q,))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("shape", [(4, 3), (4, 3, 2, 2)])
+def test_batch_norm_on_given_statistics(shape, affine, monkeypatch):
+    monkeypatch.setattr(batch_norm_given, "_WORTH", 0)
+    norm = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(3, affine=affine)
+    norm = norm.double().eval()
+    made = torch.Generator().manual_seed(0)
+    for tensor in norm.state_dict().values():
+        if tensor.is_floating_point():
+            tensor.copy_(torch.rand(3, generator=made) + 0.5)
+    x = torch.randn(shape, generator=made, dtype=torch.float64).requires_grad_()
+    parts = [x, *norm.parameters()]
+    wanted = orders(lambda x, *_: norm(x), parts)
+    with differentiable_twice():
+        assert "_Line" in norm(x).grad_fn.name()
+        assert gradgradcheck(norm, (x,))
+        found = orders(lambda x, *_: norm(x), parts)
+    for mine, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

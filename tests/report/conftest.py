@@ -138,28 +138,53 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def tab(browser):
+    """A page that tests use in turns: to open one takes as long as to read it."""
+    with browser.new_context(reduced_motion="reduce") as context:
+        yield context.new_page()
+
+
 @pytest.fixture
-def visit(browser, address):
-    """Open the page; fail at the end if it complained or asked for anything."""
+def visit(browser, tab, address):
+    """Open the page; fail at the end if it complained or asked for anything.
+
+    Who asks for something special, or for a second page, gets one of its own.
+    """
     opened, complaints, requests = [], [], []
+    listeners = {
+        "console": lambda message: complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "request": lambda request: requests.append(request.url),
+    }
 
     def visit(width=1280, height=800, fragment="", **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            reduced_motion="reduce",
-            **options,
-        )
-        opened.append(context)
-        page = context.new_page()
+        page = tab
+        if options or opened:
+            page = browser.new_context(reduced_motion="reduce", **options).new_page()
+        opened.append(page)
+        page.set_viewport_size({"width": width, "height": height})
         page.set_default_timeout(60_000)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(address + fragment)
         return page
 
     yield visit
-    for context in opened:
-        context.close()
+    for page in opened:
+        if page is tab:
+            _leave(page, listeners)
+        else:
+            page.context.close()
     assert complaints == []
     assert {url.partition("#")[0] for url in requests} <= {address}
+
+
+def _leave(page, listeners):
+    """Leave a page as if nobody had been there."""
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+    page.evaluate("localStorage.clear()")
+    page.emulate_media(media="null", color_scheme="null")
+    page.mouse.move(-1, -1)
+    page.goto("about:blank")

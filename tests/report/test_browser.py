@@ -331,6 +331,13 @@ def test_no_sideways_scrolling(visit, width):
         assert box["x"] + box["width"] <= width, "figures fit"
 
 
+def test_the_key_of_verdicts_stands_close_on_a_phone(visit):
+    words = visit(width=390).locator(".key dt")
+    heights = words.evaluate_all("all => all.map(one => one.offsetHeight)")
+    assert len(heights) == 4
+    assert max(heights) < 40
+
+
 def test_print_shows_every_claim_on_a_page_a_study_or_less(visit):
     page = visit()
     printed = page.pdf(format="A4")

@@ -1,5 +1,6 @@
 """What the operating system refuses is told in a sentence, and harms nothing."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from tests.runs.processes import ROOT, environment
 from tests.runs.work import CELLS, Logged, spec
 from theodolite.core import Cost, RunError
-from theodolite.runs import RunFolder, execute
+from theodolite.runs import RunFolder, execute, write_text
 
 EXECUTE = """
 import sys
@@ -153,3 +154,57 @@ def test_a_file_where_a_folder_is_wanted(tmp_path):
 def test_a_place_where_nothing_can_be_made():
     with pytest.raises(RunError, match=r"cannot create the run folder /proc/.*: "):
         RunFolder.create("/proc", spec(width=8))
+
+
+def test_a_page_that_meets_a_full_device(tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs a device that is always full")
+    with pytest.raises(RunError, match=r"write /dev/full \(No space left"):
+        write_text("/dev/full", "a page")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_page_that_grows_too_large_leaves_the_old_one(linked, tmp_path):
+    import resource
+
+    page = write_text(tmp_path / "new" / "page.html", "the old page")
+    if linked:
+        (tmp_path / "elsewhere").mkdir()
+        os.symlink("../new/page.html", tmp_path / "elsewhere" / "first")
+        page = tmp_path / "link"
+        page.symlink_to(tmp_path / "elsewhere" / "first")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(RunError, match=r"\(File too large\): pass another"):
+            write_text(page, "x" * 10_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert page.read_text() == "the old page"
+    with pytest.raises(RunError, match="a file stands where its folder would be"):
+        write_text(page / "inside.html", "x")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["page.html"]
+    write_text(page, "the new page")
+    assert page.is_symlink() == linked
+    assert (tmp_path / "new" / "page.html").read_text() == "the new page"
+
+
+def test_a_link_to_itself_is_refused(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(RunError, match=os.strerror(errno.ELOOP)):
+        write_text(loop, "a page")
+    assert loop.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_file_that_is_held_open_is_written_through(tmp_path):
+    page = tmp_path / "page.html"
+    with page.open("wb") as file:
+        link = tmp_path / "link"
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        write_text(link, "a page")
+        # Whoever holds it open still holds the file of this name.
+        assert os.fstat(file.fileno()).st_ino == page.stat().st_ino
+    assert page.read_text() == "a page"

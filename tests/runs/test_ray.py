@@ -58,8 +58,11 @@ pytestmark = [
 SVG = {"figure_formats": ["svg"]}
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 # A node that was killed refuses connections and is given up after a second, not 15;
-# one that is only slow to answer has as long as ever.
-HEALTH = {
+# one that is only slow to answer has as long as ever. Workers count as much as other
+# processes: with the niceness of 15 that Ray gives them, the tests beside them would
+# leave them hardly any time.
+SYSTEM = {
+    "worker_niceness": 0,
     "health_check_initial_delay_ms": 200,
     "health_check_period_ms": 200,
     "health_check_failure_threshold": 5,
@@ -78,7 +81,7 @@ def nodes():
     from ray.cluster_utils import Cluster
 
     given = os.environ.pop("THEODOLITE_DATA", None)
-    head = {**NODE, "include_dashboard": False, "_system_config": HEALTH}
+    head = {**NODE, "include_dashboard": False, "_system_config": SYSTEM}
     for_clients = {"ray_client_server_port": free_port()}
     cluster = Cluster(initialize_head=True, head_node_args={**head, **for_clients})
     cluster.add_node(**NODE)

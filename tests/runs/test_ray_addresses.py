@@ -29,6 +29,19 @@ def test_an_address_that_does_not_answer_is_told_in_seconds(monkeypatch):
         checked_address("ray://nowhere.invalid")
 
 
+def test_a_cluster_that_asks_for_a_token_is_told(monkeypatch):
+    """By what Ray raises where a token is wanted and none was given."""
+    wrong = (
+        "from ray.exceptions import AuthenticationError as wrong; raise wrong('who')"
+    )
+    monkeypatch.setattr(ray_connection, "_ASK", wrong)
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        head.listen()
+        with pytest.raises(RunError, match=r"asks for a token .* RAY_AUTH_MODE=token"):
+            checked_address(f"127.0.0.1:{head.getsockname()[1]}")
+
+
 @pytest.mark.parametrize("address", ["", "host", "host:port", ":6379", "host:99999"])
 def test_an_address_that_is_none(address):
     with pytest.raises(ConfigError, match="is not understood: use HOST:PORT"):

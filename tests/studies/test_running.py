@@ -104,7 +104,7 @@ def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
     entry = find("around_zero")
     alone = judged(smoke_root, entry)[0]
     plan = plan_study(entry, scale="smoke")
-    pooled = run_study(plan, root=tmp_path, jobs=2).folder
+    pooled = run_study(plan, root=tmp_path, jobs=2, **SVG).folder
     assert pooled.rows() == alone.rows()
 
 

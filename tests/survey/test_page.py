@@ -129,6 +129,17 @@ def test_nothing_measured_is_said_not_hidden():
         empty.plot()
 
 
+def test_a_share_of_nothing_is_seen_to_be_measured(survey):
+    units = survey.outcome("units")
+    none = replace(units, rows=Rows({**row, "value": 0.0} for row in units.rows))
+    others = [one for one in survey.measured if one is not units]
+    shown = page_of(replace(survey, measured=(*others, none)))
+    (bars,) = re.findall(r'<path class="bar" d="([^"]*)"', shown)
+    heights = [float(tall) for tall in re.findall(r"v([\d.]+)", bars)]
+    assert heights
+    assert min(heights) >= 1
+
+
 def test_numbers_that_are_not_finite_are_told(survey):
     rows = [{**r, "value": float("nan")} for r in survey.outcome("signal").rows]
     measured = tuple(

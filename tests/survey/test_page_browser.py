@@ -125,6 +125,12 @@ def test_a_click_on_a_column_shows_its_block(wide):
     assert page.locator("a.column.chosen").get_attribute("data-column") == "2"
 
 
+def test_all_columns_fit_a_wide_screen(wide):
+    boxes = wide["pair"].locator(".cut .scroll")
+    hidden = boxes.evaluate_all("all => all.map(o => o.scrollWidth - o.clientWidth)")
+    assert hidden == [0, 0]
+
+
 def test_arrows_walk_along_the_depth_in_one_stop(wide):
     page = wide["survey"]
     page.locator("a.column[data-column='1']").click()
@@ -223,8 +229,10 @@ def test_a_column_of_200_can_be_hit_and_walked(visit):
 
 @pytest.mark.parametrize("name", ["survey", "pair", "course"])
 def test_every_width_and_scheme(visit, name):
+    page = visit(name, color_scheme="dark")
     for width in WIDTHS:
-        page = visit(name, width=width, color_scheme="dark")
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(NAMELESS) == []
     for scheme in ("dark", "light"):

@@ -1,6 +1,9 @@
 """Inputs, labels, losses, weights and data for models that nobody here wrote."""
 
+import errno
+import io
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -332,6 +335,28 @@ def test_wrong_data_are_one_sentence(arrays, words, tmp_path):
     with pytest.raises(TheodoliteError, match=words) as caught:
         subject_of("torch.nn:Linear(6, 3)", data=str(path))
     assert "\n" not in str(caught.value)
+
+
+def test_data_that_may_not_be_read_are_not_called_another_kind(tmp_path, monkeypatch):
+    path = tmp_path / "locked.npz"
+    np.savez(path, inputs=np.zeros((3, 6)))
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # by whoever may read everything
+        monkeypatch.setattr(io, "open", refusing(path))
+        monkeypatch.setattr("builtins.open", refusing(path))
+    with pytest.raises(TheodoliteError, match=r"cannot be read \(.*ermission denied"):
+        subject_of("torch.nn:Linear(6, 3)", data=str(path))
+
+
+def refusing(path, opened=open):
+    """Return what opens files, but for one that it may not."""
+
+    def attempt(file, *given, **named):
+        if file == path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(file, *given, **named)
+
+    return attempt
 
 
 def test_optimisers_are_written_in_a_line():

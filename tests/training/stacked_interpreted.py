@@ -7,7 +7,7 @@ from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked import triton as stacked_triton
 from theodolite.training.engines.stacked.engine import StackedEngine
 
-TILE, COLUMNS = stacked_triton.Tile, stacked_triton.Columns
+TILE = stacked_triton.Tile
 RELU = ShortcutBlueprint(width=5, depth=2, mid="relu", init="xavier")
 PLAIN = ShortcutBlueprint(
     width=17, depth=3, shortcut=3, mid="relu", skip=False, init="xavier"
@@ -15,12 +15,9 @@ PLAIN = ShortcutBlueprint(
 LINEAR = ShortcutBlueprint(width=3, depth=2, shortcut=1, init="xavier")
 # What to train, how it is laid out, samples, and bytes: few make a program go round.
 CASES = {
-    "relu": (RELU, TILE(16), 20, None),
+    "relu": (RELU, TILE(16), 70, 8_800),
     "plain": (PLAIN, TILE(16, precision="tf32x3"), 20, None),
     "linear": (LINEAR, TILE(16), 20, None),
-    "columns_relu": (RELU.with_(width=6), COLUMNS(1), 130, 8_800),
-    "columns_plain": (PLAIN.with_(width=3), COLUMNS(2), 20, None),
-    "columns_linear": (LINEAR.with_(width=2), COLUMNS(4), 20, None),
 }
 
 

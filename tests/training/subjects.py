@@ -83,3 +83,25 @@ def table(rows, namespace=""):
         )
         for r in rows
     }
+
+
+def half_square(model, x, y):
+    return 0.5 * ((model(x) - y) ** 2).sum(1).mean()
+
+
+def by_hand(model, batches, rates, momentum=0.0, decay=0.0):
+    """Return the losses of SGD written out, one batch a rate and one more to look."""
+    parameters = list(model.parameters())
+    velocity = [torch.zeros_like(p) for p in parameters]
+    losses = []
+    for (x, y), rate in zip(batches, [*rates, None], strict=True):
+        value = half_square(model, x, y)
+        losses.append(value.item())
+        if rate is None:
+            break
+        grads = torch.autograd.grad(value, parameters)
+        with torch.no_grad():
+            for p, v, g in zip(parameters, velocity, grads, strict=True):
+                v.mul_(momentum).add_(g + decay * p)
+                p.sub_(rate * v)
+    return losses

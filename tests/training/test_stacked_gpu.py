@@ -18,6 +18,7 @@ WAYS = {
     "torch, float64": ("torch", "float64", 1e-9),
     "torch, float32": ("torch", "float32", 1e-5),
     "triton, float32": ("triton", "float32", 1e-5),
+    "cuda, float32": ("cuda", "float32", 1e-5),
 }
 RELU = ShortcutBlueprint(width=10, depth=8, mid="relu", init="xavier")
 
@@ -57,14 +58,17 @@ def test_trajectories_are_those_of_the_plain_loop(blueprint, way):
     assert engine._updates.graph is not None
 
 
-@pytest.mark.parametrize("width", [10, 16, 24, 32])
-def test_fused_kernel_over_many_tiles(width):
+@pytest.mark.parametrize(
+    ("method", "width"),
+    [*(("triton", width) for width in (10, 16, 24, 32)), ("cuda", 10), ("cuda", 7)],
+)
+def test_fused_kernel_over_many_tiles(method, width):
     """Several tiles a program, several programs a point, the last tile not full."""
-    need("triton")
+    need(method)
     blueprint = RELU.with_(width=width)
     data, weights = make(blueprint, samples=20_011)
     rates, settings = 0.2 * rates_of(blueprint, 30), settings_of(3)
-    engine = StackedEngine(blueprint, *data, dtype="float32", method="triton")
+    engine = StackedEngine(blueprint, *data, dtype="float32", method=method)
     done, _ = advance(engine, weights, rates, settings)
     exact = StackedEngine(blueprint, *data, dtype="float64", method="torch")
     wanted, _ = advance(exact, weights, rates, settings)
@@ -75,19 +79,27 @@ def test_fused_kernel_over_many_tiles(width):
 
 def test_every_layout_gives_the_same():
     need("triton")
-    from theodolite.training.engines.stacked.triton import COLUMNS, TILES
+    from theodolite.training.engines.stacked.triton import TILES
 
     data, weights = make(RELU, samples=5_003)
     rates, settings = 0.2 * rates_of(RELU, 10), settings_of(3)
     exact = StackedEngine(RELU, *data, dtype="float64", method="torch")
     wanted, _ = advance(exact, weights, rates, settings)
-    for tile in (*TILES, *COLUMNS):
+    for tile in TILES:
         engine = StackedEngine(RELU, *data, dtype="float32", method="triton")
         engine._passes.tile = tile
         done, _ = advance(engine, weights, rates, settings)
         np.testing.assert_allclose(
             done.losses, wanted.losses, rtol=1e-5, err_msg=str(tile)
         )
+
+
+def test_narrow_networks_take_the_kernel_of_cuda_and_wide_ones_triton():
+    for width, label in ((12, "cuda"), (13, "triton")):
+        need(label)
+        blueprint = RELU.with_(width=width)
+        data, _ = make(blueprint, samples=40)
+        assert f"({label})" in StackedEngine(blueprint, *data).name
 
 
 def test_every_layout_is_tried_and_none_fails():
@@ -100,7 +112,7 @@ def test_every_layout_is_tried_and_none_fails():
     assert engine._passes.tile in engine._passes.seconds
 
 
-@pytest.mark.parametrize("method", ["torch", "triton"])
+@pytest.mark.parametrize("method", ["torch", "triton", "cuda"])
 def test_points_stop_and_leave_the_others_alone(method):
     need(method)
     data, weights = make(RELU)
@@ -126,7 +138,7 @@ def test_points_stop_and_leave_the_others_alone(method):
     )
 
 
-@pytest.mark.parametrize("method", ["torch", "triton"])
+@pytest.mark.parametrize("method", ["torch", "triton", "cuda"])
 def test_little_memory_changes_nothing(method):
     need(method)
     data, weights = make(RELU, samples=1_001)

@@ -170,22 +170,19 @@ from theodolite.core.verdicts.region import Region, above, below, between, near
 from theodolite.core.verdicts.sample import (
     ByNetwork,
     Read,
-    Roads,
-    Select,
     apart,
     by_network,
     counted,
     difference,
     largest,
     mean,
-    measured,
-    predicted,
     slope,
     slope_by_network,
     slope_difference,
     smallest,
     span,
 )
+from theodolite.core.verdicts.selecting import Roads, Select, measured, predicted
 
 __all__ = [
     "ACTIVATIONS",

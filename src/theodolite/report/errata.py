@@ -15,7 +15,7 @@ from theodolite.core import (
 from theodolite.report.collect import JudgedRun, Told, judged_runs
 from theodolite.report.gauge import region_told, told
 from theodolite.report.story import arrange
-from theodolite.report.write import write_text
+from theodolite.runs import write_text
 
 _HEAD = """# Errata
 
@@ -45,9 +45,7 @@ def write_errata(
     Raises:
         TheodoliteError: Where no run is finished, or none can be read.
     """
-    return write_text(
-        Path(destination), errata_page(judged_runs(root, damaged=damaged))
-    )
+    return write_text(destination, errata_page(judged_runs(root, damaged=damaged)))
 
 
 def errata_page(runs: Iterable[JudgedRun]) -> str:

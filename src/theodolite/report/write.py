@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from theodolite.core import RunError
 from theodolite.report.collect import Told, judged_runs
 from theodolite.report.page import render
-from theodolite.runs import replace_file
+from theodolite.runs import write_text
 
 
 def write_report(
@@ -29,20 +28,3 @@ def write_report(
     """
     target = Path(root) / "report.html" if destination is None else Path(destination)
     return write_text(target, render(judged_runs(root, damaged=damaged)))
-
-
-def write_text(target: Path, text: str) -> Path:
-    """Write a file whole or not at all, and return it.
-
-    Raises:
-        RunError: Where it cannot be written.
-    """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(target, text.encode("utf-8", "replace"))
-    except (OSError, ValueError) as wrong:
-        reason = getattr(wrong, "strerror", None) or wrong
-        raise RunError(
-            f"cannot write {target} ({reason}): pass another destination"
-        ) from wrong
-    return target

@@ -12,7 +12,7 @@ from .executors.task import Report as Report
 from .executors.task import State as State
 from .executors.task import Task as Task
 from .executors.task import Work as Work
-from .folder.atomic import replace_file as replace_file
+from .folder.atomic import write_text as write_text
 from .folder.catalogue import SUMMARY as SUMMARY
 from .folder.catalogue import Results as Results
 from .folder.catalogue import read_summary as read_summary

@@ -171,7 +171,7 @@ def test_readings_are_those_of_dense_hessians(found):
         model.eval()
 
     def prepared(prepare):
-        model = measure.model_of(config, state)
+        model = measure.model_of(config, DESCENT, state)
         prepare(model)
         return model
 
@@ -194,7 +194,7 @@ def test_readings_are_those_of_dense_hessians(found):
 
 def test_chunks_and_single_precision_read_the_same(found):
     """As a long run on a GPU reads, in chunks that statistics run across."""
-    again = tight(chunk=12, double=False, tol=1e-3, corners=())
+    again = tight(chunk=12, one_graph=12, double=False, tol=1e-3, corners=())
     assert again.keys() == {BATCHES, WHOLE}
     for reading, value in again.items():
         assert value == pytest.approx(found[reading], rel=2e-3), reading
@@ -232,3 +232,18 @@ def test_a_long_run_has_the_ends_first():
 def test_what_cannot_be_run_is_refused(given, text):
     with pytest.raises(ConfigError, match=text):
         Config(**given)
+
+
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", "float32"), ("cuda", "tf32")])
+def test_coarse_arithmetic_is_for_cards(device, wanted):
+    config = replace(STUDY.presets["paper"], device=device)
+    for rule in RULES:
+        assert measure.recipe_of(config, rule, 1000).precision == wanted
+
+
+def test_readings_say_themselves_what_convolutions_round_to(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    for coarse in (False, True):
+        with measure._arithmetic(replace(TIGHT, coarse=coarse)):
+            assert torch.backends.cudnn.allow_tf32 is coarse
+    assert torch.backends.cudnn.allow_tf32 is True

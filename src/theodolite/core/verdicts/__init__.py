@@ -1,7 +1,8 @@
 """One calculus of verdicts: a number with its interval, and a region.
 
 Start reading at ``judgement``: a number is judged against a region, and judgements join
-by *every* and *some*. ``region`` and ``quantity`` hold the two sides, ``sample`` makes
-numbers of rows, ``judges`` is what claims declare, ``claims`` is what studies hold.
+by *every* and *some*. ``region`` and ``quantity`` hold the two sides, ``selecting``
+chooses rows and ``sample`` makes numbers of them, ``judges`` is what claims declare,
+``claims`` is what studies hold.
 Nothing here knows of papers, files or figures.
 """

@@ -9,7 +9,7 @@ from theodolite.core.errors import ConfigError
 from theodolite.core.rows import plain
 from theodolite.core.verdicts.judgement import Judgement, Outcome
 from theodolite.core.verdicts.judges import Test
-from theodolite.core.verdicts.sample import Roads
+from theodolite.core.verdicts.selecting import Roads
 
 
 class Kind(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any
 from theodolite.core.rows import plain
 from theodolite.core.verdicts.claims import Claim, Ruling
 from theodolite.core.verdicts.judgement import Outcome
-from theodolite.core.verdicts.sample import Roads
+from theodolite.core.verdicts.selecting import Roads
 
 
 @dataclass(frozen=True)

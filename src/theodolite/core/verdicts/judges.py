@@ -13,15 +13,8 @@ from theodolite.core.verdicts.judgement import (
     telling,
 )
 from theodolite.core.verdicts.region import Region, above, below, near
-from theodolite.core.verdicts.sample import (
-    Read,
-    Roads,
-    Select,
-    difference,
-    largest,
-    slope,
-    smallest,
-)
+from theodolite.core.verdicts.sample import Read, difference, largest, slope, smallest
+from theodolite.core.verdicts.selecting import Roads, Select
 
 # A claim's test: the rows of both roads in, a judgement out.
 Test = Callable[[Roads], Judgement]

@@ -6,9 +6,9 @@ was tried (``edge`` true) has no bound at all.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,101 +23,12 @@ from theodolite.core.verdicts.quantity import (
     sampled,
     share,
 )
+from theodolite.core.verdicts.selecting import Roads, Select
 
 EDGE = "a best value lies on the edge of what was tried"
 
-
-@dataclass(frozen=True)
-class Roads:
-    """What theory and measurement of one run say, as rows."""
-
-    predicted: Rows
-    measured: Rows
-
-    def __bool__(self) -> bool:
-        return bool(len(self.measured))
-
-
 # A number read off the two roads.
 Read = Callable[[Roads], Quantity]
-
-
-@dataclass(frozen=True)
-class Select:
-    """Rows of a quantity on one road, by their labels.
-
-    Attributes:
-        quantity: Name of the quantity.
-        labels: Labels that rows must carry.
-        road: Which road.
-        test: What each row must pass besides.
-        among: Makes of all rows of the road those to select from, such as the last
-            readings of networks that trained to the end.
-        keep: Keeps some of all the rows that passed, such as resolved depths.
-        column: Which column of the rows is the value.
-        name: What it is called in reasons; the quantity and labels by default.
-    """
-
-    quantity: str
-    labels: Mapping[str, Any] = field(default_factory=dict)
-    road: Literal["measured", "predicted"] = "measured"
-    test: Callable[[Row], bool] | None = None
-    among: Callable[[Rows], Rows] | None = None
-    keep: Callable[[Rows], Rows] | None = None
-    column: str = "value"
-    name: str = ""
-
-    def __call__(self, roads: Roads) -> Rows:
-        """Return the rows."""
-        rows: Rows = getattr(roads, self.road)
-        rows = rows if self.among is None else self.among(rows)
-        found = rows.where(self.test, quantity=self.quantity, **self.labels)
-        found = found if self.keep is None else self.keep(found)
-        if self.column == "value":
-            return found
-        return Rows({**row, "value": row.get(self.column)} for row in found)
-
-    def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
-        """Return the selection from what is made of all rows of the road."""
-        return replace(self, among=among)
-
-    def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":
-        """Return the selection with a choice among all its rows."""
-        return replace(self, keep=keep)
-
-    def at(self, **labels: Any) -> "Select":
-        """Return the selection with further labels."""
-        return replace(self, labels={**self.labels, **labels})
-
-    def reading(self, column: str) -> "Select":
-        """Return the selection with another column as its value."""
-        return replace(self, column=column, name=self.name or column.replace("_", " "))
-
-    def called(self, name: str) -> "Select":
-        """Return the selection under a name for reasons."""
-        return replace(self, name=name)
-
-    def __str__(self) -> str:
-        told = ", ".join(
-            str(v).replace("_", "-") if isinstance(v, str) else f"{k} {v}"
-            for k, v in self.labels.items()
-        )
-        name = self.name or self.quantity.replace("_", " ")
-        return f"{name} ({told})" if told else name
-
-
-def measured(
-    quantity: str, test: Callable[[Row], bool] | None = None, **labels: Any
-) -> Select:
-    """Select measured rows."""
-    return Select(quantity, labels, "measured", test)
-
-
-def predicted(
-    quantity: str, test: Callable[[Row], bool] | None = None, **labels: Any
-) -> Select:
-    """Select predicted rows."""
-    return Select(quantity, labels, "predicted", test)
 
 
 @dataclass(frozen=True)

@@ -135,22 +135,20 @@ class Pass:
     ) -> Tensor:
         """Weigh samples by where they are nearest, and what is decided for them."""
         near, unsure = self._nearest(block, strays, size)
-        samples = torch.arange(len(block), device=near.device)
-        own = near[block.labels, samples]
+        own = _at(near, block.labels)
+        every = torch.ones_like(own)
         if block.decisions is not None:
-            other, place = block.decisions < 0, block.decisions.clamp_min(0)
-            told = [near[place, samples] & ~other, block.decisions == block.labels]
+            known, other = every, block.decisions < 0
+            agreed = _at(near, block.decisions.clamp_min(0)) & ~other
+            right = block.decisions == block.labels
         elif self._head is not None:
             best = self._best(block, logits, size)
-            told = [(near & best).any(0), best[block.labels, samples]]
+            # One score of a sample is best in each, so that both are in one place.
+            known, agreed, right = every, near & best, _at(best, block.labels)
         else:
-            told = []
-        every = torch.ones_like(own)
-        known = [every, *told] if told else [~every] * 3
-        counted = torch.stack([*known, own, every, unsure])
-        if block.weights is None:
-            return counted.sum(1)
-        return counted.double() @ block.weights
+            known = agreed = right = ~every
+        counted = (known, agreed, right, own, every, unsure)
+        return torch.stack([_weighed(part, block.weights) for part in counted])
 
     def _nearest(
         self, block: Block, strays: Tensor, size: float
@@ -187,6 +185,18 @@ class Pass:
     def _blur(self, reach: tuple[float, float], size: float) -> float:
         eps = torch.finfo(self._dtype).eps
         return _ROUNDINGS * eps * (reach[0] * size + reach[1])
+
+
+def _at(close: Tensor, places: Tensor) -> Tensor:
+    """Return what is said of each sample at a place of its own."""
+    return close.gather(0, places.unsqueeze(0)).squeeze(0)
+
+
+def _weighed(samples: Tensor, weights: Tensor | None) -> Tensor:
+    """Return the weight of marked samples, along the last axis, or their number."""
+    if weights is None:
+        return torch.count_nonzero(samples)
+    return (samples.double() @ weights).sum()
 
 
 def _tied(close: Tensor) -> Tensor:

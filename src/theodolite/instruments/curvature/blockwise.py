@@ -21,7 +21,7 @@ from theodolite.core import (
 from theodolite.instruments.model.objective import chosen_parameters
 from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.prepared_model import unwrapped
+from theodolite.instruments.passes.one_model import unwrapped
 from theodolite.instruments.passes.streams import read_batches
 
 R = TypeVar("R", bound=Reading)

@@ -22,7 +22,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.prepared_model import unwrapped
+from theodolite.instruments.passes.one_model import unwrapped
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
 

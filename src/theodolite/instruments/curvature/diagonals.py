@@ -23,7 +23,7 @@ from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.graph_noise import graph_noise
+from theodolite.instruments.operators.graph_noise import SMALL, graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
@@ -195,7 +195,8 @@ def _estimate(
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
     if operator.dtype != torch.float64:  # the graph is rounded as well
-        noise = graph_noise(operator)
+        chance = SMALL * float(np.linalg.norm(error))
+        noise = graph_noise(operator, enough=lambda n: n.norm <= chance)
         error = error if noise is None else error + noise.rows
     return _known(sketch) + mean, error, factor, Status.CONVERGED
 

@@ -17,7 +17,8 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
+from theodolite.instruments.curvature.one_end import places_of, read_end
+from theodolite.instruments.curvature.spectra import Method, dense_pairs, goes_dense
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.graph_noise import eigenvalue_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
@@ -38,8 +39,6 @@ from theodolite.instruments.solvers.eigenpairs import (
     capacity_of,
     eigenpairs,
     least_basis,
-    sharpened,
-    wanted,
 )
 from theodolite.instruments.solvers.placement import (
     Placement,
@@ -50,6 +49,7 @@ from theodolite.instruments.solvers.placement import (
 
 # That a warm start missed what took the lead, where nothing else is said.
 CHANCE = 0.01
+_ROUNDINGS = 32
 
 _GRAVITY = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED, Status.EXACT]
 
@@ -65,7 +65,8 @@ class ExtremeEigenvalues(Reading):
     given, that was tested, and they hold but for it.
 
     Both errors include the rounding of the model's graph: in float32 it is measured
-    against float64 at the very vectors, one product each.
+    against float64 at the very vectors, one product each; or, where that is within the
+    tolerance, bounded at 95 % confidence by one product with all of them together.
 
     Assumes: a single sweep of Lanczos
     sees one copy of a repeated eigenvalue. Copies are found where the basis becomes
@@ -183,33 +184,34 @@ def extremes_of(
         storage = _storage(operator, search, basis, tested=tested)
         search = replace(search, storage=storage)
     if exact:
-        found = _dense(operator, k, ends)
+        found = dense_pairs(operator, k, ends)
     elif chance is None:
         found = eigenpairs(operator, search)
     else:
         found = certified_pairs(operator, search, start=start, chance=chance)
     eps = torch.finfo(operator.dtype).eps
     if found.end is not Status.EXACT:
-        _add_graph(operator, found, eps, graph_error)
+        _add_graph(operator, found, eps, tol, graph_error)
     count = min(k, operator.shape[1])
     counts = [0 if ends == "smallest" else count]
     counts.append(count if ends in ("both", "smallest") else 0)
-    places = _places(found, k, ends)
+    places = places_of(found, k, ends)
     top, bottom = (
-        _end(found, p, c, tol, eps, stop) for p, c in zip(places, counts, strict=True)
+        read_end(found, p, c, tol, eps, stop)
+        for p, c in zip(places, counts, strict=True)
     )
-    told = [s for s in (*top[4], *bottom[4]) if s is not Status.ROUNDING]
+    told = [s for s in (*top.statuses, *bottom.statuses) if s is not Status.ROUNDING]
     status = min([found.end, *told], key=_GRAVITY.index)
     return ExtremeEigenvalues(
-        eigenvalues=top[0],
-        residuals=top[1],
-        errors=top[2],
-        sharp_errors=top[3],
-        statuses=top[4],
-        smallest=bottom[0],
-        smallest_residuals=bottom[1],
-        smallest_errors=bottom[2],
-        smallest_statuses=bottom[4],
+        eigenvalues=top.values,
+        residuals=top.residuals,
+        errors=top.errors,
+        sharp_errors=top.sharp_errors,
+        statuses=top.statuses,
+        smallest=bottom.values,
+        smallest_residuals=bottom.residuals,
+        smallest_errors=bottom.errors,
+        smallest_statuses=bottom.statuses,
         graph_error=_relative(found),
         eigenvectors=_columns(found, places[0]) if vectors else None,
         smallest_eigenvectors=_columns(found, places[1]) if vectors else None,
@@ -323,7 +325,7 @@ def _check(
 
 
 def _add_graph(
-    operator: Operator, found: Pairs, eps: float, known: float | None
+    operator: Operator, found: Pairs, eps: float, tol: float, known: float | None
 ) -> None:
     """Note what rounding in the graph does to each pair, where it may be seen."""
     if known is not None:
@@ -333,7 +335,10 @@ def _add_graph(
     coarse = found.noise > 1e3 * eps * found.scale
     if not len(found.values) or (operator.dtype == torch.float64 and not coarse):
         return
-    noise = eigenvalue_noise(operator, found.vectors)
+    granted = tol * np.abs(found.values)
+    # A bound on all is never as low as a few roundings of a product.
+    enough = np.where(granted > _ROUNDINGS * eps * found.scale, granted, 0.0)
+    noise = eigenvalue_noise(operator, found.vectors, enough)
     if noise is not None:
         found.graph_norms, found.graph_shifts = noise
 
@@ -342,79 +347,3 @@ def _relative(found: Pairs) -> float:
     if found.graph_norms is None or not found.scale:
         return 0.0
     return float(found.graph_norms.max(initial=0.0)) / found.scale
-
-
-def _dense(operator: Operator, k: int, ends: Ends) -> Pairs:
-    matrix, noise = whole_matrix(operator)
-    values, columns = np.linalg.eigh(matrix)
-    kept = np.unique(np.concatenate(wanted(values, k, ends)))
-    steps = np.diff(values, prepend=-np.inf, append=np.inf)
-    columns = columns[:, kept]
-    rest = matrix @ columns - columns * values[kept]
-    size, scale = len(values), float(np.abs(values).max(initial=0.0))
-    eps = size * float(np.finfo(np.float64).eps)
-    return Pairs(
-        vectors=torch.as_tensor(columns.T.copy()),
-        directions=torch.empty(0, size),
-        values=values[kept],
-        bounds=np.linalg.norm(rest, axis=0),
-        gaps=np.minimum(steps[1:], steps[:-1])[kept],
-        scale=scale,
-        noise=eps * scale + noise.norm,
-        end=Status.EXACT,
-    )
-
-
-def _places(found: Pairs, k: int, ends: Ends) -> list[np.ndarray]:
-    places, none = wanted(found.values, k, ends), np.empty(0, dtype=int)
-    if ends == "smallest":
-        return [none, *places]
-    return places if ends == "both" else [*places, none]
-
-
-def _end(
-    found: Pairs, places: np.ndarray, count: int, tol: float, eps: float, stop: Stop
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[Status, ...]]:
-    """Return values, residuals, errors, sharp errors and statuses of one end."""
-    values, bounds, gaps = (x[places] for x in (found.values, found.bounds, found.gaps))
-    floor = found.noise if found.end is Status.EXACT else found.floor(eps)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        residuals = np.where(bounds == 0, 0.0, bounds / np.abs(values))
-    sharp = sharpened(bounds, gaps) if found.sharp is None else found.sharp[places]
-    decides = sharp if stop == "value" else bounds
-    if found.sharp is not None:
-        decides = np.maximum(decides, sharp)
-    statuses = [
-        _status(found.end, value, bound, tol, floor)
-        for value, bound in zip(values, decides, strict=True)
-    ]
-    if found.graph_norms is not None and found.graph_shifts is not None:
-        # Rounding moves a value by its form, and a vector by its norm over the gap.
-        moved, shift = found.graph_norms[places], found.graph_shifts[places]
-        bounds = bounds + moved
-        sharp = np.minimum(sharp + shift + sharpened(moved, gaps), sharp + moved)
-        statuses = [
-            Status.ROUNDING if abs(value) <= floor + off else status
-            for status, value, off in zip(statuses, values, shift, strict=True)
-        ]
-    errors, sharp = bounds + floor, sharp + floor
-    lost = count - len(places)  # cut short before there were so many
-    return (
-        np.append(values, np.full(lost, np.nan)),
-        np.append(residuals, np.full(lost, np.inf)),
-        np.append(errors, np.full(lost, np.inf)),
-        np.append(sharp, np.full(lost, np.inf)),
-        (*statuses, *[found.end] * lost),
-    )
-
-
-def _status(
-    end: Status, value: float, bound: float, tol: float, floor: float
-) -> Status:
-    if abs(value) <= floor and floor > 0:
-        return Status.ROUNDING
-    if end is Status.EXACT:
-        return Status.EXACT
-    if bound <= max(tol * abs(value), floor):
-        return Status.CONVERGED
-    return end if end is not Status.CONVERGED else Status.ROUNDING

@@ -29,6 +29,7 @@ from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
+from theodolite.instruments.solvers.eigenpairs import Ends, Pairs, wanted
 
 Method = Literal["auto", "dense", "products"]
 
@@ -84,6 +85,28 @@ def whole_matrix(operator: Operator) -> tuple[np.ndarray, GraphNoise]:
             "derivatives written by hand in the model"
         )
     return (matrix + matrix.T) / 2, noise
+
+
+def dense_pairs(operator: Operator, k: int, ends: Ends) -> Pairs:
+    """Return pairs at the ends of the spectrum, from the whole matrix."""
+    matrix, noise = whole_matrix(operator)
+    values, columns = np.linalg.eigh(matrix)
+    kept = np.unique(np.concatenate(wanted(values, k, ends)))
+    steps = np.diff(values, prepend=-np.inf, append=np.inf)
+    columns = columns[:, kept]
+    rest = matrix @ columns - columns * values[kept]
+    size, scale = len(values), float(np.abs(values).max(initial=0.0))
+    eps = size * float(np.finfo(np.float64).eps)
+    return Pairs(
+        vectors=torch.as_tensor(columns.T.copy()),
+        directions=torch.empty(0, size),
+        values=values[kept],
+        bounds=np.linalg.norm(rest, axis=0),
+        gaps=np.minimum(steps[1:], steps[:-1])[kept],
+        scale=scale,
+        noise=eps * scale + noise.norm,
+        end=Status.EXACT,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

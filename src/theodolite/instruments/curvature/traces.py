@@ -25,7 +25,7 @@ from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
 from theodolite.instruments.curvature.measured import Curvature, measured_by
 from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
 from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.graph_noise import graph_noise
+from theodolite.instruments.operators.graph_noise import SMALL, graph_noise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
@@ -216,7 +216,11 @@ def _estimate(
     error = float(np.hypot(error, floor))
     factor = float(student.ppf((1 + level) / 2, n_probes - 1))
     # Below float64 the graph is rounded as well, in no random way.
-    noise = graph_noise(operator) if operator.dtype != torch.float64 else None
+    noise = None
+    if operator.dtype != torch.float64:
+        noise = graph_noise(
+            operator, enough=lambda n: n.trace <= SMALL * error, rows=False
+        )
     rounding = 0.0 if noise is None else noise.trace
     half = factor * error + rounding
     return known + value, error + rounding, half, status_of(finite=True)

@@ -3,11 +3,13 @@
 - ``parts``: vectors in parts, one tensor a variable.
 - ``pullback``: cotangents pulled back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``twice``, ``batch_norm_twice``, ``convolution_twice``, ``attention_twice``,
+- ``twice``, ``batch_norm_twice``, ``batch_norm_given`` (with ``line_twice``),
+  ``convolution_twice`` (with ``convolution_by_samples``), ``attention_twice``,
   ``embeddings``: operators that torch differentiates once, wrongly or slowly the second
   time, replaced by others.
 - ``replay``: a product recorded once as a CUDA graph.
+- ``over_ranks``: sums over processes within a graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.
 
-May touch: ``core`` and torch. Start reading at ``derivatives``.
+May touch: ``core``, torch, ``team``. Start reading at ``derivatives``.
 """

@@ -61,7 +61,11 @@ class _Backward(torch.autograd.Function):
         eps: float,
     ) -> Any:
         u, s, total = _pull_back(g, x, mean, scale, eps)
-        ctx.save_for_backward(x, weight, mean, scale, u, s)
+        count = x.numel() // x.shape[1]
+        by = weight * scale / -count  # what is needed of it in every product
+        slope = by * scale
+        kept = (by, by * s, slope, -slope * mean)
+        ctx.save_for_backward(x, weight, mean, scale, u, *kept)
         ctx.eps = eps
         return u * _wide(weight, x), s, total
 
@@ -70,27 +74,16 @@ class _Backward(torch.autograd.Function):
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, *cotangents: Tensor
     ) -> Any:
-        x, weight, mean, scale, u, s = ctx.saved_tensors
+        x, weight, mean, scale, u, by, by_s, by_x, by_one = ctx.saved_tensors
         a, a_weight, a_bias = cotangents
         t, across, _ = _pull_back(a, x, mean, scale, ctx.eps)
-        count = x.numel() // x.shape[1]
         along = (a * u).sum([axis for axis in range(x.ndim) if axis != 1])
-
-        def of_x(factor: Tensor, constant: Tensor | float) -> tuple[Tensor, Tensor]:
-            # factor x̂ + constant, as a line in x
-            slope = factor * scale
-            return slope, constant - slope * mean
-
-        slope, level = of_x(a_weight, a_bias)
+        # Multiples of x̂ as lines in x.
+        slope = a_weight * scale
+        level = torch.addcmul(a_bias, slope, mean, value=-1)
         for_g = _combine(x, slope, level, (t, weight))
-        slope, level = of_x(-weight * scale * along / count, 0.0)
-        for_x = _combine(
-            x,
-            slope,
-            level,
-            (t, -weight * scale * s / count),
-            (u, a_weight - weight * scale * across / count),
-        )
+        factor = torch.addcmul(a_weight, by, across)
+        for_x = _combine(x, by_x * along, by_one * along, (t, by_s), (u, factor))
         return for_g, for_x, along, None, None, None
 
 

@@ -16,12 +16,18 @@ These are convolutions again, so that derivatives of any order are right.
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional
+
+from theodolite.instruments.differentiate.convolution_by_samples import (
+    Sliding,
+    convolved,
+    pulled_back,
+)
 
 _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")
@@ -41,17 +47,6 @@ CONVOLUTIONS: dict[Any, tuple[int | None, tuple[str, ...]]] = {
 # Products on a CPU from which ours is quicker in float64, by a tenth to a half on one
 # and two axes; in float32 oneDNN's double backward is as quick or quicker.
 _WORTH = 2**17
-
-
-class Sliding(NamedTuple):
-    """How a convolution slides; in the order in which torch takes it."""
-
-    stride: list[int]
-    padding: list[int]
-    dilation: list[int]
-    transposed: bool
-    output_padding: list[int]
-    groups: int
 
 
 def convolution(
@@ -103,21 +98,21 @@ def quicker(x: Tensor, weight: Tensor, how: Sliding) -> bool:
 
 
 def _ordinary(given: dict[str, Any], axes: int | None) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+    """Say whether a call is one of plain tensors that fit together."""
     wanted = ("input", "weight", "bias")
     tensors: list[Any] = [given[n] for n in wanted if given.get(n) is not None]
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     if not plain or given.get("input") is None or given.get("weight") is None:
         return False
     nested = torch._C._are_functorch_transforms_active()
-    if nested or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
+    if nested or forward_ad._current_level >= 0:
         return False
     x, weight = tensors[:2]
     fits = axes is None or weight.ndim == axes + 2
     fits = fits and weight.ndim > 2 and x.ndim in (weight.ndim - 1, weight.ndim)
     alike = len({(t.dtype, t.device, t.layout) for t in tensors}) == 1
     plain = x.is_floating_point() and x.layout is torch.strided
-    return fits and plain and alike and any(t.requires_grad for t in tensors)
+    return fits and plain and alike
 
 
 def _padded(
@@ -151,10 +146,10 @@ def _wide(value: Any, axes: int) -> list[int]:
 
 
 def _convolve(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled():  # and what needs no graph gets none
         parts = (_behind(part) for part in (x, weight, bias))
         return _Forward.apply(*parts, how)  # pyright: ignore[reportReturnType]
-    return torch.convolution(x, weight, bias, *how)
+    return convolved(x, weight, bias, how)
 
 
 def _pull_back(
@@ -165,14 +160,7 @@ def _pull_back(
         parts = (_behind(part) for part in (g, x, weight))
         found: Any = _Backward.apply(*parts, how, wanted)
         return found
-    return _pulled(g, x, weight, how, wanted)
-
-
-def _pulled(
-    g: Tensor, x: Tensor, weight: Tensor, how: Sliding, wanted: Sequence[bool]
-) -> Sequence[Tensor | None]:
-    bias = [g.shape[1]]
-    return torch.ops.aten.convolution_backward(g, x, weight, bias, *how, list(wanted))
+    return pulled_back(g, x, weight, how, wanted)
 
 
 def _behind(part: Tensor | None) -> Tensor | None:
@@ -199,7 +187,7 @@ class _Forward(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, weight)
         ctx.how = how
-        return torch.convolution(x, weight, bias, *how)
+        return convolved(x, weight, bias, how)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -223,7 +211,7 @@ class _Backward(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(g, x, weight)
         ctx.how = how
-        return tuple(_pulled(g, x, weight, how, wanted))
+        return tuple(pulled_back(g, x, weight, how, wanted))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:

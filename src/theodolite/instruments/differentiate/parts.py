@@ -1,6 +1,6 @@
 """Vectors in parts: one tensor a variable, in the variables' shapes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,8 +10,22 @@ Parts = list[Tensor]
 
 def add(total: Parts, parts: Sequence[Tensor]) -> None:
     """Add in place, part by part."""
-    for sum_, part in zip(total, parts, strict=True):
-        sum_ += part
+    torch._foreach_add_(  # pyright: ignore[reportPrivateImportUsage]
+        total, list(parts)
+    )
+
+
+def summed(terms: Iterable[Sequence[Tensor]], like: Sequence[Tensor]) -> Parts:
+    """Return the sum of terms, which are left alone; of none, zeros as given."""
+    total: Parts = []
+    for count, parts in enumerate(terms):
+        if count == 1:  # the first may be somebody's own
+            total = [part.clone() for part in total]
+        if count:
+            add(total, parts)
+        else:
+            total = list(parts)
+    return total or zeros(like)
 
 
 def zeros(like: Sequence[Tensor]) -> Parts:

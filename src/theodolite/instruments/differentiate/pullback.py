@@ -28,29 +28,46 @@ def pull_back(
     if not pairs:
         return zeros(variables)
     try:
-        parts = torch.autograd.grad(
-            [output for output, _ in pairs],
-            list(variables),
-            [cotangent for _, cotangent in pairs],
-            retain_graph=True,
-            allow_unused=True,
-        )
+        # No graph is made, so that nothing need be replaced on the way.
+        with torch._C.DisableTorchFunction():
+            parts = torch.autograd.grad(
+                [output for output, _ in pairs],
+                list(variables),
+                [cotangent for _, cotangent in pairs],
+                retain_graph=True,
+                allow_unused=True,
+            )
     except RuntimeError as error:
         raise explained(error) from error
-    return [part.detach() for part in filled(parts, variables)]
+    # What comes back may be a cotangent itself.
+    found = filled(parts, variables)
+    return [part.detach() if part.requires_grad else part for part in found]
 
 
 def pull_back_many(
-    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, *, batched: bool
+    outputs: Tensor,
+    inputs: Sequence[Tensor],
+    cotangents: Tensor,
+    *,
+    batched: bool,
+    by_rules: bool = False,
 ) -> Parts:
-    """Pull a block of cotangents (k, ...) back, all at once or one by one."""
+    """Pull a block of cotangents (k, ...) back, all at once or one by one.
+
+    Args:
+        outputs: What is differentiated.
+        inputs: By which.
+        cotangents: One a row.
+        batched: Whether all go at once.
+        by_rules: Whether the graph has operators that only ``vmap`` batches.
+    """
     if not batched:
         found = [pull_back([outputs], inputs, [given]) for given in cotangents]
         return [torch.stack(parts) for parts in zip(*found, strict=True)]
     with warnings.catch_warnings():
         # Operators without a batching rule fall back to a loop, and say so.
         warnings.filterwarnings("ignore", message="There is a performance drop")
-        parts = _pulled(outputs, inputs, cotangents)
+        parts = _pulled(outputs, inputs, cotangents, by_rules)
     return [
         tensor.new_zeros(len(cotangents), *tensor.shape) if part is None else part
         for part, tensor in zip(parts, inputs, strict=True)
@@ -58,7 +75,7 @@ def pull_back_many(
 
 
 def _pulled(
-    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor
+    outputs: Tensor, inputs: Sequence[Tensor], cotangents: Tensor, by_rules: bool
 ) -> Sequence[Tensor | None]:
     """Pull a block back by whichever of torch's two ways to batch is the quicker.
 
@@ -76,7 +93,8 @@ def _pulled(
             is_grads_batched=batched,
         )
 
-    if outputs.dtype is torch.float64 and outputs.device.type == "cpu":
+    plain = outputs.dtype is torch.float64 and outputs.device.type == "cpu"
+    if plain and not by_rules:
         return pull(cotangents, batched=True)
 
     def pull_one(cotangent: Tensor) -> dict[int, Tensor]:
@@ -87,7 +105,13 @@ def _pulled(
     return [found.get(place) for place in range(len(inputs))]
 
 
-def can_batch(outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0) -> bool:
+def can_batch(
+    outputs: Tensor,
+    inputs: Sequence[Tensor],
+    *,
+    seed: int = 0,
+    by_rules: bool = False,
+) -> bool:
     """Say whether torch batches the pull-back of this graph, and rightly.
 
     Two random cotangents are pulled back together and alone: a batching rule that is
@@ -96,7 +120,9 @@ def can_batch(outputs: Tensor, inputs: Sequence[Tensor], *, seed: int = 0) -> bo
     noise = stream(seed, "batching").normal(size=(2, *outputs.shape))
     cotangents = torch.as_tensor(noise).to(outputs)
     try:
-        together = pull_back_many(outputs, inputs, cotangents, batched=True)
+        together = pull_back_many(
+            outputs, inputs, cotangents, batched=True, by_rules=by_rules
+        )
     except RuntimeError:
         return False
     alone = pull_back_many(outputs, inputs, cotangents, batched=False)

@@ -12,7 +12,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.instruments.differentiate.parts import Parts
+from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.differentiate.pullback import close
 
 Product = Callable[[Sequence[Tensor]], Parts]
@@ -57,22 +57,32 @@ class Replay:
             wanted = product(self._given)
         if not torch.equal(before, torch.cuda.get_rng_state(device)):
             raise NotRecorded("the way back draws random numbers")
-        self._graph = torch.cuda.CUDAGraph()
+        self._graph, self._shapes = torch.cuda.CUDAGraph(), [p.shape for p in like]
         try:
             with torch.cuda.graph(self._graph, stream=_stream(device)):
-                self._found = product(self._given)
+                self._found = flat(product(self._given))
+        except torch.OutOfMemoryError as error:
+            _settle(device)
+            raise NotRecorded("the device has no memory left for it") from error
         except RuntimeError as error:
+            _settle(device)
             reason = str(error).splitlines()[0]
-            raise NotRecorded(f"CUDA says {reason!r}") from error
+            raise NotRecorded(
+                f"CUDA says {reason!r}, be it for a step that reads numbers back, or "
+                "for another graph of these parameters that is alive"
+            ) from error
         if not all(map(close, self(self._given), wanted)):
             raise NotRecorded("what was replayed differs from the product itself")
 
     def __call__(self, tangents: Sequence[Tensor]) -> Parts:
         """Multiply parts of the shapes that were recorded."""
-        for place, part in zip(self._given, tangents, strict=True):
-            place.copy_(part)
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            self._given, list(tangents)
+        )
         self._graph.replay()
-        return [part.clone() for part in self._found]
+        parts = self._found.clone().split([shape.numel() for shape in self._shapes])
+        pairs = zip(parts, self._shapes, strict=True)
+        return [part.view(shape) for part, shape in pairs]
 
 
 class NotRecorded(Exception):
@@ -82,3 +92,10 @@ class NotRecorded(Exception):
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
+
+
+def _settle(device: torch.device) -> None:
+    """Give a device's generator back its use, which a failed record takes from it."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    generator = torch.cuda.default_generators[index]
+    generator.graphsafe_set_state(generator.clone_state())

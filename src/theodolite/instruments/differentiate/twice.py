@@ -11,6 +11,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from theodolite.instruments.differentiate.attention_twice import attention
+from theodolite.instruments.differentiate.batch_norm_given import (
+    BATCH_NORMS,
+    batch_norm,
+)
 from theodolite.instruments.differentiate.convolution_twice import (
     CONVOLUTIONS,
     convolution,
@@ -22,6 +26,7 @@ from theodolite.instruments.differentiate.recomputing import without_recomputing
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
     [
         *CONVOLUTIONS,
+        *BATCH_NORMS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -37,9 +42,9 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
-    only one with a second derivative; convolutions take standard kernels where these
-    are quicker. If the model has recurrent layers, cuDNN is left out, which has no
-    second derivative for them.
+    only one with a second derivative; convolutions take standard kernels, and batch
+    norms on given statistics few passes, where these are quicker. If the model has
+    recurrent layers, cuDNN is left out, which has no second derivative for them.
     Embeddings have dense gradients, and bags of them second ones. Nothing is
     recomputed: activation checkpointing runs outside of what is replaced here, and its
     reentrant form has no second derivative.
@@ -76,6 +81,8 @@ class _Replace(TorchFunctionMode):
             return func(*args, **kwargs)
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
+        if func in BATCH_NORMS:
+            return batch_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

@@ -114,10 +114,11 @@ class AsFound:
 
         Graphs hold the copies, and stay valid when the originals come back.
         """
+        copies = _copies(b for _, buffers in self._buffers for b in buffers.values())
         for module, buffers in self._buffers:
             for name, buffer in buffers.items():
                 if buffer is not None:
-                    module._buffers[name] = buffer.detach().clone()
+                    module._buffers[name] = copies.pop(0)
 
     def differentiate_by(self, leaves: Iterable[Tensor]) -> None:
         """Have these of the model alone require a gradient, and no hooks touch it."""
@@ -214,6 +215,20 @@ def _same_bits(tensor: Tensor, copy: Tensor) -> bool:
         else:
             equal = tensor == copy
         return bool(equal.all())
+
+
+def _copies(buffers: Iterable[Tensor | None]) -> list[Tensor]:
+    """Copy buffers one by one; on a card all at once, launched as a few kernels."""
+    found = [buffer.detach() for buffer in buffers if buffer is not None]
+    copies = [
+        torch.empty_like(b) if b.device.type == "cuda" else b.clone() for b in found
+    ]
+    there = [i for i, buffer in enumerate(found) if buffer.device.type == "cuda"]
+    if there:
+        torch._foreach_copy_(  # pyright: ignore[reportPrivateImportUsage]
+            [copies[i] for i in there], [found[i] for i in there]
+        )
+    return copies
 
 
 def _entries(container: Container) -> Any:

@@ -1,6 +1,6 @@
 """Notice that a model changed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.instruments.model.reach import Reach
+
+# Numbers from which on a tensor is looked at alone.
+_SMALL = 2**16
 
 
 class Fingerprint:
@@ -31,13 +34,20 @@ class Fingerprint:
         self._others = list(others)
         self._spared = {id(module) for module in spared}
         self._marks = self._look(reach)
-        self._copies = [_copied(value) for value in self._held(reach)]
+        # Held, so that what reads them by their addresses, as a recorded product does,
+        # finds something there even after they were replaced.
+        self._storages = [
+            value.untyped_storage()
+            for value in self._held(reach)
+            if isinstance(value, Tensor) and value.layout is torch.strided
+        ]
+        self._copies = [_copied(value) for value in _gathered(self._held(reach))]
 
     def matches(self, reach: Reach) -> bool:
         """Whether nothing changed since."""
         if self._look(reach) != self._marks:
             return False
-        pairs = zip(self._held(reach), self._copies, strict=True)
+        pairs = zip(_gathered(self._held(reach)), self._copies, strict=True)
         changed = [_differ(now, then) for now, then in pairs]
         gathered = [flag.to(changed[0].device) for flag in changed]
         return not changed or not bool(torch.stack(gathered).any())
@@ -64,6 +74,25 @@ class Fingerprint:
         plain = [tensor for tensor in reach.tensors if id(tensor) not in spared]
         whole = {id(value): value for value in (*found, *plain, *reach.arrays)}
         return list(whole.values())
+
+
+def _gathered(
+    held: Sequence[Tensor | np.ndarray],
+) -> Iterator[Tensor | np.ndarray]:
+    """Yield large ones as they are and, on a card, all small ones of a kind joined.
+
+    There each takes as long to be looked at as to be launched, however small.
+    """
+    joined: dict[Any, list[Tensor]] = {}
+    for value in held:
+        if isinstance(value, np.ndarray) or value.device.type != "cuda":
+            yield value
+        elif value.numel() > _SMALL or value.layout is not torch.strided:
+            yield value
+        else:
+            joined.setdefault((value.dtype, value.device), []).append(value.detach())
+    for parts in joined.values():
+        yield torch.cat([part.reshape(-1) for part in parts])
 
 
 def _version(value: Tensor | np.ndarray) -> tuple[int, int]:

@@ -11,6 +11,7 @@ Statistics of all the data where a pass sees a chunk of it:
   into ``segments``, each of which a chunk on its ``march`` takes in a ``crossing``; a
   ``shelf`` keeps what it carries from one to the next.
 - ``by_turns``, ``full_statistics``: one chunk at a time, a pass over all a norm.
+- ``over_ranks``: a chunk a process, in graphs that all of them walk together.
 
 May touch: ``differentiate``, ``model``. Start reading at ``normalisation``, or at
 ``in_step``.

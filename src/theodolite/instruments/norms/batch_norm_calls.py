@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.batch_norm_given import (
+    BATCH_NORMS,
+    batch_norm_arguments,
+)
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 
 
@@ -73,7 +76,7 @@ class BatchNormCalls(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        if func not in (functional.batch_norm, torch.batch_norm):
+        if func not in BATCH_NORMS:
             return func(*args, **kwargs)
         given = batch_norm_arguments(func, args, kwargs)
         x, weight = given["input"], given["weight"]
@@ -111,15 +114,3 @@ def _refuse_one_value(call: NormCall) -> None:
             f"batch norm got an input of shape {tuple(call.x.shape)}, one value a "
             "channel, which has no statistics: pass more samples a batch"
         )
-
-
-def batch_norm_arguments(
-    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the arguments of either spelling of batch norm, by name."""
-    head = ("input", "running_mean", "running_var", "weight", "bias")
-    if func is torch.batch_norm:
-        head = ("input", "weight", "bias", "running_mean", "running_var")
-    names = (*head, "training", "momentum", "eps")
-    defaults = {"weight": None, "bias": None, "training": False, "eps": 1e-5}
-    return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}

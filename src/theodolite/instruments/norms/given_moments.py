@@ -4,22 +4,15 @@ Notation: with $c$ the mean's number, held constant, the moments of a call are
 $m = E[x - c]$, which is 0, and $q = E[(x - c)^2]$; the variance $q - m^2$ cancels
 nothing. They are kept as one tensor of shape (2, channels).
 
-Both functions are made of one, $a(x - c) + b$ channel by channel, whose gradient
-torch has as a fused kernel. It pulls $g$ back to $ag$ for $x$, to $\sum g(x - c)$ for
-$a$ and to $\sum g$ for $b$; with cotangents $\alpha, \alpha_a, \alpha_b$ of these the
-second derivative is
-
-- for $g$: $a\alpha + \alpha_a(x - c) + \alpha_b$;
-- for $x$: $\alpha_a g$;
-- for $a$: $\sum \alpha g$.
+Both functions are made of one, $a(x - c) + b$ channel by channel.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from theodolite.instruments.differentiate.line_twice import line_twice, pulled
 from theodolite.instruments.norms.full_statistics import Moments
 
 
@@ -48,7 +41,7 @@ def normalised(
     weight = torch.ones_like(moments.mean) if weight is None else weight
     bias = torch.zeros_like(moments.mean) if bias is None else bias
     scale, level = _Scale.apply(variable, weight, bias, eps)  # pyright: ignore
-    return _Line.apply(x, moments.mean, scale, level)  # pyright: ignore
+    return line_twice(x, moments.mean, scale, level)
 
 
 class _Scale(torch.autograd.Function):
@@ -96,49 +89,6 @@ def _inverse_deviation(variable: Tensor, eps: float) -> Tensor:
     return (square - mean.square() + eps).rsqrt()
 
 
-class _Line(torch.autograd.Function):
-    """a (x − c) + b."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, centre: Tensor, a: Tensor, b: Tensor) -> Tensor:
-        ctx.save_for_backward(x, centre, a)
-        ctx.save_for_forward(x, centre, a)
-        return _line(x, centre, a, b)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, centre, a = ctx.saved_tensors
-        for_x, for_a, for_b = _LineBackward.apply(grads[0], x, centre, a)
-        return for_x, None, for_a, for_b
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        x, centre, a = ctx.saved_tensors
-        along, _, of_a, of_b = tangents
-        if of_a is None and of_b is None:
-            return along * _wide(a, x)
-        of_a = torch.zeros_like(a) if of_a is None else of_a
-        change = _line(x, centre, of_a, torch.zeros_like(a) if of_b is None else of_b)
-        return change if along is None else change.addcmul_(along, _wide(a, x))
-
-
-class _LineBackward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, g: Tensor, x: Tensor, centre: Tensor, a: Tensor) -> Any:
-        ctx.save_for_backward(g, x, centre, a)
-        return _pulled(g, x, centre, a)
-
-    @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, *cotangents: Tensor
-    ) -> Any:
-        g, x, centre, a = ctx.saved_tensors
-        along, of_a, of_b = cotangents
-        for_g = _line(x, centre, of_a, of_b).addcmul_(along, _wide(a, x))
-        return for_g, g * _wide(of_a, x), None, _products(along, g)
-
-
 class _Shares(torch.autograd.Function):
     """The sums of x − c and of its square, over the count of all values."""
 
@@ -153,39 +103,11 @@ class _Shares(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, centre = ctx.saved_tensors
         level, slope = (grads[0] / ctx.count).unbind()
-        return _Line.apply(x, centre, 2 * slope, level), None, None
+        return line_twice(x, centre, 2 * slope, level), None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         x, centre = ctx.saved_tensors
-        _, across, total = _pulled(tangents[0], x, centre, torch.ones_like(centre))
+        ones = torch.ones_like(centre)
+        _, across, total = pulled(tangents[0], x, centre, ones, ones)
         return torch.stack([total, 2 * across]) / ctx.count
-
-
-def _line(x: Tensor, centre: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    # Batch norm in eval mode, of variance 1.
-    ones = torch.ones_like(centre)
-    return torch.native_batch_norm(x, a, b, centre, ones, False, 0.0, 0.0)[0]
-
-
-def _pulled(
-    g: Tensor, x: Tensor, centre: Tensor, a: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a g, the sum of g (x − c) and the sum of g."""
-    return torch.ops.aten.native_batch_norm_backward(
-        g, x, a, centre, torch.ones_like(centre), None, None, False, 0.0, [True] * 3
-    )
-
-
-def _products(first: Tensor, second: Tensor) -> Tensor:
-    """Return the sum of products, channel by channel."""
-    return _pulled(
-        first,
-        second,
-        second.new_zeros(second.shape[1]),
-        second.new_ones(second.shape[1]),
-    )[1]
-
-
-def _wide(channel: Tensor, x: Tensor) -> Tensor:
-    return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])

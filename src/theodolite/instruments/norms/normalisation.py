@@ -10,12 +10,16 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
+from theodolite.instruments.team.processes import Team
 
 Norm = _BatchNorm | _InstanceNorm
 
 
 def apply_norm_mode(
-    model: nn.Module, mode: NormMode, forward: Callable[[], object]
+    model: nn.Module,
+    mode: NormMode,
+    forward: Callable[[], object],
+    team: Team | None = None,
 ) -> None:
     """Set every layer with running statistics for one batch.
 
@@ -27,6 +31,7 @@ def apply_norm_mode(
         model: The model to set.
         mode: Which statistics to use.
         forward: Runs the model once on the batch; called under ``FROZEN`` only.
+        team: Who else has samples that statistics are those of.
     """
     settle_dropout(model, mode)
     set_norm_layers(model, mode)
@@ -36,7 +41,7 @@ def apply_norm_mode(
             forward()
             return torch.empty(0)
 
-        freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run))
+        freeze_norm_layers(frozen_statistics(norm_layers(model), [None], run, team))
 
 
 def norm_layers(model: nn.Module) -> list[Norm]:

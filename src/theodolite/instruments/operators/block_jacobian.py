@@ -1,7 +1,8 @@
 """Jacobian of a block of any model by the activation that enters it."""
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -24,9 +25,13 @@ from theodolite.instruments.norms.batch_norm_calls import (
     plain_statistics,
 )
 from theodolite.instruments.norms.normalisation import apply_norm_mode
+from theodolite.instruments.norms.over_ranks import SharedStatistics
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
 from theodolite.instruments.passes.announcing import counted
+from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
+from theodolite.instruments.team.processes import Team, as_team
+from theodolite.instruments.team.vectors import agreed
 
 # Cotangents pulled back at a time: 16 to 200 ran equally fast on a CPU.
 CHUNK = 64
@@ -45,23 +50,34 @@ class BlockJacobian(Operator):
     input. Per sample (``coupled=False``), statistics are held at those of the batch:
     the Jacobian is block-diagonal and differs by rank ``coupling_rank`` at most.
 
+    Over ranks, units are those of all samples, rank after rank. Every rank keeps the
+    graph of its own; under ``full`` statistics are summed in it over all ranks, and so
+    is what is pulled back through them.
+
     Args:
         model: Any module; left as found.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
         norm_mode: Statistics that normalisation layers use; ``full`` is ``batch``
-            here, since one batch is all the data given.
+            here, since one batch is all the data given, but over ranks, whose batches
+            it takes for one.
         coupled: Whether samples act on one another.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
+        team: Who else holds samples, where this process holds its share of them.
+        checked: Whether samples are known not to act on one another, if ``coupled`` is
+            False: nobody looks again.
 
     Attributes:
         norm_mode: As given.
         block: As given.
         coupled: As given.
-        samples: Samples along the first axis of the block's input.
-        input_shape: Of the activation entering the block.
+        team: Those who multiply together.
+        samples: Samples along the first axis of the block's input, on all ranks.
+        input_shape: Of the activation entering the block, in this process.
         output_shape: Of the activation leaving it.
+        own: Places of this process among the rows, and among the columns.
+        across: Whether samples of several ranks act on one another.
         coupling_rank: Rank by which batch statistics couple samples at most: twice
             the channels, summed over the BatchNorm layers inside, under ``batch`` and
             ``full``; else 0.
@@ -85,18 +101,11 @@ class BlockJacobian(Operator):
         norm_mode: NormMode | str,
         coupled: bool = True,
         outputs: Outputs | None = None,
+        team: Team | None = None,
+        checked: bool = False,
     ) -> None:
         self.norm_mode, self.block, self.coupled = NormMode(norm_mode), block, coupled
-        through = self.norm_mode in (NormMode.BATCH, NormMode.FULL)
-        norms = any(isinstance(module, _BatchNorm) for module in model.modules())
-        frozen = through and norms and not coupled
-        mode = NormMode.FROZEN if frozen else self.norm_mode
-        run = outputs or run_model
-        with opened(model, careful=True, reach=Reach([model, run])) as before:
-            before.lend_buffers()
-            with BatchNormCalls(plain_statistics):
-                apply_norm_mode(model, mode, lambda: run(model, batch))
-                found = linearise(model, block, lambda: run(model, batch))
+        self.team = as_team(team)
         self._remake = lambda change: BlockJacobian(
             change(model),
             change(batch),
@@ -104,18 +113,71 @@ class BlockJacobian(Operator):
             norm_mode=norm_mode,
             coupled=coupled,
             outputs=outputs,
+            team=self.team,
+            checked=True,
         )
-        self._inputs, self._outputs = found.inputs, found.outputs
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
+        with self.team.telling():
+            if self.team.several:
+                model = unwrapped(model)
+                refuse_other_weights(model, self.norm_mode, self.team)
+            self._run(model, batch, outputs or run_model)
+            self._find_places()
+            if not coupled and not checked:
+                self._refuse_coupling()
+
+    def _run(self, model: nn.Module, batch: Batch, run: Outputs) -> None:
+        """Run the model once, and keep the graph of the block."""
+        through = self.norm_mode in (NormMode.BATCH, NormMode.FULL)
+        norms = any(isinstance(module, _BatchNorm) for module in model.modules())
+        frozen = through and norms and not self.coupled
+        mode = NormMode.FROZEN if frozen else self.norm_mode
+        # A batch has statistics of its own, wherever it lies.
+        sharing = Team() if self.norm_mode is NormMode.BATCH else self.team
+        shared = SharedStatistics(sharing)
+        joined = sharing.several and mode is NormMode.FULL
+        with opened(model, careful=True, reach=Reach([model, run])) as before:
+            before.lend_buffers()
+            with BatchNormCalls(shared if joined else plain_statistics):
+                forward = lambda: run(model, batch)  # noqa: E731
+                apply_norm_mode(model, mode, forward, sharing)
+                found = linearise(model, self.block, forward, ranks=sharing.size)
+        self._inputs, self._outputs = found.inputs, found.outputs
         self.input_shape = tuple(found.inputs.shape)
         self.output_shape = tuple(found.outputs.shape)
-        self.samples = self.input_shape[0] if self.input_shape else 1
         self.coupling_rank = found.norm_rank if through else 0
-        self.shape = (found.outputs.numel(), found.inputs.numel())
+        if self.norm_mode is NormMode.BATCH:
+            rank = torch.tensor(self.coupling_rank)
+            self.coupling_rank = int(self.team.sum(rank))
+        self.across = self.team.largest(shared.coupled) > 0
         self.dtype, self.device = found.inputs.dtype, found.inputs.device
-        if not coupled:
-            self._refuse_coupling()
+
+    def _find_places(self) -> None:
+        """Find the places of this process among the units and samples of all."""
+        samples = self.input_shape[0] if self.input_shape else 1
+        here = [self._outputs.numel(), self._inputs.numel(), samples]
+        counts = torch.stack(self.team.gather(torch.tensor(here)))
+        self._counts = counts.T.tolist()
+        rows, columns, self.samples = counts.sum(0).tolist()
+        first = counts[: self.team.rank].sum(0).tolist()
+        self.shape = (rows, columns)
+        self.own = (
+            slice(first[0], first[0] + here[0]),
+            slice(first[1], first[1] + here[1]),
+        )
+
+    def here(self) -> Self:
+        """Return the outputs of this process by its inputs, which others leave alone.
+
+        That is all that it has to do with, unless samples act ``across`` ranks.
+        """
+        if not self.team.several:
+            return self
+        found = copy.copy(self)
+        found.team, found.passes = Team(), 0
+        found._find_places()
+        return found
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the Jacobian of a changed model on a changed batch."""
@@ -123,21 +185,31 @@ class BlockJacobian(Operator):
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
+        with self.team.telling():
+            own = agreed(vector.detach(), self.team)[self.own[1]]
+            return self.team.concatenate(self._pushed(own), self._counts[0])
+
+    def rmatvec(self, vector: Tensor) -> Tensor:
+        r"""Return $J^\top v$ for a flat cotangent of the output."""
+        with self.team.telling():
+            own = agreed(vector.detach(), self.team)[self.own[0]]
+            return self.team.concatenate(self._pulled(own), self._counts[1])
+
+    def _pushed(self, vector: Tensor) -> Tensor:
         self.passes += 1
         counted()
         with differentiating():
             dual, pulled = self._doubled()
             if pulled is None:
-                return vector.new_zeros(self.shape[0])
-            direction = vector.detach().reshape(self.input_shape).to(pulled)
+                return vector.new_zeros(self._outputs.numel())
+            direction = vector.reshape(self.input_shape).to(pulled)
             (found,) = pull_back([pulled], [dual], [direction])
         return found.detach().reshape(-1).to(self.dtype)
 
-    def rmatvec(self, vector: Tensor) -> Tensor:
-        r"""Return $J^\top v$ for a flat cotangent of the output."""
+    def _pulled(self, vector: Tensor) -> Tensor:
         self.passes += 1
         counted()
-        cotangent = vector.detach().reshape(self.output_shape).to(self._outputs)
+        cotangent = vector.reshape(self.output_shape).to(self._outputs)
         with differentiating():
             (found,) = pull_back([self._outputs], [self._inputs], [cotangent])
         return found.detach().reshape(-1)
@@ -146,14 +218,21 @@ class BlockJacobian(Operator):
         """Return the products of flat cotangents (k, outputs) with the Jacobian."""
         self.passes += len(cotangents)
         counted(len(cotangents))
-        block = cotangents.reshape(-1, *self.output_shape).to(self._outputs)
-        with differentiating():
+        own = cotangents[:, self.own[0]]
+        block = own.reshape(-1, *self.output_shape).to(self._outputs)
+        with self.team.telling(), differentiating():
             if self._batched is None:
-                self._batched = can_batch(self._outputs, [self._inputs])
+                can = can_batch(self._outputs, [self._inputs], by_rules=self.across)
+                self._batched = not self.team.largest(not can)
             (found,) = pull_back_many(
-                self._outputs, [self._inputs], block, batched=self._batched
+                self._outputs,
+                [self._inputs],
+                block,
+                batched=self._batched,
+                by_rules=self.across,
             )
-        return found.detach().reshape(len(block), -1)
+            parts = found.detach().reshape(len(block), -1)
+            return self.team.concatenate(parts.T, self._counts[1]).T
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, many rows at a time."""
@@ -200,12 +279,31 @@ class BlockJacobian(Operator):
     def _refuse_coupling(self) -> None:
         """Check that no sample's output depends on another sample's input.
 
+        Ranks look on their own, each as often as it has samples to tell apart, so that
+        nothing may be summed over them meanwhile.
+        """
+        if self.across:
+            raise MeasurementError(
+                f"block {self.block!r} couples samples of {self.team.size} ranks by "
+                "batch statistics that no BatchNorm module takes: use coupled=True"
+            )
+        why = self._coupling()
+        if self.team.largest(why is not None):
+            raise MeasurementError(
+                why
+                or f"block {self.block!r} couples samples of another rank: use "
+                "coupled=True"
+            )
+
+    def _coupling(self) -> str | None:
+        """Say what couples samples here.
+
         Any two samples differ in a bit of their number, so cotangents on the samples
         with that bit set, and on the others, see every pair.
         """
-        count = self.samples
+        count = self.input_shape[0] if self.input_shape else 1
         if not self.output_shape or self.output_shape[0] != count:
-            raise MeasurementError(
+            return (
                 f"block {self.block!r} maps {self.input_shape} to {self.output_shape}, "
                 "and per-sample Jacobians want samples along both first axes: use "
                 "coupled=True"
@@ -219,9 +317,10 @@ class BlockJacobian(Operator):
                 inside = (numbers >> bit) & 1 == side
                 cotangent = noise.clone()
                 cotangent[~inside] = 0
-                found = self.rmatvec(cotangent.reshape(-1)).reshape(self.input_shape)
+                found = self._pulled(cotangent.reshape(-1)).reshape(self.input_shape)
                 if bool(found[~inside].ne(0).any()):
-                    raise MeasurementError(
+                    return (
                         f"block {self.block!r} couples samples by other means than "
                         "the statistics of BatchNorm modules: use coupled=True"
                     )
+        return None

@@ -41,7 +41,7 @@ from theodolite.instruments.passes.batches import (
     split_batch,
     tensors_in,
 )
-from theodolite.instruments.passes.prepared_model import unwrapped
+from theodolite.instruments.passes.one_model import unwrapped
 from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team

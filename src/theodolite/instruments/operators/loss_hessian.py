@@ -1,16 +1,16 @@
 """The Hessian of the loss by the parameters, as an operator."""
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import TypedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import NormMode
+from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, zeros
+from theodolite.instruments.differentiate.parts import Parts, add, summed, zeros
 from theodolite.instruments.differentiate.replay import NotRecorded, recordable
 from theodolite.instruments.model.losses import as_loss
 from theodolite.instruments.model.objective import (
@@ -24,6 +24,8 @@ from theodolite.instruments.model.objective import (
     reduction_of,
 )
 from theodolite.instruments.model.randomness import Randomness
+from theodolite.instruments.operators.coarsest import unwatched
+from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.announcing import counted
 from theodolite.instruments.passes.batches import Batches
@@ -38,6 +40,11 @@ from theodolite.instruments.team.vectors import agreed
 # which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
 # graphs of 150 MB, and 1.0 times with vectors of 26 MB.
 _AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
+# Bytes of the graph of a part, where a product is taken in parts to save memory.
+_PART = 2**25
+# How far the losses of parts and of the whole may differ, relatively: by rounding alone
+# where the one is in float64, the other in float32.
+_SAME = torch.finfo(torch.float32).eps ** 0.5
 
 
 class HessianOptions(TypedDict, total=False):
@@ -147,20 +154,72 @@ class Hessian(ParameterOperator):
         super().__init__(given, self._curves)
         self.shape = (sum(self._sizes), sum(self._sizes))
         self.randomness = randomness
-        self._remake = lambda change: Hessian(
-            change(self.model),
-            self.changed_data(change),
-            loss=change(loss),
-            norm_mode=norm_mode,
-            params=self.names,
-            reduction=reduction,
-            micro_batch=micro_batch,
-            graph_bytes=graph_bytes,
-            seed=seed,
-            randomness=randomness,
-            weights=weights,
-            team=team,
-        )
+
+        def again(change: Callable[[Any], Any], samples: int | None) -> Hessian:
+            return Hessian(
+                change(self.model),
+                self.changed_data(change),
+                loss=change(loss),
+                norm_mode=norm_mode,
+                params=self.names,
+                reduction=reduction,
+                micro_batch=samples,
+                graph_bytes=graph_bytes,
+                seed=seed,
+                randomness=randomness,
+                weights=weights,
+                team=team,
+            )
+
+        self._again = again
+        self._remake = lambda change: again(change, micro_batch)
+
+    def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the operator of a changed model and changed data, for one product.
+
+        On a processor its graph is taken in parts where samples are independent: that
+        takes as long, and a part of the memory. Whether they are the loss tells, which
+        is then the same in parts.
+        """
+        if (samples := self._samples_once()) is not None:
+            with suppress(MeasurementError):  # of losses that cannot be cut
+                parts = self._again(change, samples)
+                with unwatched():
+                    whole = self._loss()
+                if abs(parts._loss() - whole) <= _SAME * abs(whole):
+                    return parts
+        return self.remade(change)
+
+    @property
+    def once_bytes(self) -> int | None:
+        """Memory that a single product takes at its peak, where parts save some."""
+        samples, peak = self._samples_once(), self.forecast_bytes
+        if samples is None or peak is None:
+            return peak
+        return peak * samples // self._largest
+
+    @property
+    def _largest(self) -> int:
+        return max((samples or 0 for samples in self.partition), default=0)
+
+    def _samples_once(self) -> int | None:
+        """Return the samples a part of a single product, None to take it whole."""
+        free = self.randomness == "refuse" and not self._prepared.norms_couple
+        here = self.device.type == "cpu" and not self.team.several
+        if not (free and here and self.micro_batch is None and self.forecast_bytes):
+            return None
+        samples = max(1, self._largest * _PART // self.forecast_bytes)
+        return samples if samples < self._largest else None
+
+    def _loss(self) -> float:
+        """Return the loss of all the data alone; where no statistics are shared."""
+        prepared, total = self._prepared, 0.0
+        with prepared.together(), torch.no_grad():
+            for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
+                kept = self._curves.kept(chunk)
+                fresh = chunk.weight * prepared.run(chunk) if kept is None else kept[1]
+                total += float(fresh)
+        return total
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector."""
@@ -278,28 +337,31 @@ class Hessian(ParameterOperator):
         with prepared.session():
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
-            total = zeros(chosen)
-            for group in prepared.groups:
-                if group.coupled:
-                    if self._replay:
-                        self._compute_anew("chunks share batch statistics")
-                    add(total, group.joint.product(group.weights, tangents))
-                else:
-                    curve, _ = self.curve(group, group.chunks[0])
-                    add(total, curve.product(tangents, only))
-            return self._summed(total)
+            terms = (self._term(group, tangents, only) for group in prepared.groups)
+            return self._summed(summed(terms, chosen))
+
+    def _term(self, group: Group, tangents: Parts, only: Sequence[int] | None) -> Parts:
+        """Multiply the part of the Hessian that one group of chunks makes."""
+        if not group.coupled:
+            return self.curve(group, group.chunks[0])[0].product(tangents, only)
+        if self._replay:
+            self._compute_anew("chunks share batch statistics")
+        return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
-        """Replay all batches; the model is not opened, since none of its code runs."""
-        if self.team.several:
-            return None  # they must agree on whether anything changed
+        """Replay all batches; the model is not opened, since none of its code runs.
+
+        Whether it changed is looked into while the device is at work.
+        """
+        if self.team.several or self._prepared.is_open:
+            return None  # ranks must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         kept = [self._curves.kept(chunk) for chunk in chunks]
         curves = [found[0] for found in kept if found is not None and found[0].recorded]
-        if len(curves) < len(chunks) or not self._prepared.unchanged():
+        if len(curves) < len(chunks):
+            return None
+        found = summed((curve.product(tangents) for curve in curves), tangents)
+        if not self._prepared.unchanged():
             return None
         counted()
-        total = curves[0].product(tangents)
-        for curve in curves[1:]:
-            add(total, curve.product(tangents))
-        return total
+        return found

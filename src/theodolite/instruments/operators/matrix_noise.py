@@ -34,9 +34,13 @@ def matrix_noise(operator: Operator, matrix: np.ndarray) -> tuple[GraphNoise, bo
         found = graph_noise(operator, lambda v: _product(matrix, v))
     if found is None:
         found = _assumed(operator, matrix, gap, eps)
-        return found, not (gap > np.sqrt(eps) * scale and scale > eps)
+        symmetric = bool(gap <= np.sqrt(eps) * scale)
+        # What is not symmetric, and less than a rounding of 1, is rounding throughout.
+        if not symmetric and scale <= eps:
+            return _all_of(matrix, found), True
+        return found, symmetric
     explained = max(np.sqrt(eps) * scale, 4 * float(found.rows.max(initial=0.0)))
-    return found, gap <= explained or scale <= eps
+    return found, bool(gap <= explained or scale <= eps)
 
 
 def _product(matrix: np.ndarray, vector: Tensor) -> Tensor:
@@ -53,4 +57,11 @@ def _assumed(
     rows = count * eps * lengths + gap / 2 * np.sqrt(len(matrix))
     diagonal = np.abs(np.diagonal(matrix))
     trace = count * eps * float(diagonal.sum())
+    return GraphNoise(rows, float(np.linalg.norm(rows)), trace)
+
+
+def _all_of(matrix: np.ndarray, found: GraphNoise) -> GraphNoise:
+    """Return errors that reach from every entry to zero, beside those found."""
+    rows = found.rows + np.linalg.norm(matrix, axis=1)
+    trace = found.trace + float(np.abs(np.diagonal(matrix)).sum())
     return GraphNoise(rows, float(np.linalg.norm(rows)), trace)

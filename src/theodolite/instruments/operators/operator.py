@@ -105,6 +105,14 @@ class Operator(ABC):
         del change
         return None
 
+    def remade_once(self, change: Callable[[Any], Any]) -> "Operator | None":
+        """Return the same for a single product, which may then take less memory.
+
+        Args:
+            change: As for :meth:`remade`.
+        """
+        return self.remade(change)
+
     @property
     def T(self) -> "Operator":
         """The transpose, sharing this operator's model."""

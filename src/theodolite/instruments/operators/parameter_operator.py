@@ -251,7 +251,7 @@ class Block(Operator):
         self.shape = (size if whole.symmetric else whole.shape[0], size)
         self.dtype, self.device = whole.dtype, whole.device
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
-        self.seed = whole.seed
+        self.seed, self.team = whole.seed, getattr(whole, "team", None)
 
     def together(self) -> AbstractContextManager[None]:
         """Open the model once for all products within, which leaves it as found."""

@@ -42,7 +42,7 @@ class _Seen:
 
 
 def linearise(
-    model: nn.Module, block: Block, forward: Callable[[], Any]
+    model: nn.Module, block: Block, forward: Callable[[], Any], *, ranks: int = 1
 ) -> Linearisation:
     """Run the model once and keep the graph of one span.
 
@@ -55,6 +55,7 @@ def linearise(
         model: The whole model, in the norm mode wanted.
         block: Name of a module, or the names of the first and the last.
         forward: Runs the model once on the batch.
+        ranks: Processes whose samples share statistics with those here.
     """
     names = (block, block) if isinstance(block, str) else tuple(block)
     if len(names) != 2:
@@ -68,7 +69,7 @@ def linearise(
     first.register_forward_pre_hook(_entrance(seen, names[0]), with_kwargs=True)
     for norm in model.modules():
         if isinstance(norm, _BatchNorm):
-            norm.register_forward_pre_hook(_count_into(seen))
+            norm.register_forward_pre_hook(_count_into(seen, ranks))
     last.register_forward_hook(_exit(seen))
     for parameter in model.parameters():
         parameter.requires_grad_(False)  # only activations are differentiated
@@ -89,22 +90,24 @@ def named(model: nn.Module, name: str) -> nn.Module:
     return known[name]
 
 
-def norm_rank(inputs: Tensor) -> int:
+def norm_rank(inputs: Tensor, ranks: int = 1) -> int:
     r"""Return the rank by which one BatchNorm couples the samples of its input.
 
     With batch statistics the derivative of a channel with $M$ entries is
     $\frac{\gamma}{s}(I - \frac1M 11^\top - \frac1M \hat x \hat x^\top)$; with the same
     statistics held constant it is $\frac{\gamma}{s} I$. They differ by rank 2, or $M$
-    where that is less.
+    where that is less, which over several ranks it never is.
     """
     channels = inputs.shape[1]
-    return min(2, inputs.numel() // max(channels, 1)) * channels
+    return min(2, ranks * inputs.numel() // max(channels, 1)) * channels
 
 
-def _count_into(seen: _Seen) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+def _count_into(
+    seen: _Seen, ranks: int
+) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
     def count(_: nn.Module, args: tuple[Tensor, ...]) -> None:
         if seen.entered > 0 and seen.left == 0:
-            seen.norm_rank += norm_rank(args[0])
+            seen.norm_rank += norm_rank(args[0], ranks)
 
     return count
 

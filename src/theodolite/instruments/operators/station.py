@@ -17,7 +17,7 @@ from theodolite.instruments.passes.forecast import available_bytes
 from theodolite.instruments.passes.sharing import span
 from theodolite.instruments.passes.streams import is_one
 from theodolite.instruments.team.crews import Seat
-from theodolite.instruments.team.joining import join_group
+from theodolite.instruments.team.joining import join_group, leave_group
 from theodolite.instruments.team.processes import Team
 
 
@@ -48,12 +48,28 @@ class Station:
     """
 
     def __init__(self, seat: Seat) -> None:
+        # What handles stand for, and of which of them each operator is made.
+        self._things: dict[Any, Any] = {}
+        self._uses: dict[str, set[Any]] = {}
+        self._sit(seat)
+
+    def _sit(self, seat: Seat) -> None:
         self._seat = seat
         torch.set_num_threads(seat.threads)
         if seat.size > 1:
             join_group(seat.meeting, seat.rank, seat.size)
         self._kept: dict[str, tuple[int, Operator | None]] = {}
         self._teams: dict[int, Team] = {}
+
+    def move(self, seat: Seat) -> None:
+        """Take another seat, among others; models and data are kept.
+
+        Operators are made anew, since all members make them together.
+        """
+        self._kept.clear()
+        self._teams.clear()
+        leave_group()
+        self._sit(seat)
 
     def operator(self, order: Order) -> Operator | None:
         """Return the operator on this member's share, None where it has none."""
@@ -74,12 +90,28 @@ class Station:
     def _made(self, order: Order) -> Operator | None:
         size = min(self._seat.size, len(order.batches))
         team = self._team(size)
-        if self._seat.rank >= size:
+        mine: Sequence[Any] = ()
+        if self._seat.rank < size:
+            mine = order.batches[span(len(order.batches), team.rank, size, "batches")]
+        self._keep_for(order, mine)
+        if not mine:
             return None
-        mine = order.batches[span(len(order.batches), team.rank, size, "batches")]
-        kind, model, settings = self.fetched(order.subject)
-        batches = _several([self.fetched(handle) for handle in mine])
+        kind, model, settings = self._thing(order.subject)
+        batches = _several([self._thing(handle) for handle in mine])
         return kind(model, batches, **settings, team=team)
+
+    def _thing(self, handle: Any) -> Any:
+        """Return what a handle stands for, fetched once."""
+        if handle not in self._things:
+            self._things[handle] = self.fetched(handle)
+        return self._things[handle]
+
+    def _keep_for(self, order: Order, batches: Sequence[Any]) -> None:
+        """Let go what no operator that is still asked for is made of."""
+        self._uses[order.name] = {order.subject, *batches} if batches else set()
+        self._uses = {n: use for n, use in self._uses.items() if n in order.wanted}
+        used = set().union(*self._uses.values())
+        self._things = {h: thing for h, thing in self._things.items() if h in used}
 
     def _team(self, size: int) -> Team:
         """Return the first members as a team; all of them make it together, once.

@@ -39,6 +39,7 @@ class TangentKernel(Operator):
     Attributes:
         jacobian: The Jacobian $DF$.
         norm_mode: As given.
+        team: Those who multiply together.
 
     Example:
         >>> import torch
@@ -94,7 +95,7 @@ class TangentKernel(Operator):
             graph_bytes=graph_bytes,
             team=team,
         )
-        self.norm_mode = self.jacobian.norm_mode
+        self.norm_mode, self.team = self.jacobian.norm_mode, self.jacobian.team
         self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
         self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
 

@@ -22,14 +22,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from theodolite.core import TheodoliteError
+from theodolite.core import MeasurementError, TeamError, TheodoliteError
 from theodolite.instruments.operators.coarsest import Coarsest
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import available_bytes, float64_bytes
+from theodolite.instruments.team.processes import Team
 
 # A twin that is moved differs by two independent roundings, or by one that happened to
 # be small: the difference counts so many times, by choice.
 _MOVED = 3.0
+# Numbers from which on a card draws by itself how they are rounded.
+_MANY = 2**22
 
 
 @dataclass(frozen=True)
@@ -47,45 +50,90 @@ class Twin:
     finer: bool
 
 
-def twin_of(operator: Operator) -> Twin | None:
-    """Make a twin, or None where the operator's model cannot be copied."""
+def twin_of(operator: Operator, *, once: bool = False) -> Twin | None:
+    """Make a twin, or None where the operator's model cannot be copied.
+
+    Under a team all of its processes make one together, or none does.
+
+    Args:
+        operator: What it is a twin of.
+        once: Whether it is for a single product, which may then take less memory.
+    """
+    make = operator.remade_once if once else operator.remade
+    team = _team_of(operator)
     drawn = getattr(operator, "randomness", "refuse") == "fixed"
     changes = [_copied]
     if operator.dtype != torch.float64 and not drawn:  # masks depend on the type
-        changes = [_in_float64, _copied] if _has_room(operator) else [_copied]
+        changes = [_in_float64, _copied] if _has_room(operator, once) else [_copied]
     for change in changes:
         with Coarsest() as seen:
-            found = _remade(operator, seen.apart(change))
+            found = _remade(make, seen.apart(change), team)
         if found is None:
             continue
-        fine = torch.finfo(torch.float64).eps
-        if found.dtype == torch.float64 and seen.eps <= fine:
+        fine, coarsest = torch.finfo(torch.float64).eps, team.largest(seen.eps)
+        if found.dtype == torch.float64 and coarsest <= fine:
             if operator.dtype != torch.float64:
                 return Twin(found, 1.0, finer=True)
-        eps = max(seen.eps, torch.finfo(found.dtype).eps)
-        moved = _remade(operator, _moving(change, eps))
+        eps = max(coarsest, torch.finfo(found.dtype).eps)
+        moved = _remade(make, _moving(change, eps), team)
         return None if moved is None else Twin(moved, _MOVED, finer=False)
     return None
 
 
-def _has_room(operator: Operator) -> bool:
+def _has_room(operator: Operator, once: bool) -> bool:
     """Whether products of a copy in float64 fit beside what is there, everywhere."""
     size, peak = operator.shape[1], getattr(operator, "forecast_bytes", None)
+    if once:
+        peak = getattr(operator, "once_bytes", peak)
     here, elsewhere = available_bytes(operator.device), operator.free_elsewhere()
     if elsewhere is not None:  # what graphs take they take there
         fits = float64_bytes(size, None) <= here
         return fits and float64_bytes(size, peak) <= elsewhere
-    short = float64_bytes(size, peak) > here
-    team = getattr(operator, "team", None)
-    return not (short if team is None else team.largest(short))
+    return not _team_of(operator).largest(float64_bytes(size, peak) > here)
 
 
-def _remade(operator: Operator, change: Callable[[Any], Any]) -> Operator | None:
-    """Make the operator of changed inputs, None where they do not run."""
+def _team_of(operator: Operator) -> Team:
+    """Return those who multiply together."""
+    return getattr(operator, "team", None) or Team()
+
+
+def _remade(
+    make: Callable[[Callable[[Any], Any]], Operator | None],
+    change: Callable[[Any], Any],
+    team: Team,
+) -> Operator | None:
+    """Make the operator of changed inputs, None where they do not run on some rank."""
     try:
-        return operator.remade(change)
+        with team.telling():
+            found = make(_on_all(change, team))
+    except TeamError:  # one that was lost says nothing of the inputs
+        raise
     except (TheodoliteError, RuntimeError, TypeError, ValueError):
-        return None
+        found = None
+    return None if team.largest(found is None) else found
+
+
+def _on_all(change: Callable[[Any], Any], team: Team) -> Callable[[Any], Any]:
+    """Change the model, which is first, on all ranks or on none.
+
+    Those who could would else wait for those who could not.
+    """
+    agreed = not team.several
+
+    def changed(given: Any) -> Any:
+        nonlocal agreed
+        if agreed:
+            return change(given)
+        agreed, found, why = True, None, None
+        try:
+            found = change(given)
+        except (TheodoliteError, RuntimeError, TypeError, ValueError) as error:
+            why = error
+        if team.largest(why is not None):
+            raise why or MeasurementError("the model of another rank has no copy")
+        return found
+
+    return changed
 
 
 class Several:
@@ -158,7 +206,13 @@ def _rounding(eps: float, place: int) -> Callable[[nn.Module, Any, Any], Any]:
 
 
 def _factors(like: Tensor, eps: float, place: int) -> Tensor:
-    """Return 1 ± eps in the shape of a tensor, the same every time."""
-    generator = torch.Generator().manual_seed(place)
-    drawn = torch.randint(0, 2, like.shape, generator=generator)
+    """Return 1 ± eps in the shape of a tensor, the same every time.
+
+    Many of them are a card's own, which draws them in no time.
+    """
+    there = like.device.type == "cuda" and like.numel() >= _MANY
+    generator = torch.Generator(like.device if there else "cpu").manual_seed(place)
+    drawn = torch.randint(
+        0, 2, like.shape, generator=generator, device=generator.device
+    )
     return 1 + eps * (2.0 * drawn.to(like.device, torch.float64) - 1.0)

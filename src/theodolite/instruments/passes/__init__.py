@@ -2,7 +2,7 @@
 
 - ``batches``: one batch of any make: its tensors and samples, cut and joined.
 - ``streams``: whatever holds data, read into batches, or again as they are needed.
-- ``sharing``: the share of one rank of a team.
+- ``sharing``: the share of one rank of a team; ``one_model``: the model of all ranks.
 - ``grouping``: the chunks that passes take, so that a partition means what it says.
 - ``forecast``: how much memory a graph will take, before it is built.
 - ``prepared_model``: model, data and norm mode together, opened for passes.

@@ -79,7 +79,8 @@ def progress(tell: bool | Tell = True, *, after: float = _PATIENCE) -> Iterator[
 
     Args:
         tell: False for silence, True for a line wherever standard error goes, or a
-            function of a :class:`Told`.
+            function of a :class:`Told`; the model that is measured is not as found when
+            it is called, and is to be left alone.
         after: Seconds before the first word.
 
     Example:

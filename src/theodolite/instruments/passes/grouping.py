@@ -190,10 +190,10 @@ def mass_of(batch: Batch, mass: Mass) -> float:
     return mass(batch, samples)
 
 
-def check_separable(
+def is_separable(
     batch: Batch, run: Callable[[Chunk], Tensor], mass: Mass | None, scalar: bool
-) -> None:
-    """Refuse a model or loss that is no sum over samples, given batch statistics.
+) -> bool:
+    """Say whether a model or loss is a sum over samples, given batch statistics.
 
     A few samples are measured at once and in two parts, batch norms held at the
     statistics of all of them. This finds a reduction stated wrongly, and layers that
@@ -207,12 +207,12 @@ def check_separable(
     """
     samples = min(samples_in(batch) or 0, 4)
     if samples < 2:
-        return
+        return True
     few = slice_batch(batch, 0, samples)
     parts = [slice_batch(batch, 0, 1), slice_batch(batch, 1, samples)]
     masses = [mass_of(part, mass) for part in parts] if mass and scalar else []
     if masses and not all(masses):
-        return
+        return True
     known: list[Moments] = []
 
     def record(call: NormCall) -> Tensor:
@@ -236,13 +236,17 @@ def check_separable(
         both = torch.stack([m / sum(masses) * value for m, value in pairs]).sum()
     else:
         both = torch.stack(found).sum()
-    if _differ(whole.reshape(-1), both.reshape(-1)):
-        raise MeasurementError(
-            "samples measured together and apart give different numbers, so cutting "
-            "or joining batches would change the operator: state reduction='mean' or "
-            "'sum' as the loss has it, or pass one batch without micro_batch if the "
-            "model couples samples other than by batch norm"
-        )
+    return not _differ(whole.reshape(-1), both.reshape(-1))
+
+
+def not_separable() -> MeasurementError:
+    """Return what is said of a model or loss that is no sum over samples."""
+    return MeasurementError(
+        "samples measured together and apart give different numbers, so cutting or "
+        "joining batches would change the operator: state reduction='mean' or 'sum' as "
+        "the loss has it, or pass one batch without micro_batch if the model couples "
+        "samples other than by batch norm"
+    )
 
 
 def _differ(first: Tensor, second: Tensor) -> bool:

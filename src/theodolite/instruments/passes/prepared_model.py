@@ -34,11 +34,8 @@ from theodolite.instruments.passes.batches import (
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.streams import (
-    StreamedBatches,
-    checksum,
-    read_batches,
-)
+from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
+from theodolite.instruments.passes.streams import StreamedBatches, read_batches
 from theodolite.instruments.team.processes import Team
 
 T = TypeVar("T")
@@ -54,13 +51,6 @@ def _no_recomputing() -> Iterator[None]:
             "activation checkpointing recomputes batch norm or weight norm otherwise "
             "than at first: switch it off, and save memory with micro_batch=…"
         ) from error
-
-
-def unwrapped(model: nn.Module) -> nn.Module:
-    """Return what was compiled, or spread over processes that compute gradients."""
-    model = getattr(model, "_orig_mod", model)
-    spread = isinstance(model, nn.parallel.DistributedDataParallel)
-    return model.module if spread else model
 
 
 def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
@@ -131,6 +121,11 @@ class PreparedModel:
     def when_changed(self, listener: Callable[[], None]) -> None:
         """Have something called whenever the model is found changed."""
         self._listeners.append(listener)
+
+    @property
+    def norms_couple(self) -> bool:
+        """Whether norms take batch statistics, which couple samples."""
+        return self._norms
 
     def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
         """Say which passes a session makes, and whether norms couple samples.
@@ -208,6 +203,11 @@ class PreparedModel:
                 finally:
                     self._open = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether products are made within one session, which found it unchanged."""
+        return self._open
+
     def _reach(self) -> Reach:
         return Reach([self.model, *self._callables])
 
@@ -221,14 +221,7 @@ class PreparedModel:
         changed = self._follow(reach)
         if not self.team.several or not self.team.largest(changed):
             return changed
-        held = [*self.model.parameters()]
-        if self.mode is NormMode.EVAL:
-            held += [*self.model.buffers()]
-        if not self.team.alike(checksum([tensor.detach() for tensor in held])):
-            raise MeasurementError(
-                f"the models of {self.team.size} ranks have different weights, wanted "
-                "is one model: load the same state_dict, or seed all ranks alike"
-            )
+        refuse_other_weights(self.model, self.mode, self.team)
         if not changed:
             self._forget()
         return True

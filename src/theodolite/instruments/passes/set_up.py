@@ -14,7 +14,12 @@ from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory
-from theodolite.instruments.passes.grouping import Mass, check_separable, group_batches
+from theodolite.instruments.passes.grouping import (
+    Mass,
+    group_batches,
+    is_separable,
+    not_separable,
+)
 from theodolite.instruments.passes.inspection import norms_couple
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import partition_of
@@ -136,8 +141,10 @@ def set_up(
             )
             # Batches that cannot be joined share no graph, on the host or elsewhere.
             offload = offload and not any(group.coupled for group in groups)
-            if micro_batch is not None or prepared.joins:
-                check_separable(prepared.items[0], prepared.run, mass, scalar)
+            cut = micro_batch is not None or prepared.joins
+            first, run = prepared.items[0], prepared.run
+            if team.largest(cut and not is_separable(first, run, mass, scalar)):
+                raise not_separable()
             fits, largest = (True, None) if offload else memory.decide(groups)
         if fits and micro_batch is None:
             # Graphs that are kept hold the data anyway.

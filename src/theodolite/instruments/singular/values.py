@@ -20,6 +20,7 @@ from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.span import Block
 from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
+from theodolite.instruments.singular.over_ranks import over_ranks
 from theodolite.instruments.singular.per_sample import (
     active_units,
     bytes_wanted,
@@ -29,6 +30,7 @@ from theodolite.instruments.singular.per_sample import (
 from theodolite.instruments.singular.reading import SingularValues
 from theodolite.instruments.solvers.bidiagonal import grid
 from theodolite.instruments.solvers.placement import Placement, check_placement
+from theodolite.instruments.team.processes import Team, as_team
 
 Method = Literal["auto", "dense", "blocks", "quadrature"]
 
@@ -54,6 +56,7 @@ def singular_values(
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
     outputs: Outputs | None = None,
+    team: Team | None = None,
 ) -> SingularValues:
     r"""Measure the singular values of a block's Jacobian on a real batch.
 
@@ -84,6 +87,9 @@ def singular_values(
             team, or "auto" for the fastest with room.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
+        team: Who else holds samples, where this process holds its share of the batch.
+            Under ``full`` and ``frozen`` statistics are those of the whole; under
+            ``batch`` each share is a batch of its own. Every rank has all the values.
 
     Returns:
         The reading; ``status`` is EXACT for values off by rounding only, that of the
@@ -102,7 +108,8 @@ def singular_values(
     _check(method, tol, max_steps)
     check_placement(basis)
     watch = Stopwatch()
-    given = {"block": block, "norm_mode": norm_mode, "outputs": outputs}
+    team = as_team(team)
+    given = {"block": block, "norm_mode": norm_mode, "outputs": outputs, "team": team}
     jacobian = BlockJacobian(model, batch, **given)
     chosen = _choose(jacobian, tol, matrix_bytes) if method == "auto" else method
     if chosen == "blocks":
@@ -131,8 +138,9 @@ def _choose(jacobian: BlockJacobian, tol: float, matrix_bytes: int) -> Method:
     whole = bytes_wanted(*jacobian.shape, 1, jacobian.dtype) <= matrix_bytes
     rows, columns = (length // samples for length in jacobian.shape)
     cubed = min(rows, columns) * rows * columns
+    one_by_one = jacobian.output_shape[:1] == jacobian.input_shape[:1]
     by_sample = (
-        jacobian.output_shape[:1] == jacobian.input_shape[:1]
+        not jacobian.team.largest(not one_by_one)
         and bytes_wanted(rows, columns, samples, jacobian.dtype) <= matrix_bytes
         and samples * cubed <= _MINUTE
     )
@@ -151,7 +159,7 @@ def _by_values(
     """Take every singular value, of the whole Jacobian or of its blocks."""
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
-    found, errors = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
+    found, errors = over_ranks(take, jacobian, rows, columns, matrix_bytes=matrix_bytes)
     if jacobian.dtype != torch.float64 and len(errors):
         noise = graph_noise(jacobian)
         errors = errors if noise is None else np.maximum(errors, noise.norm)

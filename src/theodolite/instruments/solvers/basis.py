@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.sums import inner, take_out
+from theodolite.instruments.solvers.sums import combined, inner, stretches, take_out
 
 # Columns of the basis that a restart rotates at a time: 2^20 float64 are 8 MiB a row.
 _CHUNK = 2**20
@@ -119,14 +119,15 @@ class DeviceBasis(Basis):
 
     def combined(self, weights: np.ndarray) -> Tensor:
         """Return weighted sums of the first rows, one for each row of weights."""
-        return self._weights(weights) @ self._rows[: weights.shape[1]]
+        return combined(self._weights(weights), self._rows[: weights.shape[1]])
 
     def rotate(self, weights: np.ndarray) -> None:
         """Put weighted sums of the first rows in the place of the first of them."""
         count, size = weights.shape
         given = self._weights(weights)
         for columns in self._rows.split(_CHUNK, dim=1):
-            columns[:count] = given @ columns[:size]
+            # A copy, since rows may reach further than products of matrices count.
+            columns[:count] = given @ columns[:size].contiguous()
 
     def inner(self, other: Basis) -> Tensor:
         """Return the products of all rows with all of another basis of this kind."""
@@ -135,7 +136,7 @@ class DeviceBasis(Basis):
 
     def stretches(self, width: int) -> Iterator[Tensor]:
         """Yield all rows of some columns at a time."""
-        yield from self._rows.split(width, 1)
+        yield from stretches(self._rows, width)
 
     def rows(self, count: int) -> Tensor:
         """Return the first rows, as they lie in memory."""

@@ -185,7 +185,15 @@ def gauss_rule(
     Returns:
         The rule, None if a product was not finite; and whether it got there.
     """
-    process, look = Bidiagonalisation(operator, start, steps, storage), _FIRST
+    process = Bidiagonalisation(operator, start, steps, storage)
+    with operator.together():
+        return _taken(process, tol=tol, cells=cells)
+
+
+def _taken(
+    process: Bidiagonalisation, *, tol: float, cells: int
+) -> tuple[GaussRule | None, bool]:
+    look = _FIRST
     while True:
         process.step()
         if not process.finite:

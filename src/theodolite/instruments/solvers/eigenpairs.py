@@ -22,7 +22,7 @@ from theodolite.core import MeasurementError, Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.lanczos import Krylov, Ritz, gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
-from theodolite.instruments.solvers.sums import norm
+from theodolite.instruments.solvers.sums import combined, norm
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]
@@ -146,6 +146,11 @@ def _warm(start: Tensor, random: Tensor) -> Tensor:
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     """Run Lanczos beside the pairs found, add what it finds, say whether to go on."""
+    with operator.together():
+        return _swept(operator, search, pairs, first)
+
+
+def _swept(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
     capacity = capacity_of(operator, search, len(pairs.values))
     krylov = Krylov(
         operator,
@@ -326,7 +331,7 @@ def _verify(operator: Operator, search: Search, pairs: Pairs) -> None:
     signs /= np.sqrt(len(signs))
 
     def combine(weights: np.ndarray, rows: Tensor) -> Tensor:
-        return torch.as_tensor(weights).to(rows) @ rows
+        return combined(torch.as_tensor(weights).to(rows), rows)
 
     product = operator.matvec(combine(signs, pairs.vectors)).detach()
     pairs.spent += 1

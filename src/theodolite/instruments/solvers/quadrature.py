@@ -45,6 +45,8 @@ from theodolite.instruments.solvers.sums import squared_norm
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
 _OFFSETS = 16
+# Terms of the bound that are formed at once, half a MiB of them.
+_ENTRIES = 2**16
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,8 @@ class Quadrature:
             np.average([rule[i] for rule in each], axis=0, weights=self.squares)
             for i in range(3)
         )
-        count, tail = len(self.nodes) * self.size, (1 - level) / 2
-        return Band(
-            centre,
-            np.minimum(centre, beta_bound(least, count, tail, upper=False)),
-            np.maximum(centre, beta_bound(most, count, tail, upper=True)),
-        )
+        low, high = self._chance(least, most, level)
+        return Band(centre, np.minimum(centre, low), np.maximum(centre, high))
 
     def smooth(
         self, function: Callable[[np.ndarray], np.ndarray], *, level: float
@@ -132,11 +130,18 @@ class Quadrature:
         with np.errstate(divide="ignore", invalid="ignore"):
             c = np.where(centre > 0, second / centre, 1.0)
         c = np.maximum(c, np.finfo(np.float64).tiny)
-        share, count = np.minimum(centre / c, 1.0), len(self.nodes) * self.size
-        tail = (1 - level) / 2
-        low = c * beta_bound(share, count, tail, upper=False) - moved
-        high = c * beta_bound(share, count, tail, upper=True) + moved
-        return Band(centre, np.maximum(low, 0.0), high)
+        share = np.minimum(centre / c, 1.0)
+        low, high = self._chance(share, share, level)
+        return Band(centre, np.maximum(c * low - moved, 0.0), c * high + moved)
+
+    def _chance(self, least: np.ndarray, most: np.ndarray, level: float) -> np.ndarray:
+        """Return the lower bounds of shares and the upper ones of others."""
+        return beta_bound(
+            np.stack([least, most]),
+            len(self.nodes) * self.size,
+            (1 - level) / 2,
+            upper=np.array([[False], [True]]),
+        )
 
     def _one_share(
         self, p: int, low: np.ndarray, high: np.ndarray
@@ -178,8 +183,9 @@ def quadrature_of(
         vector = gaussian(operator, stream(seed, "quadrature", p))
         squares[p] = squared_norm(vector)
         krylov = Krylov(operator, vector, capacity=steps, storage=storage)
-        while not krylov.full and not krylov.invariant and krylov.finite:
-            krylov.step()
+        with operator.together():
+            while not krylov.full and not krylov.invariant and krylov.finite:
+                krylov.step()
         if not krylov.finite:
             status = Status.NONFINITE
             break
@@ -246,25 +252,37 @@ def _leak(
         worst = np.zeros(len(low))
         for edge, out in ((low, -1.0), (high, 1.0)):
             finite = np.isfinite(edge)
+            if not finite.any():
+                continue
             at = np.where(finite, edge, 0.0)
             near = np.abs(nodes - at[:, None]).min(axis=1)
             first = np.maximum(near / 4, 1e-18 * reach + 1e-300)
             # λ from the edge outwards for nodes inside, inwards for those outside.
             offsets = np.geomspace(first, 2 * reach + first, _OFFSETS)
-            for offset in [np.zeros(len(low)), *offsets]:
-                point = at + (out if own else -out) * offset
-                if not own:
-                    point = np.clip(point, low, high)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    terms = weights / (point[:, None] - nodes)
-                value = np.abs(np.where(weights == 0, 0.0, terms).sum(axis=1))
-                worst = np.maximum(worst, np.where(finite, value, 0.0))
+            offsets = np.concatenate([np.zeros((1, len(low))), offsets])
+            points = at + (out if own else -out) * offsets
+            if not own:
+                points = np.clip(points, low, high)
+            value = _greatest(points, nodes, weights)
+            worst = np.maximum(worst, np.where(finite, value, 0.0))
         total += worst**2
     return np.sqrt(total)
 
 
+def _greatest(points: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the greatest size, over rows of points, of sums of weights over gaps."""
+    worst = np.zeros(points.shape[1])
+    rows = max(1, _ENTRIES // weights.size)
+    for start in range(0, len(points), rows):
+        gaps = points[start : start + rows, :, None] - nodes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(weights == 0, 0.0, weights / gaps)
+        worst = np.maximum(worst, np.abs(terms.sum(axis=2)).max(axis=0))
+    return worst
+
+
 def beta_bound(
-    share: np.ndarray, count: int, tail: float, *, upper: bool
+    share: np.ndarray, count: int, tail: float, *, upper: bool | np.ndarray
 ) -> np.ndarray:
     r"""Return the fraction at which a share so extreme has probability ``tail``.
 
@@ -276,7 +294,7 @@ def beta_bound(
         share: Observed shares in [0, 1].
         count: $N$, vectors times order.
         tail: Probability beyond the bound.
-        upper: Which bound.
+        upper: Which bound, of all of them or of each.
 
     Example:
         >>> beta_bound(np.array([0.5]), 100, 0.025, upper=True).round(3)
@@ -287,7 +305,7 @@ def beta_bound(
     # Weights sum to 1 but for rounding, and at 0 and 1 the bounds jump.
     share = np.where(share < 1e-12, 0.0, np.where(share > 1 - 1e-12, 1.0, share))
     low, high = np.zeros_like(share), np.ones_like(share)
-    target = tail if upper else 1 - tail
+    target = np.where(upper, tail, 1 - tail)
     for _ in range(42):  # to 1e-12
         middle = (low + high) / 2
         below = betainc(count * middle / 2, count * (1 - middle) / 2, share)
@@ -295,5 +313,5 @@ def beta_bound(
         rising = below > target
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
     found = (low + high) / 2
-    edge = share >= 1.0 if upper else share <= 0.0
+    edge = np.where(upper, share >= 1.0, share <= 0.0)
     return np.where(edge, share, found)

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import Status, stream
+from theodolite.instruments.operators.drawing import sign_vector
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis
 from theodolite.instruments.solvers.lanczos import gaussian
@@ -71,8 +72,7 @@ def products(operator: Operator, vectors: list[Tensor]) -> Sequence[Tensor]:
 
 def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
     """Return a vector of random signs for the operator."""
-    drawn = generator.integers(0, 2, operator.shape[1]) * 2.0 - 1.0
-    return torch.as_tensor(drawn).to(dtype=operator.dtype, device=operator.device)
+    return sign_vector(operator, generator)
 
 
 def sketch_of(

@@ -31,11 +31,14 @@ from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.tangent import TangentKernel
 from theodolite.instruments.passes.announcing import announcing
 from theodolite.instruments.passes.batches import Batches, join_batches
+from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
 from theodolite.instruments.passes.streams import read_batches
-from theodolite.instruments.tangents.layer_sweep import plan
+from theodolite.instruments.tangents.by_products import ProductWork
+from theodolite.instruments.tangents.layer_sweep import one_width, plan
 from theodolite.instruments.tangents.noise import kernel_noise
 from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
 from theodolite.instruments.tangents.work import KernelWork
+from theodolite.instruments.team.processes import Team, as_team
 
 # Where there is no finer type to compare with, so many roundings of the largest entry
 # are allowed for, by choice.
@@ -53,6 +56,7 @@ def tangent_kernel(
     certify: bool = True,
     matrix_bytes: int = 4 * 2**30,
     outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
+    team: Team | None = None,
 ) -> DenseTangentKernel:
     r"""Measure the tangent kernel $K = DF\,DF^\top$ of some data.
 
@@ -61,7 +65,8 @@ def tangent_kernel(
     outputs; other parameters sample by sample. Through batch statistics every row takes
     a backward pass of its own. Only a slice of the Jacobian is held at a time. A random
     quadratic form of the result is compared with $\|DF^\top v\|^2$ from plain backward
-    passes; where it disagrees the slower way is taken.
+    passes; where it disagrees the slower way is taken. Statistics of batches that ranks
+    hold apart (``full``) are beyond any one graph, and every row takes a product.
 
     Args:
         model: Any module; left as found.
@@ -75,6 +80,8 @@ def tangent_kernel(
             they are NaN.
         matrix_bytes: Memory that the matrix and the work on it may take.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
+        team: Who else holds batches, where this process holds its share of them. Rows
+            are the outputs of all, rank after rank, and every rank has the whole.
 
     Returns:
         The reading.
@@ -86,59 +93,79 @@ def tangent_kernel(
         array([[ 6., 12.],
                [12., 26.]])
     """
-    mode, watch = NormMode(norm_mode), Stopwatch()
-    chosen = list(chosen_parameters(model, params).values())
-    given = tuple(read_batches(batches))
-    pick = outputs or outputs_of
+    mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
+    with team.telling():
+        model = unwrapped(model) if team.several else model
+        chosen = list(chosen_parameters(model, params).values())
+        refuse_other_weights(model, mode, team)
+        given = tuple(read_batches(batches))
+        pick = outputs or outputs_of
 
-    reach = Reach([model, pick])
-    with (
-        opened(model, careful=True, reach=reach) as found,
-        BatchNormCalls(plain_statistics),
-    ):
-        found.lend_buffers()
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
-        frozen: dict[nn.Module, Moments] = {}
-
-        def run(batch: Batch) -> Tensor:
-            found.lend_buffers()  # of a state that the last run moved
-            freeze_norm_layers(frozen)
-            return _checked(pick(model, batch))
-
-        settle_dropout(model, mode)
-        set_norm_layers(model, mode)
-        norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode)
-        scenes = _scenes(given, mode, norms)
-        if norms and mode is NormMode.FROZEN:
-            frozen |= frozen_statistics(norm_layers(model), scenes, run)
-        coupled = norms and mode is not NormMode.FROZEN
-        sheet = plan(model, scenes, run, chosen)
-        if coupled:
-            sheet = replace(sheet, units=[], rest=chosen)
-        work = KernelWork(
-            model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes
-        )
-        matrix, method = work.kernel(coupled=coupled)
-    noise = None
-    if matrix.dtype != torch.float64:
-        noise = kernel_noise(
-            lambda micro_batch: TangentKernel(
+        def operator(micro_batch: int | None) -> TangentKernel:
+            return TangentKernel(
                 model,
                 batches,
                 norm_mode=mode,
                 params=params,
                 outputs=outputs,
-                micro_batch=None if coupled else micro_batch,
-            ),
-            matrix,
-            work.width if trace_outputs else 1,
-        )
-    return _read(matrix, work, mode, method, certify, watch, noise)
+                micro_batch=micro_batch,
+                team=team,
+            )
+
+        with (
+            opened(model, careful=True, reach=Reach([model, pick])) as found,
+            BatchNormCalls(plain_statistics),
+        ):
+            found.lend_buffers()
+            for parameter in model.parameters():
+                parameter.requires_grad_(False)
+            frozen: dict[nn.Module, Moments] = {}
+
+            def run(batch: Batch) -> Tensor:
+                found.lend_buffers()  # of a state that the last run moved
+                freeze_norm_layers(frozen)
+                return _checked(pick(model, batch))
+
+            settle_dropout(model, mode)
+            set_norm_layers(model, mode)
+            norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode, team)
+            coupled = norms and mode is not NormMode.FROZEN
+            apart = coupled and mode is NormMode.FULL and team.several
+            if norms and mode is NormMode.FROZEN:
+                layers = norm_layers(model)
+                frozen |= frozen_statistics(layers, given, run, team)
+            width = one_width(given, run, team) if apart else 0
+            done: tuple[KernelWork | ProductWork, Tensor, str] | None = None
+            if not apart:
+                scenes = _scenes(given, mode, norms)
+                sheet = plan(model, scenes, run, chosen, team)
+                if coupled:
+                    sheet = replace(sheet, units=[], rest=chosen)
+                by_passes = KernelWork(
+                    model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes, team
+                )
+                done = (by_passes, *by_passes.kernel(coupled=coupled))
+        if done is None:
+            by_products = ProductWork(
+                operator(None), width, trace_outputs, matrix_bytes
+            )
+            done = (by_products, *by_products.kernel())
+        work, matrix, method = done
+        noise = None
+        if matrix.dtype != torch.float64:
+            noise = kernel_noise(
+                lambda micro_batch: operator(None if coupled else micro_batch),
+                matrix,
+                work.width if trace_outputs else 1,
+                team,
+            )
+        return _read(matrix, work, mode, method, certify, watch, noise)
 
 
-def _takes_batch_statistics(forward: Callable[[], object], mode: NormMode) -> bool:
-    """Say whether any batch norm does, be it a module or a function."""
+def _takes_batch_statistics(
+    forward: Callable[[], object], mode: NormMode, team: Team
+) -> bool:
+    """Say whether any batch norm does, be it a module or a function, on any rank."""
     with torch.no_grad(), BatchNormCalls(own_statistics) as calls:
         forward()
     if calls.calls and mode is NormMode.EVAL:
@@ -146,7 +173,7 @@ def _takes_batch_statistics(forward: Callable[[], object], mode: NormMode) -> bo
             "a batch norm takes batch statistics also in eval mode: use norm mode "
             "'batch' or 'full'"
         )
-    return calls.calls > 0
+    return team.largest(calls.calls) > 0
 
 
 def _scenes(given: Sequence[Batch], mode: NormMode, norms: bool) -> Sequence[Batch]:
@@ -174,7 +201,7 @@ def _checked(found: object) -> Tensor:
 
 def _read(
     matrix: Tensor,
-    work: KernelWork,
+    work: KernelWork | ProductWork,
     mode: NormMode,
     method: str,
     certify: bool,

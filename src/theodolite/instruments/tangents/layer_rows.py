@@ -35,19 +35,15 @@ def known(module: nn.Module) -> bool:
     ) and not isinstance(module, nn.SyncBatchNorm)
 
 
-def outer_factors(call: Call, parts: set[str]) -> tuple[Tensor, Tensor] | None:
-    r"""Return $(S, g)$ where rows are single outer products, else None.
+def outer_factors(call: Call, parts: set[str]) -> tuple[Tensor, float, Tensor] | None:
+    r"""Return $(A, b, g)$ where rows are single outer products, else None.
 
-    $S$ is the Gram matrix of inputs, plus one where the bias counts too.
+    The rows of $A$ are the inputs, if the weight counts; $b$ is 1 where the bias does.
     """
     if not isinstance(call.module, nn.Linear) or call.inputs.ndim != 2:
         return None
-    shared = call.inputs.new_zeros(len(call.inputs), len(call.inputs))
-    if "weight" in parts:
-        shared += call.inputs @ call.inputs.T
-    if "bias" in parts:
-        shared += 1
-    return shared, call.pulled.flatten(0, 1)
+    entered = call.inputs if "weight" in parts else call.inputs[:, :0]
+    return entered, float("bias" in parts), call.pulled.flatten(0, 1)
 
 
 def rows_of(call: Call, part: str, *, columns: int) -> Iterator[tuple[slice, Tensor]]:

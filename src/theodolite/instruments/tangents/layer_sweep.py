@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.pullback import pull_back_many
 from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
 from theodolite.instruments.tangents.gram import Gram
 from theodolite.instruments.tangents.layer_rows import (
     Call,
@@ -18,6 +19,7 @@ from theodolite.instruments.tangents.layer_rows import (
     outer_factors,
     rows_of,
 )
+from theodolite.instruments.team.processes import Team
 
 Run = Callable[[Batch], Tensor]
 
@@ -45,10 +47,10 @@ class Plan:
     """Which parameters are met in known layers, and which are not.
 
     Attributes:
-        units: Groups of known layers.
+        units: Groups of known layers; their bytes are the most of any rank.
         rest: Parameters that other code meets.
         width: Outputs of one sample.
-        samples: Samples of each batch.
+        samples: Samples of each batch of this process.
     """
 
     units: list[Unit]
@@ -62,14 +64,19 @@ def plan(
     scenes: Sequence[Batch],
     run: Run,
     chosen: Sequence[nn.Parameter],
+    team: Team,
 ) -> Plan:
-    """Run the model once without derivatives, and sort its parameters."""
+    """Run the model once without derivatives, and sort its parameters.
+
+    All ranks come to the same plan.
+    """
     owners: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {p: [] for p in chosen}
     for module in model.modules():
         for slot, parameter in module._parameters.items():
             if parameter is not None and parameter in owners:
                 owners[parameter].append((module, slot))
-    sizes, samples, width = _sizes(model, scenes, run)
+    found, samples, widths = _sizes(model, scenes, run)
+    sizes, width = _agreed_sizes(found, team), _agreed_width(widths, team)
     units, rest = [], []
     for parameter, uses in owners.items():
         plain = all(sizes.get(m) and slot in ("weight", "bias") for m, slot in uses)
@@ -78,6 +85,13 @@ def plan(
         else:
             rest.append(parameter)
     return Plan(_merged(units, sizes), rest, width, samples)
+
+
+def one_width(scenes: Sequence[Batch], run: Run, team: Team) -> int:
+    """Return how many outputs a sample has, whatever statistics its batch has."""
+    with torch.no_grad(), BatchNormCalls(own_statistics):
+        shapes = [run(scene).shape for scene in scenes]
+    return _agreed_width({shape[1:].numel() for shape in shapes}, team)
 
 
 def sweep(
@@ -111,8 +125,11 @@ def groups(units: Sequence[Unit], allowed: int) -> Iterator[list[Unit]]:
 
 def _sizes(
     model: nn.Module, scenes: Sequence[Batch], run: Run
-) -> tuple[dict[nn.Module, int], list[int], int]:
-    """Return bytes by layer, 0 for one that samples do not pass by themselves."""
+) -> tuple[dict[nn.Module, int], list[int], set[int]]:
+    """Return bytes by layer, 0 for one that samples do not pass by themselves.
+
+    And the samples of each batch, and how many outputs one has.
+    """
     met: dict[nn.Module, list[tuple[int, int, int]]] = {}
 
     def look(module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
@@ -141,12 +158,27 @@ def _sizes(
             sizes[module] = past + found if fits and past else 0
     for handle in handles:
         handle.remove()
-    if len(widths) > 1:
+    return sizes, samples, widths
+
+
+def _agreed_sizes(sizes: dict[nn.Module, int], team: Team) -> dict[nn.Module, int]:
+    """Return the most bytes of any rank, 0 where any says so."""
+    if not sizes:
+        return sizes
+    every = torch.stack(team.gather(torch.tensor(list(sizes.values()))))
+    agreed = torch.where((every == 0).any(0), 0, every.amax(0))
+    return dict(zip(sizes, agreed.tolist(), strict=True))
+
+
+def _agreed_width(widths: set[int], team: Team) -> int:
+    ends = team.gather(torch.tensor([min(widths), max(widths)]))
+    found = sorted({int(width) for pair in ends for width in pair} | widths)
+    if len(found) > 1:
         raise MeasurementError(
-            f"batches have {sorted(widths)} outputs a sample: the tangent kernel wants "
-            "the same of all"
+            f"batches have {found} outputs a sample: the tangent kernel wants the same "
+            "of all"
         )
-    return sizes, samples, widths.pop()
+    return found[0]
 
 
 def _spread(module: nn.Module) -> int:
@@ -218,21 +250,27 @@ def _add_unit(
 
 def _add_outer(unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram) -> bool:
     """Add a matrix that meets one vector a sample; False where it does not."""
+    found = _outer(unit, seen)
+    if gram.team.largest(found is None) or found is None:
+        return False
+    gram.add_outer(*found)
+    return True
+
+
+def _outer(
+    unit: Unit, seen: list[dict[nn.Module, list[Call]]]
+) -> tuple[Tensor, float, Tensor] | None:
     (module,) = unit.modules
     if any(len(calls[module]) != 1 for calls in seen):
-        return False
+        return None
     firsts = [calls[module][0] for calls in seen]
     whole = firsts[0]
     if len(firsts) > 1 and all(call.inputs.ndim == 2 for call in firsts):
         inputs = torch.cat([call.inputs for call in firsts])
         whole = Call(module, inputs, torch.cat([call.pulled for call in firsts]))
     elif len(firsts) > 1:
-        return False
-    found = outer_factors(whole, {slot for uses in unit.uses for _, slot in uses})
-    if found is None:
-        return False
-    gram.add_outer(*found)
-    return True
+        return None
+    return outer_factors(whole, {slot for uses in unit.uses for _, slot in uses})
 
 
 def _summed_rows(calls: list[tuple[Call, str]], columns: int) -> Iterator[Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 from theodolite.core import MeasurementError
 from theodolite.instruments.operators.graph_noise import GraphNoise, graph_noise
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.team.processes import Team
 
 # Products that one with a traced kernel may take, one an output.
 _MOST = 16
@@ -26,6 +27,7 @@ class Traced(Operator):
         self._whole, self._outputs = whole, outputs
         size = whole.shape[0] // outputs
         self.shape, self.dtype, self.device = (size, size), whole.dtype, whole.device
+        self.team = getattr(whole, "team", None)
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector, an output at a time."""
@@ -45,20 +47,25 @@ class Traced(Operator):
 
 
 def kernel_noise(
-    make: Callable[[int], Operator], matrix: Tensor, traced: int
+    make: Callable[[int], Operator], matrix: Tensor, traced: int, team: Team
 ) -> GraphNoise | None:
     """Compare a matrix with products, or None where that is out of reach.
+
+    Under a team all of its processes compare, or none does.
 
     Args:
         make: Makes the kernel as an operator, given how many samples a pass takes.
         matrix: As measured.
         traced: Outputs that were summed over, 1 where none were.
+        team: Who else has samples.
     """
     if traced > _MOST:
         return None
     try:
         kernel = make(_SAMPLES)
     except MeasurementError:  # samples that cannot be told apart
+        kernel = None
+    if team.largest(kernel is None) or kernel is None:
         return None
     operator = kernel if traced == 1 else Traced(kernel, traced)
     return graph_noise(operator, lambda vector: matrix.double() @ vector.double())

@@ -21,22 +21,28 @@ def add_rows(
     gram: Gram,
     *,
     rows: int,
-    allowed: int,
+    columns: int,
 ) -> int:
     """Add the Gram matrix of all rows by some parameters.
 
-    Pieces are batches, or single samples where those do not act on one another. As
-    many columns are taken at a time as memory allows; every time the pieces run
-    again.
+    Pieces are batches, or single samples where those do not act on one another. A
+    block of columns is taken at a time; every time the pieces run again.
+
+    Args:
+        pieces: The data of this process.
+        run: Runs the model on a piece.
+        parameters: By which to differentiate.
+        gram: What grows.
+        rows: Outputs of all pieces.
+        columns: As many at a time, the same for all who share in the matrix.
 
     Returns:
         Backward passes spent.
     """
     passes = 0
     total = sum(parameter.numel() for parameter in parameters)
-    step = max(1, allowed // (rows * parameters[0].itemsize))
-    for first in range(0, total, step):
-        span = slice(first, min(first + step, total))
+    for first in range(0, total, columns):
+        span = slice(first, min(first + columns, total))
         group, shift = _within(parameters, span)
         for parameter in parameters:
             parameter.requires_grad_(any(parameter is mine for mine in group))

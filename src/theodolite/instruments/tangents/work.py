@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +16,7 @@ from theodolite.instruments.passes.batches import split_batch
 from theodolite.instruments.tangents.gram import Gram
 from theodolite.instruments.tangents.layer_sweep import Plan, groups, sweep
 from theodolite.instruments.tangents.rows import add_rows
+from theodolite.instruments.team.processes import Team
 
 # Columns of the Jacobian held at a time: beyond a few thousand products are no faster.
 _COLUMNS = 4_096
@@ -39,15 +40,37 @@ class Share:
 
 
 def share_out(
-    sheet: Plan, *, size: int, rows: int, itemsize: int, matrix_bytes: int
+    sheet: Plan,
+    *,
+    size: int,
+    rows: int,
+    itemsize: int,
+    matrix_bytes: int,
+    ranks: int = 1,
+    most: int | None = None,
 ) -> Share:
-    """Share memory out before anything large is allocated, or refuse."""
+    """Share memory out before anything large is allocated, or refuse.
+
+    Args:
+        sheet: Which layers there are.
+        size: Rows of the matrix.
+        rows: Rows of the Jacobian, those of all ranks.
+        itemsize: Bytes of a number.
+        matrix_bytes: What is allowed.
+        ranks: Processes that share in the matrix.
+        most: Rows of the Jacobian that one of these has at most.
+    """
     # The half that grows, the whole of it, and in float64 that and the copy that the
     # eigensolver works on.
     fixed = size**2 * (3 * itemsize + 16)
     largest = max((unit.bytes for unit in sheet.units), default=0)
-    # A block of columns, and the layer's own copy of what it is made from.
+    if ranks > 1:  # what all of them have of one layer comes together, twice
+        fixed += 2 * ranks * largest
+    # A block of columns, and the layer's own copy of what it is made from; or a rank's
+    # own block, and those of all on their way.
     column = 2 * rows * itemsize
+    if ranks > 1 and most is not None:
+        column = 2 * most * (ranks + 2) * itemsize
     spare = matrix_bytes - fixed - largest - column
     if spare < 0:
         raise MeasurementError(
@@ -65,8 +88,18 @@ def share_out(
     return Share(columns, layers, for_rows, fixed + layers + for_rows)
 
 
+def agrees(found: float, wanted: float, eps: float) -> bool:
+    """Say whether two ways to a number agree but for rounding, and it is finite."""
+    scale = max(abs(found), abs(wanted), 1e-300)
+    finite = isfinite(found) and isfinite(wanted)
+    return finite and abs(found - wanted) <= 1e3 * eps * scale
+
+
 class KernelWork:
-    """One measurement: its data, its memory and the ways it may take."""
+    """One measurement: its data, its memory and the ways it may take.
+
+    Of several processes each has its own samples, and all come to the whole matrix.
+    """
 
     def __init__(
         self,
@@ -77,10 +110,14 @@ class KernelWork:
         sheet: Plan,
         traced: bool,
         matrix_bytes: int,
+        team: Team,
     ) -> None:
         self._model, self._scenes, self._run = model, scenes, run
         self._chosen, self._sheet, self.traced = chosen, sheet, traced
-        self.samples, self.width = sum(sheet.samples), sheet.width
+        self._team = team
+        counts = [int(n) for n in team.gather(torch.tensor(sum(sheet.samples)))]
+        self.samples, self.width = sum(counts), sheet.width
+        self._before = sum(counts[: team.rank])
         self.rows = self.samples * self.width
         self.passes = 0
         self._share = share_out(
@@ -88,9 +125,15 @@ class KernelWork:
             size=self.samples if traced else self.rows,
             rows=self.rows,
             itemsize=chosen[0].itemsize,
-            matrix_bytes=matrix_bytes,
+            matrix_bytes=-int(team.largest(-matrix_bytes)),
+            ranks=team.size,
+            most=max(counts) * self.width,
         )
         self.peak_bytes = self._share.peak
+        # What a block of rows by unknown layers takes; a rank's, with all on their way.
+        there = max(counts) * (2 * team.size + 4) if team.several else self.samples
+        column = there * self.width * chosen[0].itemsize
+        self._columns = max(1, self._share.rows // column)
 
     def kernel(self, *, coupled: bool) -> tuple[Tensor, str]:
         """Return the matrix by the quickest way that passes the check."""
@@ -135,17 +178,21 @@ class KernelWork:
             self._run,
             parameters,
             gram,
-            rows=self.rows,
-            allowed=self._share.rows,
+            rows=sum(self._sheet.samples) * self.width,
+            columns=self._columns,
         )
 
     def _gram(self) -> Gram:
         return Gram(
-            self.samples, self.width, traced=self.traced, like=self._chosen[0].detach()
+            self.samples,
+            self.width,
+            traced=self.traced,
+            like=self._chosen[0].detach(),
+            team=self._team,
         )
 
     def _confirmed(self, matrix: Tensor) -> bool:
-        r"""Compare a random quadratic form with $\|DF^\top v\|^2$."""
+        r"""Compare a random quadratic form with $\|DF^\top v\|^2$, on all ranks."""
         vectors = stream(0, "check").standard_normal((len(matrix),))
         vector = torch.as_tensor(vectors).to(matrix)
         found = float(vector.double() @ (matrix.double() @ vector.double()))
@@ -155,15 +202,14 @@ class KernelWork:
         else:
             cotangents = [vector.reshape(self.samples, self.width)]
         wanted = sum(self._squared_norms(cotangents))
-        scale = max(abs(found), wanted)
-        limit = 1e3 * torch.finfo(matrix.dtype).eps * max(scale, 1e-300)
-        return bool(np.isfinite(found)) and abs(found - wanted) <= limit
+        right = agrees(found, wanted, torch.finfo(matrix.dtype).eps)
+        return not self._team.largest(not right)
 
     def _squared_norms(self, cotangents: list[Tensor]) -> list[float]:
         for parameter in self._chosen:
             parameter.requires_grad_(True)
         totals = [[torch.zeros_like(p) for p in self._chosen] for _ in cotangents]
-        start = 0
+        start = self._before
         for scene in self._scenes:
             outputs = self._run(scene)
             outputs = outputs.reshape(len(outputs), -1)
@@ -176,4 +222,6 @@ class KernelWork:
             counted(len(cotangents))
         for parameter in self._chosen:
             parameter.requires_grad_(False)
+        for part in (part for total in totals for part in total):
+            self._team.sum_(part)
         return [sum(float(p.double().square().sum()) for p in t) for t in totals]

@@ -9,6 +9,7 @@ from typing import Any
 import torch.distributed as dist
 
 from theodolite.core import TeamError
+from theodolite.instruments.team.watch import forget_watches
 
 # Processes have started when they are told to meet; who does not come was lost.
 _MEETING_S = 30.0
@@ -41,6 +42,13 @@ def join_group(meeting: tuple[str, int], rank: int, size: int) -> None:
             f"{size} ranks could not meet at {meeting[0]}:{meeting[1]} ({first}): see "
             "that all of them can reach that host, and start them again"
         ) from error
+
+
+def leave_group() -> None:
+    """Leave all groups of this process, also those whose calls are pending."""
+    if dist.is_initialized():
+        forget_watches()
+        dist.destroy_process_group()
 
 
 def _interface_towards(meeting: tuple[str, int]) -> str | None:

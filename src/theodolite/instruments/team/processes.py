@@ -1,6 +1,6 @@
 """Several processes that hold a part of the data each."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,11 +78,16 @@ class Team:
         self._meet(dist.all_gather, found, here)
         return [part.to(tensor.device) for part in found]
 
-    def concatenate(self, rows: Tensor) -> Tensor:
-        """Return the rows of all processes, as many as each has, rank after rank."""
+    def concatenate(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
+        """Return the rows of all processes, as many as each has, rank after rank.
+
+        Args:
+            rows: Those of this process.
+            counts: How many each has, where that is known.
+        """
         if not self.several:
             return rows
-        counts = [int(n) for n in self.gather(torch.tensor(len(rows)))]
+        counts = counts or [int(n) for n in self.gather(torch.tensor(len(rows)))]
         padded = rows.new_zeros(max(counts), *rows.shape[1:])
         padded[: len(rows)] = rows
         pairs = zip(self.gather(padded), counts, strict=True)

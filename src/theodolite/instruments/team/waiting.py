@@ -7,6 +7,7 @@ from typing import Any
 
 from theodolite.core import TeamError
 from theodolite.instruments.team.watch import Watch, lost
+from theodolite.instruments.team.wording import first_line
 
 # How often a waiting process looks up: at once, then ever less often.
 _FIRST_S, _LAST_S = 5e-5, 2e-2
@@ -51,18 +52,27 @@ class Meeting:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Tell the others of an error that keeps this process from its next turn."""
-        self._watch.depth += 1
+        """Tell the others of an error that keeps this process from its next turn.
+
+        They are told where it leaves the innermost of several such blocks, and once: it
+        may be caught before it leaves the others. Where all processes fail alike each
+        of them gives a turn up, and the next is one that they take together again.
+        """
         try:
             yield
         except TeamError:
             raise
         except BaseException as error:
-            if self._watch.depth == 1:
+            if self._is_news(error):
                 self._watch.give_up(first_line(error))
             raise
-        finally:
-            self._watch.depth -= 1
+
+    def _is_news(self, error: BaseException) -> bool:
+        """Say whether the others have not been told of an error; mark it as told."""
+        told = vars(error).setdefault("_told_to", [])
+        found = id(self._watch) not in told
+        told.append(id(self._watch))
+        return found
 
     def _who(self, error: RuntimeError) -> str:
         """Find who is gone, of whom a broken connection told; else say what it said."""
@@ -72,19 +82,13 @@ class Meeting:
             return trouble
         if silent:
             return lost(silent, size)
+        said = first_line(error).split(". ")[0]
         return (
-            f"a call that {size} ranks make together failed ({first_line(error)}): see "
-            "whether one of them ended, and start all again"
+            f"a call that {size} ranks make together failed ({said}): see whether one "
+            "of them ended, and start all again"
         )
 
     def _broken(self, reason: str) -> TeamError:
-        watch = self._watch
-        watch.broken = reason if ": " in reason else f"{reason}: {_ADVICE}"
-        watch.leave(watch.broken)
-        return TeamError(watch.broken)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or else its name."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return first.rstrip(". ") or type(error).__name__
+        said = reason if ": " in reason else f"{reason}: {_ADVICE}"
+        self._watch.leave(said)
+        return TeamError(said)

@@ -1,17 +1,23 @@
 """Notice within seconds that a process of a group is gone, or gave up.
 
 A thread of each process counts a beat in the group's store, looks whether the next
-process still does, and reads what others have noted there: that one of them failed, or
-was lost. Whoever waits for others looks here meanwhile. A store whose host has stopped
-keeps who asks it waiting, so the process itself asks by threads, and for so long only.
+process still does, and reads what others have noted there: that one of them failed,
+ended or was lost. Whoever waits for others looks here meanwhile. A store whose host has
+stopped keeps who asks it waiting, so the process itself asks by threads, and for so
+long only.
 """
 
+import ctypes
+import queue
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+
+from theodolite.instruments.team import farewell
 
 # Beats a second make two requests to the store each. A live process may miss some,
 # where its interpreter is held by one long call; one is given up after ``PATIENCE_S``.
@@ -19,8 +25,10 @@ _BEAT_S = 0.5
 PATIENCE_S = 10.0
 # Where a connection broke somebody is gone, and so many seconds of silence tell who.
 _SILENCE_S = 2.0
-# A turn that no process ever takes: what is noted for it holds for good.
-_FOR_GOOD = -1
+# A process that ends stays so long at most to be heard.
+_STAY_S = 2.0
+# A turn that no process ever comes to.
+_NEVER = 2**62
 
 _watches: "weakref.WeakKeyDictionary[Any, Watch]" = weakref.WeakKeyDictionary()
 
@@ -30,18 +38,63 @@ def watch_of(group: Any, rank: int, size: int) -> "Watch":
     found = _watches.get(group)
     if found is None:
         found = _watches[group] = Watch(_store_of(group), rank, size)
+        found.group = weakref.ref(group)
         weakref.finalize(group, found.stop)
+        farewell.tell_by(_say_farewell)
     return found
+
+
+def forget_watches() -> None:
+    """Beat no more for any group; one that is asked for again has another watch."""
+    while _watches:
+        _, watch = _watches.popitem()
+        watch.stop()
+
+
+def _say_farewell(reason: str, *, failed: bool) -> None:
+    """Tell all groups that this process ends."""
+    for watch in list(_watches.values()):
+        watch.end(reason, stay=failed or watch.rank == 0)
 
 
 def _store_of(group: Any) -> Any:
     """Return a group's store by a connection of its own.
 
-    On that of the group all would wait for one that waits for a key there.
+    On that of the group all would wait for one that waits for a key there. Stores have
+    been cloned since torch 2.8; groups tell theirs only in later ones.
     """
-    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed import distributed_c10d
 
-    return PrefixStore("theodolite", group.get_group_store().clone())
+    tell = getattr(group, "get_group_store", None)
+    shared: Any = tell() if tell else distributed_c10d._get_process_group_store(group)
+    return distributed_c10d.PrefixStore("theodolite", shared.clone())
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a process left for the others.
+
+    Attributes:
+        first: Turn from which on it holds.
+        last: Turn up to which it does.
+        rank: Process that takes no part in them.
+        reason: Why.
+    """
+
+    first: int
+    last: int
+    rank: int
+    reason: str
+
+    def written(self) -> str:
+        """Return it as text."""
+        return f"{self.first} {self.last} {self.rank} {self.reason}"
+
+    @staticmethod
+    def read(text: str) -> "Note":
+        """Return it from text."""
+        first, last, rank, reason = text.split(" ", 3)
+        return Note(int(first), int(last), int(rank), reason)
 
 
 class Watch:
@@ -53,19 +106,24 @@ class Watch:
         size: How many there are.
 
     Attributes:
+        rank: As given.
         size: As given.
         turn: Calls that this process made together with the others so far.
-        depth: How many times over this process is about to tell of errors.
         broken: Why no further turn can be taken, None while it can.
+        group: Weakly, the group, where it is one of torch's.
         waits_since: When the present turn began.
     """
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
-        self._store, self._rank, self.size = store, rank, size
-        self.turn, self.depth = 0, 0
+        self._store, self.rank, self.size = store, rank, size
+        self.turn = 0
         self.broken: str | None = None
-        self._notes: list[tuple[int, int, str]] = []
-        self._ended = threading.Event()
+        self.group: Callable[[], Any] | None = None
+        self._notes: list[Note] = []  # as the store has them, in its order
+        self._own_notes: list[Note] = []  # that it did not take
+        self._errands: queue.SimpleQueue[Callable[[], None] | None] = (
+            queue.SimpleQueue()
+        )
         self.waits_since = self._answered = time.monotonic()
         store.add(f"beats/{rank}", 1)  # from now on it counts if there are no more
         self._thread = threading.Thread(target=self._beat, daemon=True)
@@ -73,13 +131,13 @@ class Watch:
 
     def stop(self) -> None:
         """Beat no more."""
-        self._ended.set()
+        self._errands.put(None)
 
     def trouble(self) -> str | None:
         """Return why the present turn will not be finished, None while it may be."""
-        for turn, rank, reason in self._notes:
-            if turn in (self.turn, _FOR_GOOD) and rank != self._rank:
-                return reason
+        for note in (*self._notes, *self._own_notes):
+            if note.first <= self.turn <= note.last and note.rank != self.rank:
+                return note.reason
         if self._stalled():
             return f"what {self.size} ranks share no longer answers, with its host"
         return None
@@ -88,15 +146,60 @@ class Watch:
         """Tell the others that this process takes no part in the next turn."""
         self.turn += 1
         self.waits_since = time.monotonic()  # one that computed may not have asked
-        self._note(self.turn, self._rank, f"rank {self._rank} failed: {reason}")
+        reason = f"rank {self.rank} failed: {reason}"
+        self._note(Note(self.turn, self.turn, self.rank, reason))
 
     def leave(self, reason: str) -> None:
-        """Tell the others that this process takes part no more."""
-        self._note(_FOR_GOOD, self._rank, reason)
+        """Take part no more, and tell the others so.
+
+        A turn that will never end is left pending. torch would wait for it when the
+        group goes, with the process at the latest; so the group never goes.
+        """
+        self.broken = reason
+        group = None if self.group is None else self.group()
+        if group is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+        self._note(Note(0, _NEVER, self.rank, reason))
+
+    def end(self, reason: str, *, stay: bool) -> None:
+        """Tell the others that this process ends, and takes no part in later turns.
+
+        Only the thread that beats can still do so then. Turns that were begun may yet
+        be finished.
+
+        Args:
+            reason: How it ended.
+            stay: Whether to wait a moment until they know: they cannot read what was
+                noted in a store that goes with this process, often the first one.
+        """
+        if self.broken is not None:  # and the others know
+            self._finish()
+            return
+        note = Note(self.turn + 1, _NEVER, self.rank, f"rank {self.rank} {reason}")
+        done = threading.Event()
+
+        def tell() -> None:
+            with suppress(RuntimeError):
+                self._put(note)
+                if stay:
+                    self._until_read()
+            done.set()
+
+        self._errands.put(tell)
+        done.wait(_STAY_S)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Beat no more, and be seen to.
+
+        A thread that is in a call of torch's when the interpreter goes aborts it.
+        """
+        self.stop()
+        self._thread.join(_STAY_S)
 
     def silent(self) -> list[int]:
         """Return the other processes that are seen to beat no more."""
-        others = [rank for rank in range(self.size) if rank != self._rank]
+        others = [rank for rank in range(self.size) if rank != self.rank]
 
         def look() -> list[int]:
             found = self._still_silent(others)
@@ -129,14 +232,43 @@ class Watch:
 
     def _still_silent(self, ranks: list[int]) -> list[int]:
         before = {rank: self._beats(rank) for rank in ranks}
-        time.sleep(_SILENCE_S)
+        end = time.monotonic() + _SILENCE_S
+        while time.monotonic() < end:
+            if self.trouble() is not None:
+                return []  # what was noted says more
+            time.sleep(_BEAT_S / 10)
         return [rank for rank in ranks if self._beats(rank) == before[rank] > 0]
 
+    def _until_read(self) -> None:
+        """Wait until the others have beaten twice, and so have read in between.
+
+        Those that end as well need not be waited for.
+        """
+        others = {rank for rank in range(self.size) if rank != self.rank}
+        before = {rank: self._beats(rank) for rank in others}
+        end = time.monotonic() + _STAY_S
+        while others and time.monotonic() < end:
+            time.sleep(_BEAT_S / 10)
+            self._read_notes()
+            others -= {note.rank for note in self._notes if note.last == _NEVER}
+            others = {r for r in others if self._beats(r) < before[r] + 2}
+
+    def _ended(self) -> bool:
+        """Run errands until the next beat is due; say whether it is not to come."""
+        due = time.monotonic() + _BEAT_S
+        with suppress(queue.Empty):
+            while True:
+                errand = self._errands.get(timeout=max(0.0, due - time.monotonic()))
+                if errand is None:
+                    return True
+                errand()
+        return False
+
     def _beat(self) -> None:
-        neighbour, seen, since = (self._rank + 1) % self.size, 0, time.monotonic()
-        while not self._ended.wait(_BEAT_S):
+        neighbour, seen, since = (self.rank + 1) % self.size, 0, time.monotonic()
+        while not self._ended():
             try:
-                self._store.add(f"beats/{self._rank}", 1)
+                self._store.add(f"beats/{self.rank}", 1)
                 beats = self._beats(neighbour)
                 self._read_notes()
             except RuntimeError:
@@ -145,20 +277,21 @@ class Watch:
             if beats != seen or beats == 0:
                 seen, since = beats, now
             elif now - since > PATIENCE_S:
-                self._note(_FOR_GOOD, neighbour, lost([neighbour], self.size))
+                reason = lost([neighbour], self.size)
+                self._note(Note(0, _NEVER, neighbour, reason))
                 since = now + 1e9  # said once
 
     def _beats(self, rank: int) -> int:
         return int(self._store.add(f"beats/{rank}", 0))
 
-    def _note(self, turn: int, rank: int, reason: str) -> None:
-        def put() -> bool:
-            place = int(self._store.add("notes", 1))
-            self._store.set(f"note/{place}", f"{turn} {rank} {reason}")
-            return True
+    def _note(self, note: Note) -> None:
+        if not self._asked(lambda: self._put(note)):
+            self._own_notes.append(note)
 
-        if not self._asked(put):
-            self._notes.append((turn, rank, reason))
+    def _put(self, note: Note) -> bool:
+        place = int(self._store.add("notes", 1))
+        self._store.set(f"note/{place}", note.written())
+        return True
 
     def _read_notes(self) -> None:
         count = int(self._store.add("notes", 0))
@@ -166,8 +299,7 @@ class Watch:
             key = f"note/{len(self._notes) + 1}"
             if not self._store.check([key]):
                 return
-            turn, rank, reason = self._store.get(key).decode().split(" ", 2)
-            self._notes.append((int(turn), int(rank), reason))
+            self._notes.append(Note.read(self._store.get(key).decode()))
 
 
 def lost(ranks: list[int], size: int) -> str:

@@ -16,6 +16,8 @@ from theodolite.core import RunError
 _SUFFIX = ".part"
 # A writer holds its temporary file for milliseconds; an hour is a dead writer's.
 _OLD_S = 3600.0
+# As many as Linux follows.
+_MOST_LINKS = 40
 
 _SPACE = "free some space or choose another folder"
 _RIGHTS = "make it writable or choose another folder"
@@ -70,18 +72,61 @@ def write_atomic(path: Path, content: bytes) -> None:
 def replace_file(path: Path, content: bytes) -> None:
     """Put a whole file in place, and sweep what killed writers left beside it.
 
-    A device, a pipe or a link, such as ``/dev/stdout``, is written through and never
-    replaced: it is not ours.
+    A link stays, and the file that it leads to is put in place. A device, a pipe or a
+    file that is open already, such as ``/dev/stdout``, is written through and never
+    replaced: it is not ours, and may be left with a part.
 
     Raises:
         OSError: The file could not be written; see :func:`write_atomic`.
     """
-    if path.is_symlink() or (path.exists() and not (path.is_file() or path.is_dir())):
-        with open(path, "wb") as file:
-            file.write(content)
+    file = _replaceable(path)
+    if file is None:
+        with open(path, "wb") as through:
+            through.write(content)
         return
-    _sweep(path.parent.glob(f".*{_SUFFIX}"))
-    write_atomic(path, content)
+    _sweep(file.parent.glob(f".*{_SUFFIX}"))
+    write_atomic(file, content)
+
+
+def _replaceable(path: Path) -> Path | None:
+    """Return the file that links lead to, or None where it is only written through."""
+    for _ in range(_MOST_LINKS):
+        folder = Path(os.path.realpath(path.parent))
+        if folder.name == "fd" and folder.parts[1] in ("dev", "proc"):
+            return None  # a file by the number under which a process holds it open
+        if not path.is_symlink():
+            special = path.exists() and not (path.is_file() or path.is_dir())
+            return None if special else path
+        path = folder / os.readlink(path)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def write_text(path: Path | str, text: str) -> Path:
+    """Write a file, whole or not at all, with the folders that it needs.
+
+    Args:
+        path: File to write, or a link to one; a device or a pipe is written
+            through, and gets what it takes.
+        text: Its content; what UTF-8 cannot hold becomes a question mark.
+
+    Returns:
+        The file written.
+
+    Raises:
+        RunError: It cannot be written there; a file at ``path`` is untouched.
+    """
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(target, text.encode("utf-8", "replace"))
+    except (OSError, ValueError) as wrong:
+        reason = getattr(wrong, "strerror", None) or wrong
+        if isinstance(wrong, FileExistsError):
+            reason = "a file stands where its folder would be"
+        raise RunError(
+            f"cannot write {target} ({reason}): pass another destination"
+        ) from wrong
+    return target
 
 
 def sweep(folder: Path) -> None:

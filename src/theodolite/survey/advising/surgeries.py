@@ -102,28 +102,28 @@ def _logarithms(survey: Survey, finding: Finding) -> str | None:
 
 
 def _standardised(survey: Survey, finding: Finding) -> str | None:
-    if not survey.blocks:
-        return None
-    return (
-        "# Better: scale the data. Until then:\n"
-        "mean, deviation = inputs.mean(), inputs.std()\n"
-        f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
-        "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
-        ")\n"
-    )
+    return _scaled_by(survey, "mean, deviation = inputs.mean(), inputs.std()\n")
 
 
 def _features_standardised(survey: Survey, finding: Finding) -> str | None:
     """Give every feature mean 0 and variance 1, by the statistics of these samples."""
-    if not survey.blocks:
-        return None
-    return (
-        "# Better: scale the data. Until then:\n"
+    return _scaled_by(
+        survey,
         "axis = 1 if inputs.ndim in (4, 5) else inputs.ndim - 1\n"
         "others = [a for a in range(inputs.ndim) if a != axis]\n"
         "mean = inputs.mean(others, keepdim=True)\n"
         "deviation = inputs.std(others, keepdim=True)\n"
-        "deviation = deviation.masked_fill(deviation == 0, 1.0)\n"
+        "deviation = deviation.masked_fill(deviation == 0, 1.0)\n",
+    )
+
+
+def _scaled_by(survey: Survey, statistics: str) -> str | None:
+    """Scale what enters the first block by a mean and a deviation found so."""
+    if not survey.blocks:
+        return None
+    return (
+        "# Better: scale the data. Until then:\n"
+        f"{statistics}"
         f"model.get_submodule({survey.blocks[0].name!r}).register_forward_pre_hook(\n"
         "    lambda module, args: ((args[0] - mean) / deviation, *args[1:])\n"
         ")\n"

@@ -22,10 +22,11 @@ from theodolite.survey.page.tracks import (
 
 _LEFT, _RIGHT = 58, 10
 # All columns fit a wide screen down to this width; more of them scroll.
-_WIDE, _NARROWEST, _BROADEST = 1010.0, 5.0, 150.0
+_WIDE, _NARROWEST, _BROADEST = 990.0, 4.9, 150.0
 _HEADING, _GAP, _MAP_TALL = 25, 12, 44
 # Bars of shares reach the top at this at least: a scale of nothing shows noise.
 _LEAST_SHARE = 0.1
+_LEAST_BAR = 1.5
 _TALL = {"heat": 96, "line": 58, "dots": 62, "bars": 44}
 # Columns narrower than this cannot each carry a name.
 _NAMED, _LONGEST = 18.0, 15
@@ -242,8 +243,10 @@ def _marks(
         x, y = _middle(section, index), scale(mark[0])
         if track.kind == "bars":
             half = section.pitch * 0.36
+            # A share of nothing is seen to be measured.
             wide, base = 2 * half, scale(0.0)
-            bars.append(box(x - half, min(y, base), wide, abs(base - y)))
+            top = min(y, base - _LEAST_BAR)
+            bars.append(box(x - half, top, wide, base - top))
             continue
         if mark[1] < mark[2]:
             reaches.append(f"M{x:.1f} {scale(mark[1]):.1f}V{scale(mark[2]):.1f}")

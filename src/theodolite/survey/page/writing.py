@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.survey.records.files import write_text
+from theodolite.runs import write_text
 
 if TYPE_CHECKING:
     from theodolite.survey.comparing.comparison import Comparison

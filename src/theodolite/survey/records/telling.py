@@ -33,7 +33,9 @@ def _lines(survey: "Survey") -> Iterator[str]:
         yield f"  UNSUPPORTED {said}"
     if (more := len(survey.unsupported) - _UNSUPPORTED) > 0:
         yield f"  UNSUPPORTED … and {more} more, see .unsupported"
-    if missing := missing_of(survey):
+    if survey.why_empty:
+        yield f"  nothing was measured: {survey.why_empty}"
+    elif missing := missing_of(survey):
         yield f"  not measured: {missing}"
     yield cost_of(survey)
 

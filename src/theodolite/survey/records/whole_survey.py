@@ -78,6 +78,14 @@ class Survey:
                 return each
         raise unknown_name("measure", measure, [m.measure for m in self.measured])
 
+    @property
+    def why_empty(self) -> str:
+        """Why no measure but the map has a number; empty where one has."""
+        others = [each for each in self.measured if each.measure != "map"]
+        if any(len(each.rows) for each in others):
+            return ""
+        return next((each.reason for each in others if each.reason), "")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the survey as strict JSON values."""
         return {"schema": SCHEMA, **written(self)}

@@ -6,8 +6,8 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
+from theodolite.runs import write_text
 from theodolite.survey.advising.prescribing import advise
 from theodolite.survey.advising.trials import try_advice
 from theodolite.survey.findings.rule import Rule
@@ -219,7 +219,7 @@ def main(destination: str) -> None:
     visits = list(rounds())
     repeated = [visit for draw in DRAWS for visit in again(draw)]
     page = findings_page(visits, repeated, trials_of(visits))
-    Path(destination).write_text(page, "utf-8")
+    write_text(destination, page)
 
 
 if __name__ == "__main__":

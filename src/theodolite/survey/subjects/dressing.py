@@ -29,6 +29,7 @@ from theodolite.survey.subjects.imported import told
 from theodolite.survey.subjects.made_up import (
     Found,
     check_model,
+    check_room,
     drawn,
     find_inputs,
     place_of,
@@ -143,7 +144,9 @@ def _count(model: nn.Module) -> int:
 def check_seed(seed: int) -> None:
     """Refuse what torch and NumPy cannot draw from."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**62:
-        raise ConfigError(f"the seed is {seed!r}: pass a whole number from 0 up")
+        raise ConfigError(
+            f"the seed is {seed!r}: pass a whole number from 0 to below 2**62"
+        )
 
 
 def check_sizes(batch_size: int | None, n_batches: int) -> None:
@@ -167,6 +170,7 @@ def _made_up(
         return _made_up_by_name(model, loss, size, n_batches, seed, named)
     found = find_inputs(model, tuple(shape) if shape else None, seed=seed)
     aim = _aimed(loss, found.outputs, bool(found.wanted.ids))
+    check_room(drawn(found.wanted, 1, model, seed).nbytes, size * n_batches)
     generator = torch.Generator().manual_seed(seed + 1)
     made = []
     for place in range(n_batches):
@@ -215,6 +219,8 @@ def _made_up_by_name(
 ) -> Subject:
     """Dress a model of transformers, which names its inputs and has its own loss."""
     generator = torch.Generator().manual_seed(seed)
+    one, _, _ = made_up_batch(model, 1, torch.Generator().manual_seed(seed))
+    check_room(sum(part.nbytes for part in one.values()), size * n_batches)
     made = [made_up_batch(model, size, generator) for _ in range(n_batches)]
     inputs, labels, said = made[0]
     few = {name: tensor[:2] for name, tensor in inputs.items()}

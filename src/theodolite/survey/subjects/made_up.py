@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from theodolite.core import SubjectError
+from theodolite.core import SubjectError, free_memory
 from theodolite.instruments import preserve
 from theodolite.survey.subjects.first_layer import (
     Wanted,
@@ -58,6 +58,7 @@ def find_inputs(
         )
     tried: list[str] = []
     last: BaseException | None = None
+    unbounded: Found | None = None
     kinds = [Wanted(shape)] if shape else candidates(model)
     for wanted in kinds:
         if len(tried) == _MOST_TRIALS:
@@ -68,8 +69,15 @@ def find_inputs(
         except Exception as error:
             last = last or error
             continue
-        if _sensible(outputs):
-            return Found(wanted, names[0] if names else "", outputs)
+        whole = _of_two(outputs)
+        found = Found(wanted, names[0] if names else "", outputs)
+        if whole and bool(torch.isfinite(whole[0]).all()):
+            return found
+        if whole and unbounded is None:
+            unbounded = found
+    # A model that puts out NaN whatever it is given is sick, which surveys tell.
+    if unbounded is not None:
+        return unbounded
     raise SubjectError(_advice(model, tried, last))
 
 
@@ -99,6 +107,16 @@ def drawn(wanted: Wanted, samples: int, model: nn.Module, seed: int) -> Tensor:
     return torch.randn(size, generator=generator).to(device, dtype)
 
 
+def check_room(sample_bytes: int, samples: int) -> None:
+    """Refuse to make up more samples than there is memory for."""
+    wanted, free = samples * sample_bytes, free_memory()
+    if wanted > free:
+        raise SubjectError(
+            f"{samples:,} made-up samples take {wanted / 2**30:,.1f} GiB and "
+            f"{free / 2**30:,.1f} GiB are free: make smaller batches, or fewer"
+        )
+
+
 def place_of(model: nn.Module) -> tuple[torch.device, torch.dtype]:
     """Return device and real type of a model."""
     tensors = [*model.parameters(), *model.buffers()]
@@ -115,11 +133,10 @@ def run_once(model: nn.Module, inputs: Any) -> Any:
         return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
 
 
-def _sensible(outputs: Any) -> bool:
-    """Whether a pass of two samples put something out for two samples, or one loss."""
+def _of_two(outputs: Any) -> list[Tensor]:
+    """Return what a pass of two samples put out for two samples, or as one loss."""
     tensors = real_tensors(outputs)
-    whole = [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
-    return bool(whole) and all(bool(torch.isfinite(t).all()) for t in whole[:1])
+    return [t for t in tensors if t.ndim == 0 or (len(t) == 2 and t.numel())]
 
 
 def real_tensors(outputs: Any, depth: int = 3) -> list[Tensor]:

@@ -91,6 +91,8 @@ def _scaled(inputs: np.ndarray) -> np.ndarray:
 
 def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
     try:
+        if path.is_file():
+            _refuse_others(path)
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
@@ -112,6 +114,18 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
             "save as many of one as of the other"
         )
     return inputs, _labels(targets), f"{path}, {len(inputs):,} samples"
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise where a file is no archive, or an OSError where it cannot be read."""
+    # Given a path instead, this would call what it may not read no archive.
+    with path.open("rb") as file:
+        archive = zipfile.is_zipfile(file)
+    if not archive:
+        raise DataError(
+            f"the data {path} are no archive of arrays: pass a file of "
+            "numpy.savez(path, inputs=…, labels=…)"
+        )
 
 
 def _labels(targets: np.ndarray | None) -> np.ndarray | None:

@@ -111,7 +111,7 @@ def _check(
     missing = [n for n in state if n not in found and "num_batches_tracked" not in n]
     if missing:
         spare = [name for name in found if name not in state]
-        has = f" and has {spare[0]!r}, which the model lacks" if spare else ""
+        has = f" and have {spare[0]!r}, which the model lacks" if spare else ""
         raise SubjectError(
             f"the weights {path} lack {len(missing)} of {len(state)} tensors of the "
             f"model, such as {missing[0]!r}{has}: name the model that they are of"

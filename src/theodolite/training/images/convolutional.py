@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError
+from theodolite.training.images.freed_memory import keep_freed_memory
 from theodolite.training.images.recipe import Images, Precision, Recipe, Trained
 from theodolite.training.images.run import Augment, Measure, Run, Tell
 from theodolite.training.images.workers import train_side_by_side, wants_one_thread
@@ -92,6 +93,7 @@ def train_many(
     ):
         deadline = time.monotonic() + limit_s
         if not images.inputs.is_cuda:
+            keep_freed_memory()
             most = 1 if wants_one_thread() else torch.get_num_threads()
             at_once = max(1, min(at_once, most, len(runs)))
         alone = images.inputs.is_cuda or at_once == 1

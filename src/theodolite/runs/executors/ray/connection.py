@@ -126,6 +126,11 @@ def _ask(address: str) -> None:
         )
     except subprocess.TimeoutExpired:
         raise _silent(address, "something listens, but not as Ray does") from None
+    if b"AuthenticationError" in done.stderr:
+        raise RunError(
+            f"the Ray cluster at {address!r} asks for a token that this process has "
+            "not: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN_PATH to where it lies"
+        )
     if done.returncode:
         raise _silent(address, "something listens, but refused to talk")
 

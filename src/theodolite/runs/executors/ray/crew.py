@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from theodolite.core import RunError, TeamError, TheodoliteError
@@ -15,16 +16,29 @@ from theodolite.runs.executors.ray.member import Handle, Member, Refused
 _START_S = 60.0
 # Nodes go for reasons of their own; a question that loses so many is at fault itself.
 _LOSSES = 8
+# Once one is lost the others notice, and come back without an answer, when they have
+# computed what they have begun. Who does not is replaced as well, after so long, or so
+# many times what the longest answer took.
+_RETURN_S, _RETURN_TIMES = 20.0, 3
 _POLL_S = 1.0
 
 
+@dataclass(frozen=True)
+class Lost:
+    """A member that will not answer any more, and why."""
+
+    reason: str
+
+
 class Crew:
-    """Members on all places of a cluster, gathered anew when one is lost.
+    """Members on all places of a cluster, of which those that are lost are replaced.
 
     Args:
         ray: The connected library.
         capacity: What fits.
         begin: Pickled; called with its seat in each member, returns what that holds.
+            Where others were replaced, what has a method ``move`` is called with the
+            seat that it has from then on; else ``begin`` is, again.
         initialise: Pickled function that prepares a process.
         cpus: Processors a member.
         gpus: GPUs a member.
@@ -42,19 +56,26 @@ class Crew:
     ) -> None:
         self._ray, self._capacity, self._begin = ray, capacity, begin
         self._initialise, self._cpus, self._gpus = initialise, cpus, gpus
+        # By rank; None where one was lost. None of them answers until all are seated.
         self._members: list[Any] = []
+        self._seated = False
+        self._longest_s = 0.0  # that an answer took so far
 
     @property
     def size(self) -> int:
         """How many members there are, or will be."""
-        return len(self._members) or max(1, self._capacity.slots())
+        return len(self._there) if self._seated else max(1, self._capacity.slots())
+
+    @property
+    def _there(self) -> list[Any]:
+        return [member for member in self._members if member is not None]
 
     def put(self, value: Any) -> Handle:
         """Put something where every member can fetch it."""
         return Handle(self._ray.put(value))
 
     def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the answer of all members, gathered anew until none is lost.
+        """Return the answer of all members, asked again until none is lost.
 
         Args:
             question: Called in each member, with what it holds and the arguments.
@@ -66,9 +87,13 @@ class Crew:
         reason = ""
         for _ in range(_LOSSES):
             try:
-                members = self._members or self._gather()
-                answers = self._answers(members, asked, arguments)
-            except self._lost_ones() as error:
+                if not self._seated:
+                    self._gather()
+                begun = time.monotonic()
+                answers = self._waited(
+                    [member.ask.remote(asked, arguments) for member in self._members]
+                )
+            except (*self._lost_ones(), TeamError) as error:
                 reason = str(error).strip().splitlines()[0]
                 self.dismiss()
                 continue
@@ -76,9 +101,13 @@ class Crew:
                 self.dismiss()  # not all of them may have been seated, or asked
                 raise
             refusals = [a.error for a in answers if isinstance(a, Refused)]
-            if not refusals:
+            if lost := [answer for answer in answers if isinstance(answer, Lost)]:
+                self._replace(answers)
+            elif not refusals:
+                self._longest_s = max(self._longest_s, time.monotonic() - begun)
                 return answers[0]
-            reason = self._refused(refusals)
+            said = self._refused(refusals)  # which may have ended those that are lost
+            reason = lost[0].reason if lost else said
         raise RunError(
             f"members of a Ray crew were lost {_LOSSES} times at the same work "
             f"({reason.rstrip('. ')}): look at the memory of the nodes and at the "
@@ -87,45 +116,67 @@ class Crew:
 
     def dismiss(self) -> None:
         """Let all members go; the next question gathers others."""
-        members, self._members = self._members, []
+        members, self._members, self._seated = self._there, [], False
         for member in members:
-            with suppress(Exception):
-                self._ray.kill(member)
+            self._end(member)
+
+    def _end(self, member: Any) -> None:
+        with suppress(Exception):
+            self._ray.kill(member)
+
+    def _replace(self, answers: Sequence[Any]) -> None:
+        """Let the lost go; the others stay, and are seated anew."""
+        for rank, answer in enumerate(answers):
+            if isinstance(answer, Lost):
+                self._end(self._members[rank])
+                self._members[rank] = None
+        self._seated = False
 
     def _refused(self, refusals: Sequence[TheodoliteError]) -> str:
         """Raise what a member said itself; return what was said of others."""
         own = [error for error in refusals if not isinstance(error, TeamError)]
         if len(own) < len(refusals):
-            self.dismiss()  # those who wait for others in vain work no more
+            self._seated = False  # those who waited in vain must meet again
         if own:
             raise own[0]
-        return str(refusals[0])
-
-    def _answers(
-        self, members: list[Any], asked: Any, arguments: tuple[Any, ...]
-    ) -> list[Any]:
-        """Wait for all; raises as soon as one is lost."""
-        return self._waited([m.ask.remote(asked, arguments) for m in members])
+        return str(refusals[0]) if refusals else ""
 
     def _waited(self, calls: list[Any]) -> list[Any]:
-        found, pending = dict[Any, Any](), list(calls)
-        while pending:
+        """Wait for all; once one is lost, for so long only."""
+        patience = max(_RETURN_S, _RETURN_TIMES * self._longest_s)
+        found, pending, end = dict[Any, Any](), list(calls), float("inf")
+        while pending and time.monotonic() < end:
             ready, pending = self._ray.wait(pending, num_returns=1, timeout=_POLL_S)
             for reference in ready:
-                found[reference] = self._ray.get(reference)
-        return [found[reference] for reference in calls]
+                found[reference] = answer = self._answer(reference)
+                alone = isinstance(answer, Refused) and isinstance(
+                    answer.error, TeamError
+                )
+                if isinstance(answer, Lost) or alone:
+                    end = min(end, time.monotonic() + patience)
+        missing = Lost("it did not come back when another was lost")
+        return [found.get(reference, missing) for reference in calls]
 
-    def _gather(self) -> list[Any]:
-        """Start members on all places, and seat those that are there."""
+    def _answer(self, reference: Any) -> Any:
+        try:
+            return self._ray.get(reference)
+        except self._lost_ones() as error:
+            return Lost(str(error).strip().splitlines()[0])
+
+    def _gather(self) -> None:
+        """Start members on all places that are free, and seat all that are there."""
         make = self._ray.remote(
             num_cpus=self._cpus,
             num_gpus=self._gpus,
             max_restarts=0,
             scheduling_strategy="SPREAD",
         )(Member)
-        wanted = max(1, self._capacity.slots())
-        self._members = [make.remote(self._initialise) for _ in range(wanted)]
-        self._members = self._present(self._members)
+        wanted = max(1, self._capacity.slots()) - len(self._there)
+        hired = [make.remote(self._initialise) for _ in range(wanted)]
+        new = iter(self._present(hired))
+        # Who is new takes the seat of one that was lost, and so the share.
+        filled = [next(new, None) if m is None else m for m in self._members]
+        self._members = [m for m in (*filled, *new) if m is not None]
         size, threads = len(self._members), max(1, int(self._cpus))
         meeting = self._ray.get(self._members[0].meeting.remote())
         seated = self._waited(
@@ -134,26 +185,29 @@ class Crew:
                 for rank, member in enumerate(self._members)
             ]
         )
+        if lost := [answer for answer in seated if isinstance(answer, Lost)]:
+            raise TeamError(lost[0].reason)
         refusals = [a.error for a in seated if isinstance(a, Refused)]
         if refusals:  # who has a reason of its own kept the others waiting
             raise min(refusals, key=lambda error: isinstance(error, TeamError))
-        return self._members
+        self._seated = True
 
     def _present(self, hired: list[Any]) -> list[Any]:
-        """Return the members that have got ready, and let the others go."""
+        """Return the new members that have got ready, and let the others go."""
         calls = {member.prepare.remote(self._begin): member for member in hired}
-        end, ready = time.monotonic() + _START_S, []
+        end, ready, before = time.monotonic() + _START_S, [], len(self._there)
         while len(ready) < len(calls) and time.monotonic() < end:
             ready, _ = self._ray.wait(
                 list(calls), num_returns=len(calls), timeout=_POLL_S
             )
-            if ready and len(ready) >= self._capacity.slots():
+            there = before + len(ready)
+            if there and there >= self._capacity.slots():
                 break
         there = [member for call, member in calls.items() if call in ready]
         for member in hired:
             if member not in there:
-                self._ray.kill(member)
-        if not there:
+                self._end(member)
+        if not there and not before:
             raise self._capacity.refusal("is left")
         for reason in self._ray.get(ready):
             if reason is not None:
@@ -167,5 +221,4 @@ class Crew:
             wrong.NodeDiedError,
             wrong.ObjectLostError,
             wrong.WorkerCrashedError,
-            TeamError,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from theodolite.core import TheodoliteError
 
@@ -38,6 +38,15 @@ class Refused:
     """An error on purpose, which is an answer too."""
 
     error: TheodoliteError
+
+
+@runtime_checkable
+class Movable(Protocol):
+    """What a member holds, where that can go on among others."""
+
+    def move(self, seat: Seat) -> None:
+        """Take another seat."""
+        ...
 
 
 class Member:
@@ -83,7 +92,7 @@ class Member:
     def sit(
         self, rank: int, size: int, meeting: tuple[str, int], threads: int
     ) -> Refused | None:
-        """Get ready to work with the others."""
+        """Get ready to work with the others, who may be other ones than before."""
         import ray
 
         seat = Seat(
@@ -97,7 +106,10 @@ class Member:
             raise RuntimeError("a member was seated before it was prepared")
         self._rank = rank
         try:
-            self._held = self._begin(seat)
+            if isinstance(self._held, Movable):
+                self._held.move(seat)
+            else:
+                self._held = self._begin(seat)
         except TheodoliteError as error:
             return Refused(error)
         return None

@@ -1,7 +1,7 @@
 """Networks, the two ways they are trained, and when their curvature is read."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from theodolite.core import ConfigError, ResnetBlueprint
 from theodolite.studies.study import StudyConfig
@@ -42,11 +42,14 @@ class Config(StudyConfig):
         moments: When descent is read, in the order of the readings.
         stochastic_moments: The same of stochastic descent.
         corners: Moments at which a network is read in all ways, not in two only.
+        one_graph: Images up to which a set is one graph.
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
-        double: Whether curvature is read in double precision; where it is not, what
-            rounding does to it is measured at a batch.
+        precision: Arithmetic of training on a card; elsewhere it is ``float32``.
+        double: Whether curvature is read in double precision, and networks trained in
+            it; where it is not, what rounding does to it is measured at a batch.
+        coarse: Whether convolutions take TF32 where curvature is read, on a card.
         by_moment: Whether each moment is a cell of its own, so that a long run that
             was cut short goes on at the next.
     """
@@ -73,10 +76,13 @@ class Config(StudyConfig):
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
     corners: tuple[float, ...] = (0.0, 1.0)
-    chunk: int = 5000
+    one_graph: int = 5000
+    chunk: int = 2500
     tol: float = 0.01
     products: int = 60
+    precision: Literal["float32", "tf32"] = "tf32"
     double: bool = False
+    coarse: bool = False
     by_moment: bool = True
 
     def __post_init__(self) -> None:
@@ -126,6 +132,7 @@ _SMALL: dict[str, Any] = {
     "batch_size": 16,
     "corners": (1.0,),
     "chunk": 0,
+    "precision": "float32",
     "double": True,
     "by_moment": False,
 }

@@ -1,6 +1,7 @@
 """All points of one shape as one batched computation, made for GPUs."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
@@ -10,11 +11,13 @@ from torch import Tensor
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
 from theodolite.training.engines.contract import Advance
+from theodolite.training.engines.stacked.nvrtc import CudaProgramError
 from theodolite.training.engines.stacked.passes import TorchPasses
 from theodolite.training.engines.stacked.samples import gather
 from theodolite.training.engines.stacked.updates import Updates, full_precision
+from theodolite.training.probes.probes import warn
 
-Method = Literal["auto", "torch", "triton"]
+Method = Literal["auto", "torch", "triton", "cuda"]
 Precision = Literal["float32", "float64"]
 
 # Activations take at most so much of the memory that is free on a CUDA device.
@@ -41,7 +44,7 @@ class StackedEngine:
 
     On CUDA one update of the whole stack is a captured graph; on a CPU the same
     operations run one by one. Linear networks train on ``width`` samples that have
-    the moments of the data. TF32 is never used by itself: the Triton kernels add
+    the moments of the data. TF32 is never used by itself: the Triton kernel adds
     three TF32 products to one of float32 precision.
 
     Args:
@@ -50,8 +53,9 @@ class StackedEngine:
         y: Targets, the same shape.
         dtype: Precision to compute in.
         device: Where to compute.
-        method: ``torch`` for batched products; ``triton`` for one fused kernel
-            (float32, narrow networks); ``auto`` takes the kernel where it can.
+        method: ``torch`` for batched products; one fused kernel of float32 by
+            ``triton`` (width up to 32) or by ``cuda`` (width up to 12, and quicker);
+            ``auto`` takes the quickest that it can.
         memory: Bytes that activations may take; by default half of what is free, and
             no more than helps.
 
@@ -202,18 +206,54 @@ def _passes(
     """Return the class that computes losses and gradients."""
     if method == "torch" or (method == "auto" and device.type != "cuda"):
         return TorchPasses
+    reasons = {}
+    for name, choose in (("cuda", _lanes), ("triton", _triton)):
+        if method in ("auto", name):
+            try:
+                found = choose(blueprint, samples, dtype, device)
+            except CudaProgramError as problem:
+                found = f"cannot take this installation ({problem}): choose another"
+                if method == "auto":
+                    _tell_failure(str(problem))
+            if not isinstance(found, str):
+                return found
+            reasons[name] = found
+    if method == "auto":
+        return TorchPasses
+    raise ConfigError(f"method {method!r} {reasons[method]}, or pass method='torch'")
+
+
+def _lanes(
+    blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
+) -> Any:
+    """Return the class of the kernel of CUDA C, compiled, or why not."""
+    from theodolite.training.engines.stacked import lanes
+
+    reason = lanes.unfit(blueprint, samples, dtype, device)
+    if reason is not None:
+        return f"cannot take {reason}: choose another"
+    lanes.kernels(lanes.source(blueprint), device)
+    return lanes.LanesPasses
+
+
+@cache
+def _tell_failure(reason: str) -> None:
+    """Warn, once a reason, that a device trains more slowly than it could."""
+    warn(
+        f"the kernel of CUDA C was not made, though the device can run it ({reason}): "
+        "training goes on more slowly without; method='torch' asks for none",
+        RuntimeWarning,
+    )
+
+
+def _triton(
+    blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
+) -> Any:
+    """Return the class of the Triton kernel, or why not."""
+    del device
     if find_spec("triton") is None:
-        if method == "auto":
-            return TorchPasses
-        raise ConfigError(
-            "method 'triton' without Triton: pip install 'theodolite[triton]', or "
-            "pass method='torch'"
-        )
+        return "without Triton: pip install 'theodolite[triton]'"
     from theodolite.training.engines.stacked.triton import TritonPasses, unfit
 
     reason = unfit(blueprint, samples, dtype)
-    if reason is None:
-        return TritonPasses
-    if method == "auto":
-        return TorchPasses
-    raise ConfigError(f"method 'triton' cannot take {reason}: pass method='torch'")
+    return TritonPasses if reason is None else f"cannot take {reason}: choose another"

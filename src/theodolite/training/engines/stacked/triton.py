@@ -3,14 +3,12 @@
 import math
 import os
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from theodolite.core import ShortcutBlueprint
-from theodolite.training.engines.stacked.columns import WARP, columns_kernel
 from theodolite.training.engines.stacked.kernel import passes_kernel
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
@@ -44,28 +42,6 @@ class Tile:
     registers: int | None = None
 
 
-@dataclass(frozen=True)
-class Columns:
-    """How a program that carries columns in its threads is laid out.
-
-    Attributes:
-        each: Samples a thread.
-        registers: Most registers a thread; None leaves it to the compiler.
-    """
-
-    each: int
-    registers: int | None = None
-    warps: int = 1
-    stages: int = 1
-
-    @property
-    def block(self) -> int:
-        """Samples a program carries at once."""
-        return WARP * self.each
-
-
-Layout = Tile | Columns
-
 # Few registers let more programs hide one another's waits, but spill.
 TILES = (
     Tile(64, stages=2),
@@ -74,9 +50,6 @@ TILES = (
     Tile(32, stages=2, registers=128),
     Tile(64, precision="tf32x3"),
 )
-COLUMNS = (Columns(4), Columns(4, registers=168), Columns(2))
-# Products are written out entry by entry: beyond this they are too long a program.
-_WIDEST_COLUMNS = 12
 
 
 def unfit(blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype) -> str | None:
@@ -119,30 +92,19 @@ class TritonPasses:
         self.x = torch.as_tensor(samples.x, dtype=dtype, device=device).contiguous()
         self.y = torch.as_tensor(samples.y, dtype=dtype, device=device).contiguous()
         self.padded = 16 if blueprint.width <= 16 else 32
-        self.tile: Layout | None = None
-        self.seconds: dict[Layout, float] = {}
-        self.failed: dict[Layout, str] = {}
+        self.tile: Tile | None = None
+        self.seconds: dict[Tile, float] = {}
+        self.failed: dict[Tile, str] = {}
 
-    @cached_property
-    def columns(self) -> tuple[Tensor, Tensor]:
-        """Inputs and targets by columns, filled up with zeros to whole blocks."""
-        most = max(layout.block for layout in COLUMNS)
-        missing = -len(self.x) % most
-        fill = torch.nn.functional.pad
-        return fill(self.x.mT, (0, missing)), fill(self.y.mT, (0, missing))
-
-    def layouts(self) -> list[Layout]:
+    def layouts(self) -> list[Tile]:
         """List what may be tried."""
         # Tiles of twice the width take twice the registers.
-        tiles = [replace(t, block=t.block * 16 // self.padded) for t in TILES]
-        narrow = self.blueprint.width <= _WIDEST_COLUMNS
-        return [*tiles, *(COLUMNS if narrow else ())]
+        return [replace(t, block=t.block * 16 // self.padded) for t in TILES]
 
-    def program_bytes(self, tile: Layout) -> int:
+    def program_bytes(self, tile: Tile) -> int:
         """Return what one program keeps: inputs of units, and gradients."""
         gradient = self.blueprint.depth * self.blueprint.width**2
-        wide = self.padded if isinstance(tile, Tile) else self.blueprint.width
-        return 4 * (self.blueprint.units * tile.block * wide + gradient)
+        return 4 * (self.blueprint.units * tile.block * self.padded + gradient)
 
     def room(self, points: int) -> int:
         """Return how many points to move at once."""
@@ -159,7 +121,7 @@ class TritonPasses:
             self.tile = self._quickest(points)
         return TritonWorkspace(self, points, self.tile)
 
-    def _quickest(self, points: int) -> Layout:
+    def _quickest(self, points: int) -> Tile:
         """Time one pass with every layout and return the quickest."""
         shape = (points, self.blueprint.depth, *[self.blueprint.width] * 2)
         weights = 0.01 * torch.randn(shape, device=self.x.device)
@@ -202,15 +164,14 @@ def _timed(workspace: "TritonWorkspace", weights: Tensor, alive: Tensor) -> floa
 class TritonWorkspace:
     """Passes over one stack, in buffers that stay where they are."""
 
-    def __init__(self, passes: TritonPasses, points: int, tile: Layout) -> None:
+    def __init__(self, passes: TritonPasses, points: int, tile: Tile) -> None:
         self.passes, self.points, self.tile = passes, points, tile
         x, blueprint = passes.x, passes.blueprint
         self.tiles = math.ceil(len(x) / tile.block)
         self.splits = math.ceil(self.tiles / math.ceil(self.tiles / self._wanted()))
-        wide = passes.padded if isinstance(tile, Tile) else blueprint.width
         square = (blueprint.depth, blueprint.width, blueprint.width)
         self.scratch = x.new_empty(
-            points * self.splits, blueprint.units, tile.block * wide
+            points * self.splits, blueprint.units, tile.block * passes.padded
         )
         self.slots = x.new_zeros(points, self.splits, *square)
         self.partial = x.new_zeros(points, self.splits)
@@ -232,15 +193,12 @@ class TritonWorkspace:
             weights: Shape (points, depth, width, width).
             alive: Points to compute; what is returned for others means nothing.
         """
-        if isinstance(self.tile, Columns):
-            self._by_columns(weights, alive.to(torch.int32), self.tile)
-        else:
-            self._by_tiles(weights, alive.to(torch.int32), self.tile)
+        self._launch(weights, alive.to(torch.int32))
         passes = self.passes
         losses = self.partial.sum(1, dtype=torch.float64) * (0.5 * passes.scale)
         return losses + passes.constant, self.slots.sum(1)
 
-    def _by_tiles(self, weights: Tensor, alive: Tensor, tile: Tile) -> None:
+    def _launch(self, weights: Tensor, alive: Tensor) -> None:
         passes, blueprint = self.passes, self.passes.blueprint
         passes_kernel[(self.points * self.splits,)](
             passes.x,
@@ -257,35 +215,11 @@ class TritonWorkspace:
             blueprint.units,
             width=blueprint.width,
             padded=passes.padded,
-            block=tile.block,
+            block=self.tile.block,
             shortcut=blueprint.shortcut,
             skip=blueprint.skip,
             relu=not blueprint.linear,
-            precision=tile.precision,
-            **self._options(),
-        )
-
-    def _by_columns(self, weights: Tensor, alive: Tensor, columns: Columns) -> None:
-        passes, blueprint = self.passes, self.passes.blueprint
-        x, y = passes.columns
-        columns_kernel[(self.points * self.splits,)](
-            x,
-            y,
-            weights,
-            alive,
-            self.scratch,
-            self.slots,
-            self.partial,
-            passes.scale,
-            x.shape[1],
-            self.tiles,
-            self.splits,
-            blueprint.units,
-            width=blueprint.width,
-            each=columns.each,
-            shortcut=blueprint.shortcut,
-            skip=blueprint.skip,
-            relu=not blueprint.linear,
+            precision=self.tile.precision,
             **self._options(),
         )
 

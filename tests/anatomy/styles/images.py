@@ -1,4 +1,4 @@
-"""Networks as other people write them, one style each."""
+"""Networks of images, as other people write them."""
 
 import torch
 from torch import nn
@@ -128,78 +128,6 @@ class OptionA(nn.Module):
         return F.relu(torch.add(self.conv4(F.relu(self.conv3(x))), short)).mean((2, 3))
 
 
-class PreNormTransformer(nn.Module):
-    """Pre-LN with learned positions and a causal mask."""
-
-    def __init__(self, width=8, blocks=2):
-        super().__init__()
-        self.tokens = nn.Embedding(11, width)
-        self.positions = nn.Parameter(torch.randn(5, width))
-        self.blocks = nn.ModuleList(
-            nn.ModuleDict(
-                {
-                    "ln1": nn.LayerNorm(width),
-                    "attn": nn.MultiheadAttention(width, 2, batch_first=True),
-                    "ln2": nn.LayerNorm(width),
-                    "mlp": nn.Sequential(
-                        nn.Linear(width, 2 * width),
-                        nn.GELU(),
-                        nn.Linear(2 * width, width),
-                        nn.Dropout(0.1),
-                    ),
-                }
-            )
-            for _ in range(blocks)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, 11)
-
-    def forward(self, tokens):
-        x = self.tokens(tokens) + self.positions[: tokens.shape[1]]
-        mask = torch.full((5, 5), float("-inf")).triu(1)
-        for block in self.blocks:
-            z = block["ln1"](x)
-            x = x + block["attn"](z, z, z, attn_mask=mask)[0]
-            x = x + block["mlp"](block["ln2"](x))
-        return self.head(self.norm(x))
-
-
-class PostNormTransformer(nn.Module):
-    """Torch's own encoder and decoder layers."""
-
-    def __init__(self):
-        super().__init__()
-        self.encoder = nn.TransformerEncoder(
-            nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2
-        )
-        self.decoder = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
-
-    def forward(self, source, target):
-        return self.decoder(target, self.encoder(source))
-
-
-class Highway(nn.Module):
-    def __init__(self, width=5, depth=2):
-        super().__init__()
-        self.h = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
-        self.t = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
-
-    def forward(self, x):
-        for h, t in zip(self.h, self.t, strict=True):
-            gate = torch.sigmoid(t(x))
-            x = gate * torch.relu(h(x)) + (1 - gate) * x
-        return x
-
-
-class HighwayInOneTerm(Highway):
-    """The same with one product, as x + t (h − x)."""
-
-    def forward(self, x):
-        for h, t in zip(self.h, self.t, strict=True):
-            x = x + torch.sigmoid(t(x)) * (torch.relu(h(x)) - x)
-        return x
-
-
 class SqueezeExcite(nn.Module):
     def __init__(self, width=4):
         super().__init__()
@@ -260,26 +188,6 @@ class AdditiveUNet(UNet):
         return self.out(self.up(deep) + first)
 
 
-class Mixer(nn.Module):
-    def __init__(self, tokens=4, width=6):
-        super().__init__()
-        self.stem = nn.Conv2d(3, width, 4, 4)
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.token_mix = nn.Sequential(
-            nn.Linear(tokens, 8), nn.GELU(), nn.Linear(8, tokens)
-        )
-        self.channel_mix = nn.Sequential(
-            nn.Linear(width, 8), nn.GELU(), nn.Linear(8, width)
-        )
-        self.head = nn.Linear(width, 2)
-
-    def forward(self, x):
-        x = self.stem(x).flatten(2).transpose(1, 2)
-        x = x + self.token_mix(self.norm1(x).transpose(1, 2)).transpose(1, 2)
-        x = x + self.channel_mix(self.norm2(x))
-        return self.head(x.mean(1))
-
-
 class ChannelsFirst(nn.Module):
     """Layer norm over channels from elementary operators, as ConvNeXt has it."""
 
@@ -328,80 +236,6 @@ class ConvNeXt(nn.Module):
         return self.head(self.norm(self.stage1(x).mean([-2, -1])))
 
 
-class RevNet(nn.Module):
-    """Additive coupling of two halves."""
-
-    def __init__(self, width=6, depth=2):
-        super().__init__()
-        half = width // 2
-        self.f = nn.ModuleList(
-            nn.Sequential(nn.Linear(half, half), nn.ReLU()) for _ in range(depth)
-        )
-        self.g = nn.ModuleList(
-            nn.Sequential(nn.Linear(half, half), nn.ReLU()) for _ in range(depth)
-        )
-
-    def forward(self, x):
-        x1, x2 = torch.chunk(x, 2, dim=1)
-        for f, g in zip(self.f, self.g, strict=True):
-            x1 = x1 + f(x2)
-            x2 = x2 + g(x1)
-        return torch.cat([x1, x2], dim=1)
-
-
-class ParallelBlock(nn.Module):
-    """Attention and MLP side by side on one norm, as in GPT-J."""
-
-    def __init__(self, width=8):
-        super().__init__()
-        self.ln = nn.LayerNorm(width)
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.fc_in, self.fc_out = nn.Linear(width, 16), nn.Linear(16, width)
-
-    def forward(self, x):
-        h = self.ln(x)
-        q, k, v = self.qkv(h).chunk(3, dim=-1)
-        scores = (q @ k.transpose(-2, -1)) / q.shape[-1] ** 0.5
-        attended = self.proj(scores.softmax(-1) @ v)
-        mlp = self.fc_out(F.gelu(self.fc_in(h)))
-        return attended + mlp + x
-
-
-class ResNetOfResNets(nn.Module):
-    """A long skip over blocks that end in sums themselves."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.stem = nn.Linear(width, width)
-        self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
-            for _ in range(2)
-        )
-
-    def forward(self, x):
-        outer = x = self.stem(x)
-        for block in self.blocks:
-            x = x + block(x)
-        return F.relu(x + outer)
-
-
-class Scaled(nn.Module):
-    """Branches behind factors of every make: ReZero, numbers, alpha, addcmul."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.rezero = nn.Parameter(torch.tensor(0.1))
-        self.gamma = nn.Parameter(torch.full((width,), 0.1))
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(5))
-
-    def forward(self, x):
-        x = x + self.rezero * F.relu(self.layers[0](x))
-        x = x + 0.17 * F.relu(self.layers[1](x))
-        x = torch.add(x, F.relu(self.layers[2](x)), alpha=0.5)
-        x = torch.addcmul(x, self.gamma, F.relu(self.layers[3](x)))
-        return x - F.relu(self.layers[4](x)) / 2
-
-
 class InceptionResNet(nn.Module):
     """Parallel ways joined by concatenation in a scaled branch."""
 
@@ -416,19 +250,6 @@ class InceptionResNet(nn.Module):
     def forward(self, x):
         mixed = torch.cat([F.relu(self.branch0(x)), F.relu(self.branch1(x))], 1)
         return F.relu(x + self.up(mixed) * 0.17)
-
-
-class ThreeBranches(nn.Module):
-    """x + a + b + c, each from the same x."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.a, self.b, self.c = (
-            nn.Sequential(nn.Linear(width, width), nn.Tanh()) for _ in range(3)
-        )
-
-    def forward(self, x):
-        return sum([x, self.a(x), self.b(x), self.c(x)])
 
 
 class RepVGG(nn.Module):
@@ -447,70 +268,6 @@ class RepVGG(nn.Module):
         parts = self.dense_bn(self.dense(x)) + self.one_bn(self.one(x))
         x = F.relu(parts + self.identity_bn(x))
         return F.relu(self.last3(x) + self.last1(x))
-
-
-class OnlyFunctions(nn.Module):
-    """Raw parameters, functional operators, in-place sums; no submodule at all."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.w1 = nn.Parameter(torch.randn(width, width))
-        self.w2 = nn.Parameter(torch.randn(width, width))
-
-    def forward(self, x):
-        h = x @ self.w1
-        h += F.layer_norm(F.leaky_relu(h), h.shape[-1:]) @ self.w2
-        h = torch.addmm(h, F.elu(h), self.w2)
-        return F.layer_norm(h, h.shape[-1:])
-
-
-class RecurrentByHand(nn.Module):
-    def __init__(self, width=4):
-        super().__init__()
-        self.w = nn.Linear(3, width)
-        self.u = nn.Linear(width, width)
-        self.head = nn.Linear(width, 2)
-
-    def forward(self, x):
-        h = torch.zeros(len(x), 4)
-        for t in range(x.shape[1]):
-            h = torch.tanh(self.w(x[:, t]) + self.u(h))
-        return self.head(h)
-
-
-class RecurrentLayers(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(3, 4, batch_first=True)
-        self.cell = nn.GRUCell(4, 4)
-
-    def forward(self, x):
-        out, _ = self.lstm(x)
-        h = torch.zeros(len(x), 4)
-        for t in range(out.shape[1]):
-            h = self.cell(out[:, t], h)
-        return h
-
-
-class Gated(nn.Module):
-    """SwiGLU and a rotary embedding, with an RMS norm from elementary operators."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.q = nn.Linear(width, width)
-        self.gate, self.up, self.down = (
-            nn.Linear(width, 8), nn.Linear(width, 8), nn.Linear(8, width)
-        )  # fmt: skip
-        self.register_buffer("cos", torch.rand(5, width))
-        self.register_buffer("sin", torch.rand(5, width))
-
-    def forward(self, x):
-        h = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
-        q = self.q(h)
-        first, second = q[..., :2], q[..., 2:]
-        q = q * self.cos + torch.cat((-second, first), dim=-1) * self.sin
-        return x + self.down(F.silu(self.gate(q)) * self.up(q))
 
 
 class LongSkip(nn.Module):
@@ -552,35 +309,3 @@ class Vgg(nn.Module):
     def forward(self, x):
         x = self.features(x)
         return torch.where(x > 1, 2 * x, x).clamp(min=0.1).abs()
-
-
-class StochasticDepth(nn.Module):
-    """Branches that noise switches off, one number a sample."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.layer = nn.Linear(width, width)
-        self.norm = nn.BatchNorm1d(width)
-
-    def forward(self, x):
-        branch = F.dropout(F.relu(self.norm(self.layer(x))), 0.2, self.training)
-        keep = x.new_empty(len(x), 1).bernoulli_(0.8).div_(0.8)
-        return x + branch * keep
-
-
-class Sources(nn.Module):
-    """Sums that are no residual: biases, positions, two inputs, a context, masks."""
-
-    def __init__(self, width=4):
-        super().__init__()
-        self.bias = nn.Parameter(torch.zeros(width))
-        self.left, self.right = nn.Linear(width, width), nn.Linear(width, width)
-        self.context = nn.Linear(width, width)
-        self.words, self.places = nn.Embedding(9, width), nn.Embedding(9, width)
-
-    def forward(self, tokens, other, mask):
-        positions = torch.cumsum(tokens.ne(1).long(), 1)
-        x = self.words(tokens) + self.places(positions) + self.bias
-        x = torch.relu(self.left(x)) + torch.relu(self.right(other))
-        x = x * mask[..., None]
-        return x + self.context(x.mean(1, keepdim=True))

@@ -1,0 +1,77 @@
+"""Of the members of a crew only those that were lost are replaced."""
+
+import sys
+
+import pytest
+
+from tests.later import later
+from tests.runs import crew_work
+from theodolite.core import MeasurementError, RunError
+from theodolite.runs import RayCluster
+from theodolite.runs.executors.ray import crew as crews
+
+later("ray.cluster_utils", "pip install 'theodolite[ray]'")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills processes"),
+    # Sockets and processes that Ray leaves to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+SIZE = 3
+
+
+@pytest.fixture(scope="module")
+def crew():
+    with RayCluster(jobs=SIZE) as cluster:
+        yield cluster.crew(crew_work.Place)
+
+
+def who(crew, folder):
+    """Return process, size of the crew and seats so far, by rank."""
+    assert crew.ask(crew_work.note, str(folder)) == SIZE
+    words = [(folder / str(rank)).read_text().split() for rank in range(SIZE)]
+    return [tuple(map(int, some)) for some in words]
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_only_the_lost_is_replaced(tmp_path, crew, lost):
+    before = who(crew, tmp_path)
+    assert crew.ask(crew_work.fall, str(tmp_path), lost) == SIZE
+    after = who(crew, tmp_path)
+    for rank, ((pid, _, seats), (other, _, more)) in enumerate(
+        zip(before, after, strict=True)
+    ):
+        if rank == lost:
+            assert other != pid
+            assert more == 1
+        else:
+            assert other == pid
+            assert more == seats + 1
+
+
+def test_a_question_that_ends_members_is_given_up(tmp_path, crew, monkeypatch):
+    monkeypatch.setattr(crews, "_LOSSES", 2)
+    with pytest.raises(RunError, match="members of a Ray crew were lost 2 times"):
+        crew.ask(crew_work.fall_always)
+    assert {size for _, size, _ in who(crew, tmp_path)} == {SIZE}
+
+
+def test_what_a_member_refuses_is_said_though_another_is_lost(tmp_path, crew):
+    with pytest.raises(MeasurementError, match=r"^no sample counts$"):
+        crew.ask(crew_work.fall_and_refuse)
+    assert {size for _, size, _ in who(crew, tmp_path)} == {SIZE}
+
+
+def test_members_that_compute_as_long_as_before_are_waited_for(
+    tmp_path, crew, monkeypatch
+):
+    monkeypatch.setattr(crews, "_RETURN_S", 0.5)
+    assert crew.ask(crew_work.compute, 1.0) == SIZE
+    before = who(crew, tmp_path)
+    assert crew.ask(crew_work.fall_and_compute, str(tmp_path), 1, 2.0) == SIZE
+    after = who(crew, tmp_path)
+    assert [one[0] == other[0] for one, other in zip(before, after, strict=True)] == [
+        True,
+        False,
+        True,
+    ]

@@ -54,6 +54,7 @@ def test_making_a_dataset_leaves_the_given_array_writable():
     inputs = np.zeros((4, 2))
     small(inputs=inputs)
     inputs[0] = 1.0
+    assert inputs[0].tolist() == [1.0, 1.0]
 
 
 def test_subset_by_indices_mask_and_slice():

@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 
 from theodolite.core import ShortcutBlueprint
+from theodolite.training.engines.stacked.limits import Limits
 from theodolite.training.engines.stacked.nvrtc import CudaProgram
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
 
 WARP = 32
-# Products are written out entry by entry: beyond this they are too long a program.
-_WIDEST = 12
-# Beyond three matrices a unit, recomputing them costs more than it saves.
-_MOST_MATRICES = 3
 # Copies past the registers, and a maximum that lets NaN through.
 _CAPABILITY = (8, 0)
 _THREADS_OF_SUMS = 128
@@ -43,6 +40,8 @@ class Lanes:
 
 
 LAYOUT = Lanes(each=4, resident=16)
+# Products are written out entry by entry: beyond this they are too long a program.
+LIMITS = Limits(width=12, block=LAYOUT.block)
 
 
 def even_width(blueprint: ShortcutBlueprint) -> int:
@@ -118,14 +117,8 @@ def unfit(
     device: torch.device,
 ) -> str | None:
     """Say what the kernel cannot take, if anything; nothing is compiled."""
-    if dtype != torch.float32:
-        return f"{str(dtype).removeprefix('torch.')}"
-    if blueprint.width > _WIDEST:
-        return f"width {blueprint.width}, only up to {_WIDEST}"
-    if blueprint.shortcut > _MOST_MATRICES:
-        return f"shortcut {blueprint.shortcut}, only up to {_MOST_MATRICES}"
-    if samples * blueprint.width >= 2**31 - LAYOUT.block * blueprint.width:
-        return f"{samples} samples of width {blueprint.width} at once"
+    if (beyond := LIMITS.exceeded(blueprint, samples, dtype)) is not None:
+        return beyond
     if device.type != "cuda":
         return f"device {device}, only CUDA devices"
     if torch.version.cuda is None:

@@ -10,13 +10,12 @@ from torch import Tensor
 
 from theodolite.core import ShortcutBlueprint
 from theodolite.training.engines.stacked.kernel import passes_kernel
+from theodolite.training.engines.stacked.limits import Limits
 from theodolite.training.engines.stacked.passes import even
 from theodolite.training.engines.stacked.samples import Samples
 from theodolite.training.probes.probes import warn
 
-# Beyond three matrices a unit, recomputing them costs more than it saves.
-_MOST_MATRICES = 3
-_WIDEST = 32
+LIMITS = Limits(width=32)
 # Programs a multiprocessor gets in one pass: a few rounds, so that none waits long.
 _PROGRAMS = 32
 # Products a pass from which trying several tiles pays.
@@ -54,15 +53,7 @@ TILES = (
 
 def unfit(blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype) -> str | None:
     """Say what the kernel cannot take, if anything."""
-    if dtype != torch.float32:
-        return f"{str(dtype).removeprefix('torch.')}"
-    if blueprint.width > _WIDEST:
-        return f"width {blueprint.width}, only up to {_WIDEST}"
-    if blueprint.shortcut > _MOST_MATRICES:
-        return f"shortcut {blueprint.shortcut}, only up to {_MOST_MATRICES}"
-    if samples * blueprint.width >= 2**31:
-        return f"{samples} samples of width {blueprint.width} at once"
-    return None
+    return LIMITS.exceeded(blueprint, samples, dtype)
 
 
 class TritonPasses:

@@ -13,6 +13,7 @@ from theodolite.instruments import (
     collapse,
     hessian,
 )
+from theodolite.instruments.differentiate import line_twice
 
 pytestmark = [
     pytest.mark.gpu,
@@ -61,6 +62,23 @@ def test_a_head_and_labels_elsewhere_than_the_features():
     first, second = (meter.compute(other=h) for meter in meters)
     assert first.nc3_duality == pytest.approx(second.nc3_duality, rel=1e-5)
     assert first.nc5_outside == pytest.approx(second.nc5_outside, rel=1e-5)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_line_pulls_back_by_passes_what_its_kernel_does(layout, monkeypatch):
+    made = torch.Generator("cuda").manual_seed(0)
+    g, x = torch.randn(2, 4096, 16, 8, 8, device="cuda", generator=made)
+    g, x = (t.to(memory_format=layout) for t in (g, x + 3))
+    a, centre = torch.randn(16, device="cuda", generator=made), x.mean((0, 2, 3))
+    given = (g, x, centre, a, torch.ones_like(a))
+    wide = [t.double() for t in given]
+    assert line_twice._by_passes(g) == (layout is torch.contiguous_format)
+    for passes in (True, False):
+        monkeypatch.setattr(line_twice, "_by_passes", lambda _, way=passes: way)
+        for mine, exact in zip(
+            line_twice.pulled(*given), line_twice.pulled(*wide), strict=True
+        ):
+            torch.testing.assert_close(mine.double(), exact, rtol=1e-4, atol=1e-2)
 
 
 def launched(target, place, size):

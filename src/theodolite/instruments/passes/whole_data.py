@@ -27,7 +27,7 @@ from theodolite.instruments.passes.ways import (
 )
 
 # Gradients a product, as bench/results/whole_data.json has them on a CPU; large chunks
-# of a ResNet-20 took 2.1 and 4.2 on an H200.
+# of a ResNet-20 took 2.1 and 2.8 on an H200.
 _ONE_GRAPH = 2.5
 _IN_STEP = 5.0
 # What an operator and its derivatives hold at once, in tensors of the largest size.

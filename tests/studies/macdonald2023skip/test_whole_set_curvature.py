@@ -171,7 +171,7 @@ def test_readings_are_those_of_dense_hessians(found):
         model.eval()
 
     def prepared(prepare):
-        model = measure.model_of(config, DESCENT, state)
+        model = measure.model_of(config, state)
         prepare(model)
         return model
 

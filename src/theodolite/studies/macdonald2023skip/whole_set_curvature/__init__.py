@@ -14,6 +14,7 @@ QUICK; PAPER needs a GPU.
 from theodolite.studies.macdonald2023skip.whole_set_curvature.claims import CLAIMS
 from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
     PRESETS,
+    RUN,
     cells,
 )
 from theodolite.studies.macdonald2023skip.whole_set_curvature.figure import (
@@ -26,7 +27,7 @@ from theodolite.studies.macdonald2023skip.whole_set_curvature.tables import (
     compare,
     table,
 )
-from theodolite.studies.study import Drawing, Study
+from theodolite.studies.study import Committed, Drawing, Study
 
 STUDY = Study(
     title="Beyond theorem 4.5: curvature of the whole set, and what batches show of it",
@@ -46,6 +47,7 @@ STUDY = Study(
     claims=CLAIMS,
     datasets=lambda config: (config.dataset,),
     splits=("train", "test"),
+    committed=Committed(RUN, ("quantity", "reading", "moment"), on="CIFAR-10"),
     drawings=(
         Drawing(
             "courses",

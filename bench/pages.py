@@ -128,8 +128,7 @@ SUITES = {
         "A large model",
         "The largest eigenvalue and the trace of the Hessian of GPT-2-style models "
         "with random weights, of one sequence of random tokens in float32; errors "
-        "include what rounding does to the graph. The run on the card ended before the "
-        "trace, and its record is what it had printed. Made by `python -m "
+        "include what rounding does to the graph. Made by `python -m "
         "bench.large_model`, which `make bench` leaves out.",
         here=False,
     ),

@@ -21,12 +21,14 @@ from theodolite.instruments.differentiate.convolution_twice import (
 )
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
 from theodolite.instruments.differentiate.recomputing import without_recomputing
+from theodolite.instruments.differentiate.rectifier_twice import RECTIFIERS, rectifier
 
 # The functions of torch that are replaced, wherever they are called.
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
     [
         *CONVOLUTIONS,
         *BATCH_NORMS,
+        *RECTIFIERS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -43,7 +45,8 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
     only one with a second derivative; convolutions take standard kernels, and batch
-    norms on given statistics few passes, where these are quicker. If the model has
+    norms on given statistics few passes, where these are quicker; rectifiers leave out
+    what is zero. If the model has
     recurrent layers, cuDNN is left out, which has no second derivative for them.
     Embeddings have dense gradients, and bags of them second ones. Nothing is
     recomputed: activation checkpointing runs outside of what is replaced here, and its
@@ -83,6 +86,8 @@ class _Replace(TorchFunctionMode):
             return convolution(func, args, kwargs)
         if func in BATCH_NORMS:
             return batch_norm(func, args, kwargs)
+        if func in RECTIFIERS:
+            return rectifier(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

@@ -36,11 +36,12 @@ def layer_norm(
     What is not an ordinary call torch itself is asked for.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
-    x, shape = given.get("input"), given.get("normalized_shape")
+    x: Any = given.get("input")
+    shape: Any = given.get("normalized_shape")
     weight, bias = given.get("weight"), given.get("bias")
     if not _ordinary(x, shape, weight, bias):
         return func(*args, **kwargs)
-    shape = list(shape)  # pyright: ignore
+    shape = list(shape)
     weight = x.new_ones(shape) if weight is None else weight
     bias = x.new_zeros(shape) if bias is None else bias
     return _Forward.apply(x, weight, bias, given.get("eps", 1e-5))  # pyright: ignore

@@ -51,8 +51,6 @@ class Config(StudyConfig):
         corners: Moments at which a network is read in all ways, not in two only.
         one_graph: Images up to which a set is one graph.
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
-        graph_gib: Memory that graphs and what chunks carry may take, in GiB; 0 for most
-            of what is free.
         tol: Wanted relative error of an eigenvalue.
         products: Most products an eigenvalue may take.
         precision: Arithmetic of training on a card; elsewhere it is ``float32``.
@@ -87,7 +85,6 @@ class Config(StudyConfig):
     corners: tuple[float, ...] = (1.0,)
     one_graph: int = 5000
     chunk: int = 5000
-    graph_gib: int = 0
     tol: float = 0.01
     products: int = 60
     precision: Literal["float32", "tf32"] = "tf32"
@@ -174,9 +171,7 @@ PRESETS = {
         tol=0.02,
         **_SMALL,
     ),
-    # 50,000 images carry 85 GiB from norm to norm; the forecast adds to that all of a
-    # chunk's graph, of which one segment is there at a time.
-    "paper": Config(n_seeds=3, device="cuda", graph_gib=126),
+    "paper": Config(n_seeds=3, device="cuda"),
 }
 
 

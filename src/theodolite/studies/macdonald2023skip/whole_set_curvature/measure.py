@@ -181,7 +181,6 @@ class _Meter:
                 loss=CrossEntropyLoss(),
                 norm_mode=mode,
                 micro_batch=chunk if wide else None,
-                graph_bytes=2**30 * self._config.graph_gib or None,
             ) as operator,
         ):
             found = instruments.extremes_of(

@@ -100,10 +100,35 @@ def test_other_calls_are_left_to_torch(call):
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("inplace", [0, None])
+def test_what_is_not_in_place_in_other_words(inplace):
+    x = numbers(4)
+    with differentiable_twice():
+        found = functional.silu(x, inplace)
+    torch.testing.assert_close(found, functional.silu(x))
+
+
+def test_curvature_of_gelu_by_tanh_in_single_precision():
+    """Where it cancels, and far out, where it is none."""
+
+    def bend(x):
+        with differentiable_twice():
+            out = functional.gelu(x, approximate="tanh").sum()
+            (slope,) = torch.autograd.grad(out, x, create_graph=True)
+        return torch.autograd.grad(slope.sum(), x)[0]
+
+    x = torch.linspace(-8, 8, 4001).requires_grad_()
+    exact = bend(x.detach().double().requires_grad_())
+    assert float((bend(x).double() - exact).abs().max()) < 5e-7
+    far = torch.tensor([-1e9, -50.0, 50.0, 1e9]).requires_grad_()
+    assert bend(far).tolist() == [0.0] * 4
+
+
 def test_what_torch_refuses_it_refuses_still():
     x = numbers(4, 3)
     with differentiable_twice():
         with pytest.raises(RuntimeError, match="normalized_shape"):
             functional.layer_norm(x, (4,))
-        with pytest.raises(RuntimeError, match="approximate"):
-            functional.gelu(x, approximate="other")
+        for word in ("other", "silu", ""):
+            with pytest.raises(RuntimeError, match="approximate"):
+                functional.gelu(x, approximate=word)

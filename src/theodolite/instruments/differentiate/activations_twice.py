@@ -18,9 +18,13 @@ from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+
 ACTIVATIONS: tuple[Callable[..., Any], ...] = (functional.gelu, functional.silu)
 # Of the approximation $\tanh(k(x + c x^3))$.
 _K, _C = sqrt(2 / pi), 0.044715
+_GELUS = ("none", "tanh")
+_FAR = 40.0  # where GELU is straight, in float64 too
 
 
 def activation(
@@ -30,13 +34,16 @@ def activation(
 
     What is not an ordinary call torch itself is asked for.
     """
-    second = ("inplace",) if func is functional.silu else ("approximate",)
-    given = {**dict(zip(("input", *second), args, strict=False)), **kwargs}
-    x, kind = given.get("input"), given.get(second[0], False)
-    kind = "silu" if func is functional.silu and kind is False else kind or "none"
-    if kind not in _BY_NAME or not _ordinary(x):
+    silu = func is functional.silu
+    names = ("input", "inplace") if silu else ("input",)
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    kind = given.get("approximate", "none")
+    if silu:
+        kind = "silu" if given.get("inplace", False) is False else None
+    known = kind == "silu" if silu else isinstance(kind, str) and kind in _GELUS
+    if not known or not _ordinary(given.get("input")):
         return func(*args, **kwargs)
-    return _Activated.apply(x, kind)  # pyright: ignore[reportReturnType]
+    return _Activated.apply(given["input"], kind)  # pyright: ignore
 
 
 def _ordinary(x: Any) -> bool:
@@ -50,17 +57,19 @@ def _ordinary(x: Any) -> bool:
 
 def _gelu(x: Tensor) -> Tensor:
     """Return φ(x) (2 − x²)."""
-    square = x * x
+    square = x.clamp(-_FAR, _FAR).square_()
     return (square * -0.5).exp_().mul_((2 - square).mul_(1 / sqrt(2 * pi)))
 
 
 def _gelu_by_tanh(x: Tensor) -> Tensor:
     """Return (1 − T²)(u' + x u''/2 − x T u'²) with T = tanh(u)."""
+    x = x.clamp(-_FAR, _FAR)
     square = x * x
-    tanh = (x * (1 + _C * square)).mul_(_K).tanh_()
+    u = (x * (1 + _C * square)).mul_(_K)
     slope = _K * (1 + 3 * _C * square)
-    bend = slope + 3 * _K * _C * square - x * tanh * slope * slope
-    return (1 - tanh * tanh).mul_(bend)
+    bend = slope + 3 * _K * _C * square - x * u.tanh() * slope * slope
+    # 1 − T² without what cancels.
+    return torch.sigmoid(2 * u).mul_(torch.sigmoid(-2 * u)).mul_(4).mul_(bend)
 
 
 def _silu(x: Tensor) -> Tensor:
@@ -93,6 +102,8 @@ class _Activated(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         (x,) = ctx.saved_tensors
+        if is_theirs():
+            return *by_elements(_BY_NAME[ctx.kind][0], [x], grads[0]), None
         if torch.is_grad_enabled():
             return _Pulled.apply(grads[0], x, ctx.kind), None
         # The last pass, which may be one for many vectors at once.

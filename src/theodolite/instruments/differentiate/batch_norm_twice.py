@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from theodolite.instruments.differentiate.line_twice import line
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
 
 
 def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
@@ -45,6 +46,8 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
+        if is_theirs():
+            return *_by_elements(x, weight, grads[0], ctx.eps), None
         if not torch.is_grad_enabled():
             # The last pass of a product, which may be one for many vectors at once.
             return *_pull_back(grads[0], x, mean, scale, ctx.eps, weight), None
@@ -97,6 +100,18 @@ def _pull_back(
     return torch.ops.aten.native_batch_norm_backward(
         g, x, weight, None, None, mean, scale, True, eps, [True] * 3
     )
+
+
+def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
+    """Pull back with a graph."""
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        centred = x - x.mean(axes, keepdim=True)
+        variance = centred.square().mean(axes, keepdim=True)
+        return centred * (variance + eps).rsqrt() * _wide(weight, x)
+
+    return [*by_elements(normed, [x, weight], g), g.sum(axes)]
 
 
 def _wide(channel: Tensor, x: Tensor) -> Tensor:

@@ -24,6 +24,8 @@ from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+
 LAYER_NORMS: tuple[Callable[..., Any], ...] = (functional.layer_norm, torch.layer_norm)
 _NAMES = ("input", "normalized_shape", "weight", "bias", "eps", "cudnn_enable")
 
@@ -71,11 +73,14 @@ class _Forward(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Any:
         out, mean, scale = torch.native_layer_norm(x, weight.shape, weight, bias, eps)
         ctx.save_for_backward(x, weight, mean, scale)
+        ctx.eps = eps
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
+        if is_theirs():
+            return *_by_elements(x, weight, grads[0], ctx.eps), None
         if torch.is_grad_enabled():
             return *_Backward.apply(grads[0], x, weight, mean, scale), None
         # The last pass of a product, which may be one for many vectors at once.
@@ -118,9 +123,7 @@ class _Backward(torch.autograd.Function):
         for_x = torch.addcmul(across, t, along)
         for_x = torch.addcmul(torch.addcmul(for_x, u, by_u), hat, by_hat)
         for_g = torch.addcmul(torch.addcmul(a_bias, hat, a_weight), t, weight)
-        for_weight, over = g * t, list(range(x.ndim - weight.ndim))
-        for_weight = for_weight.sum(over) if over else for_weight
-        return for_g, for_x, for_weight, None, None
+        return for_g, for_x, _over_samples(g * t, weight), None, None
 
 
 def _pull_back(
@@ -136,6 +139,22 @@ def _pull_back(
     return torch.ops.aten.native_layer_norm_backward(
         g, x, weight.shape, mean, scale, weight, weight, list(wanted)
     )
+
+
+def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
+    """Pull back with a graph; torch's own third derivative is wrong."""
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        centred = x - x.mean(_axes(weight), keepdim=True)
+        variance = centred.square().mean(_axes(weight), keepdim=True)
+        return centred * (variance + eps).rsqrt() * weight
+
+    return [*by_elements(normed, [x, weight], g), _over_samples(g, weight)]
+
+
+def _over_samples(values: Tensor, weight: Tensor) -> Tensor:
+    axes = list(range(values.ndim - weight.ndim))
+    return values.sum(axes) if axes else values
 
 
 def _axes(weight: Tensor) -> list[int]:

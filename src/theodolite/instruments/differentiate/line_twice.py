@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+
 # Channels up to which a card's fused kernel leaves it idle, and numbers in each of them
 # from which that costs more than passes over memory do.
 _FEW, _MANY = 128, 2**17
@@ -34,8 +36,9 @@ def line_twice(
         b: Their levels.
         variance: Their variance, 1/r²; 1 by default.
     """
-    variance = torch.ones_like(centre) if variance is None else variance
-    return _Line.apply(x, centre, a, b, variance)  # pyright: ignore[reportReturnType]
+    spread = torch.ones_like(centre) if variance is None else variance
+    inverse = spread if variance is None else variance.rsqrt()
+    return _Line.apply(x, centre, a, b, spread, inverse)  # pyright: ignore
 
 
 class _Line(torch.autograd.Function):
@@ -43,27 +46,35 @@ class _Line(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, centre: Tensor, a: Tensor, b: Tensor, variance: Tensor
+        ctx: Any,
+        x: Tensor,
+        centre: Tensor,
+        a: Tensor,
+        b: Tensor,
+        variance: Tensor,
+        inverse: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(x, centre, a, variance)
-        ctx.save_for_forward(x, centre, a, variance)
+        ctx.save_for_backward(x, centre, a, variance, inverse)
+        ctx.save_for_forward(x, centre, a, variance, inverse)
         return line(x, centre, a, b, variance)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, centre, a, variance = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            found = _LineBackward.apply(grads[0], x, centre, a, variance)
+        x, centre, a, variance, inverse = ctx.saved_tensors
+        if is_theirs():
+            found = _by_elements(grads[0], x, centre, a, inverse)
+        elif torch.is_grad_enabled():
+            found = _LineBackward.apply(grads[0], x, centre, a, variance, inverse)
         else:  # the last pass, which may be one for many vectors at once
-            found = pulled(grads[0], x, centre, a, variance)
+            found = pulled(grads[0], x, centre, a, variance, inverse)
         for_x, for_a, for_b = found  # pyright: ignore
-        return for_x, None, for_a, for_b, None
+        return for_x, None, for_a, for_b, None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
-        x, centre, a, variance = ctx.saved_tensors
-        along, _, of_a, of_b, _ = tangents
-        slope = _slope(a, variance, x)
+        x, centre, a, variance, inverse = ctx.saved_tensors
+        along, _, of_a, of_b, *_ = tangents
+        slope = _wide(a * inverse, x)
         if of_a is None and of_b is None:
             return along * slope
         of_a = torch.zeros_like(a) if of_a is None else of_a
@@ -75,21 +86,27 @@ class _Line(torch.autograd.Function):
 class _LineBackward(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, g: Tensor, x: Tensor, centre: Tensor, a: Tensor, variance: Tensor
+        ctx: Any,
+        g: Tensor,
+        x: Tensor,
+        centre: Tensor,
+        a: Tensor,
+        variance: Tensor,
+        inverse: Tensor,
     ) -> Any:
-        ctx.save_for_backward(g, x, centre, a, variance)
-        ctx.slope, ctx.zeros = _slope(a, variance, x), torch.zeros_like(centre)
-        return pulled(g, x, centre, a, variance)
+        ctx.save_for_backward(g, x, centre, a, variance, inverse)
+        ctx.slope, ctx.zeros = _wide(a * inverse, x), torch.zeros_like(centre)
+        return pulled(g, x, centre, a, variance, inverse)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        g, x, centre, a, variance = ctx.saved_tensors
+        g, x, centre, a, variance, inverse = ctx.saved_tensors
         along, of_a, of_b = cotangents
-        slope = _slope(a, variance, x) if torch.is_grad_enabled() else ctx.slope
+        slope = _wide(a * inverse, x) if torch.is_grad_enabled() else ctx.slope
         across = line(x, centre, of_a, of_b, variance)
         for_g = torch.addcmul(across, along, slope)
-        for_x, for_a, _ = pulled(g, along, ctx.zeros, of_a, variance)
-        return for_g, for_x, None, for_a, None
+        for_x, for_a, _ = pulled(g, along, ctx.zeros, of_a, variance, inverse)
+        return for_g, for_x, None, for_a, None, None
 
 
 def line(x: Tensor, centre: Tensor, a: Tensor, b: Tensor, variance: Tensor) -> Tensor:
@@ -98,16 +115,37 @@ def line(x: Tensor, centre: Tensor, a: Tensor, b: Tensor, variance: Tensor) -> T
 
 
 def pulled(
-    g: Tensor, x: Tensor, centre: Tensor, a: Tensor, variance: Tensor
+    g: Tensor,
+    x: Tensor,
+    centre: Tensor,
+    a: Tensor,
+    variance: Tensor,
+    inverse: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return a r g, the sum of r g (x − c) and the sum of g."""
+    """Return a r g, the sum of r g (x − c) and the sum of g.
+
+    Some of torch's kernels read the variance, and some, as with channels last on a
+    card, its inverse root, though it is meant for training.
+    """
     if _by_passes(g):
-        axes, by = [axis for axis in range(g.ndim) if axis != 1], variance.rsqrt()
-        across = ((x - _wide(centre, x)) * g).sum(axes) * by
-        return g * _wide(a * by, g), across, g.sum(axes)
+        axes = [axis for axis in range(g.ndim) if axis != 1]
+        across = ((x - _wide(centre, x)) * g).sum(axes) * inverse
+        return g * _wide(a * inverse, g), across, g.sum(axes)
     return torch.ops.aten.native_batch_norm_backward(
-        g, x, a, centre, variance, centre, variance, False, 0.0, [True] * 3
+        g, x, a, centre, variance, centre, inverse, False, 0.0, [True] * 3
     )
+
+
+def _by_elements(
+    g: Tensor, x: Tensor, centre: Tensor, a: Tensor, inverse: Tensor
+) -> list[Any]:
+    """Pull back with a graph."""
+
+    def sloped(x: Tensor, a: Tensor) -> Tensor:
+        return (x - _wide(centre, x)) * _wide(a * inverse, x)
+
+    axes = [axis for axis in range(g.ndim) if axis != 1]
+    return [*by_elements(sloped, [x, a], g), g.sum(axes)]
 
 
 def _by_passes(g: Tensor) -> bool:
@@ -117,14 +155,10 @@ def _by_passes(g: Tensor) -> bool:
     H200 16 channels of 2.6 million numbers each took eight times as long as passes.
     With channels last it has many blocks, and is the quicker one.
     """
-    if g.device.type != "cuda" or not g.is_contiguous():
+    if g.device.type != "cuda" or not g.is_contiguous() or g.stride(1) == 1:
         return False
     channels = g.shape[1]
     return channels <= _FEW and g.numel() >= _MANY * channels
-
-
-def _slope(a: Tensor, variance: Tensor, x: Tensor) -> Tensor:
-    return _wide(a * variance.rsqrt(), x)
 
 
 def _wide(channel: Tensor, x: Tensor) -> Tensor:

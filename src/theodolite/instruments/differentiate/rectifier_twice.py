@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.own_passes import is_theirs
+
 _IN_PLACE: tuple[Callable[..., Any], ...] = (torch.relu_, Tensor.relu_)
 # The spellings that are replaced.
 RECTIFIERS: tuple[Callable[..., Any], ...] = (
@@ -76,7 +78,7 @@ class _Masked(torch.autograd.Function):
 
 
 def _masked(g: Tensor, out: Tensor) -> Tensor:
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and not is_theirs():
         return _Masked.apply(g, out)  # pyright: ignore[reportReturnType]
     return _where_above_zero(g, out)  # the last pass, be it for many vectors at once
 

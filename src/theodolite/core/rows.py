@@ -79,7 +79,7 @@ class Rows(Sequence[Row]):
         return Rows._of((*self._rows, *Rows(other)._rows))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as JSON lines, to the first that differs: NaN is NaN, 1 is not 1.0."""
+        """Compare as JSON lines, to the first that differs: NaN is NaN, 1 not 1.0."""
         if not isinstance(other, Rows) or len(self) != len(other):
             return False
         pairs = zip(self._rows, other._rows, strict=True)

@@ -32,9 +32,9 @@ from theodolite.instruments.passes.ways import (
 )
 
 # Gradients a product, as bench/results/whole_data.json has them on a CPU; large chunks
-# of a ResNet-20 took 2.1 and 2.8 on an H200.
+# of a ResNet-20 took 2.1 and 2.8 on an H200. The ways are weighed on a card alone.
 _ONE_GRAPH = 2.5
-_IN_STEP = 5.0
+_IN_STEP = 3.0
 # What an operator and its derivatives hold at once, in tensors of the largest size.
 _AT_WORK = 8
 # How often what is carried in step goes to the host and back: values and tangents are

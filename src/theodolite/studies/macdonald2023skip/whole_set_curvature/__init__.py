@@ -54,7 +54,8 @@ STUDY = Study(
             "Largest eigenvalue of the Hessian along training over the curvature that "
             "descent stands (dotted): of the whole set by its statistics, and the mean "
             "of single batches by their own. Geometric means over networks, with their "
-            "standard deviations.",
+            "standard deviations; of CIFAR-10 three networks of 20 layers a rule, else "
+            "four of one block.",
             table,
             draw_courses,
         ),
@@ -62,7 +63,8 @@ STUDY = Study(
             "corners",
             "The same after training, by the samples that it is read over and by whose "
             "statistics: differentiated, or constant as running statistics are. The "
-            "fourth to sixth lines are what a network in evaluation mode shows.",
+            "fourth to sixth lines are what a network in evaluation mode shows. Of "
+            "stochastic descent three are read.",
             table,
             draw_corners,
         ),
@@ -75,7 +77,11 @@ STUDY = Study(
         "Full-batch descent trains on 5,000 images, all of which pass at every step; "
         "they are its whole set. Stochastic descent has all 50,000.",
         "Readings that tell samples from statistics are made of full-batch descent, "
-        "before and after training. Of a set, 16 batches are read one by one.",
+        "after training. Of a set, 16 batches are read one by one.",
+        "On a card networks are trained in TF32 and read in float32. The rows that "
+        "come with the package have stochastic descent at shares 0, 0.2 and 1 of "
+        "training, not at the two more that the paper scale reads: what is said of "
+        "every moment is said of these.",
         "An eigenvalue is known to a hundredth if Lanczos missed none: its error is "
         "the residual squared over the gap. Rounding is looked into once a moment.",
         "The quick scale has narrow networks, 128 digits of 8×8 pixels and batches of "

@@ -10,7 +10,7 @@ from theodolite.studies.study import StudyConfig
 RUN = CommittedRun(
     "theodolite.studies.macdonald2023skip",
     "whole_set_curvature",
-    free=("n_seeds", "moments", "stochastic_moments"),
+    free=("n_seeds", "moments", "stochastic_moments", "one_graph", "chunk"),
 )
 
 DESCENT, STOCHASTIC = "descent", "stochastic"
@@ -48,7 +48,8 @@ class Config(StudyConfig):
         steps: Of full-batch descent.
         moments: When descent is read, in the order of the readings.
         stochastic_moments: The same of stochastic descent.
-        corners: Moments at which a network is read in all ways, not in two only.
+        corners: Moments at which a network of full-batch descent is read in six ways
+            and one of stochastic descent in three, not in two only.
         one_graph: Images up to which a set is one graph.
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.

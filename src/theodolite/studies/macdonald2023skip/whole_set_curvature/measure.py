@@ -1,4 +1,4 @@
-"""Networks in training, stopped at some moments and read in six ways there."""
+"""Networks in training, stopped at some moments and read in two to six ways there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

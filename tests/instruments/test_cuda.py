@@ -13,6 +13,7 @@ from theodolite.instruments import (
     collapse,
     hessian,
 )
+from theodolite.instruments.differentiate import line_twice
 
 pytestmark = [
     pytest.mark.gpu,
@@ -61,6 +62,29 @@ def test_a_head_and_labels_elsewhere_than_the_features():
     first, second = (meter.compute(other=h) for meter in meters)
     assert first.nc3_duality == pytest.approx(second.nc3_duality, rel=1e-5)
     assert first.nc5_outside == pytest.approx(second.nc5_outside, rel=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["torch's own", "channels last", "rows"])
+def test_a_line_pulls_back_by_passes_what_its_kernel_does(layout, monkeypatch):
+    made = torch.Generator("cuda").manual_seed(0)
+    g, x = torch.randn(2, 4096, 16, 8, 8, device="cuda", generator=made)
+    g, x = g, x + 3
+    if layout == "channels last":
+        g, x = (t.to(memory_format=torch.channels_last) for t in (g, x))
+    if layout == "rows":
+        g, x = (t.permute(0, 2, 3, 1).reshape(-1, 16) for t in (g, x))
+    axes = [axis for axis in range(g.ndim) if axis != 1]
+    a, centre = torch.randn(16, device="cuda", generator=made), x.mean(axes)
+    variance = torch.rand(16, device="cuda", generator=made) + 0.5
+    given = (g, x, centre, a, variance, variance.rsqrt())
+    wide = [t.double() for t in given]
+    assert line_twice._by_passes(g) == (layout == "torch's own")
+    for passes in (True, False):
+        monkeypatch.setattr(line_twice, "_by_passes", lambda _, way=passes: way)
+        for mine, exact in zip(
+            line_twice.pulled(*given), line_twice.pulled(*wide), strict=True
+        ):
+            torch.testing.assert_close(mine.double(), exact, rtol=1e-4, atol=1e-2)
 
 
 def launched(target, place, size):

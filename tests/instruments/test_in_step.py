@@ -22,6 +22,7 @@ from theodolite.instruments import (
 from theodolite.instruments.norms.by_turns import ByTurns
 from theodolite.instruments.norms.full_statistics import FullStatistics
 from theodolite.instruments.norms.in_step import InStep
+from theodolite.instruments.norms.segments import at_work
 from theodolite.instruments.norms.shelf import Shelf
 
 LOSS = HalfSquareLoss()
@@ -297,6 +298,20 @@ def test_little_memory_takes_turns():
     assert (kinds(roomy), kinds(tight)) == ({InStep}, {ByTurns})
     assert (roomy.way, tight.way) == ("in step", "by turns")
     assert "chunks in step carry" in tight.way_reason
+
+
+def test_beside_what_is_carried_one_segment_takes_memory_not_the_whole_graph():
+    model, batch = Deep(12).double(), data(40)
+    given = {"loss": LOSS, "norm_mode": "full", "micro_batch": 8}
+    roomy = Hessian(model, batch, **given)
+    roomy @ vector(roomy)
+    joint = roomy._prepared.groups[0].joint
+    carried = sum(joint.carried_bytes)
+    enough = max(roomy.forecast_bytes, carried + at_work(joint.computed_bytes, None))
+    assert enough < 0.7 * (roomy.forecast_bytes + carried)
+    tight = Hessian(model, batch, **given, graph_bytes=enough)
+    near(tight @ vector(roomy), roomy @ vector(roomy), rtol=1e-9)
+    assert tight.way == "in step"
 
 
 def test_turns_hold_one_graph_at_a_time(monkeypatch):

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import zipfile
+from functools import cache
 
 import numpy as np
 import pytest
@@ -86,6 +87,8 @@ READINGS = {
         extreme_eigenvalues, model(), (X, CLASSES), **GIVEN, k=2
     ),
 }
+# No reading changes once it is made, so that tests can share them.
+READINGS = {name: cache(make) for name, make in READINGS.items()}
 
 
 @pytest.mark.parametrize("name", READINGS)

@@ -6,7 +6,7 @@ from torch import nn
 from torch.autograd import gradgradcheck
 
 from tests.instruments.orders import orders
-from theodolite.instruments.differentiate import batch_norm_given
+from theodolite.instruments.differentiate import batch_norm_given, line_twice
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
 from theodolite.instruments.differentiate.twice import differentiable_twice
@@ -52,9 +52,11 @@ def test_attention_has_a_second_derivative():
         assert gradgradcheck(attend, (q,))
 
 
+@pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("shape", [(4, 3), (4, 3, 2, 2)])
-def test_batch_norm_on_given_statistics(shape, affine, monkeypatch):
+def test_batch_norm_on_given_statistics(shape, affine, passes, monkeypatch):
+    monkeypatch.setattr(line_twice, "_by_passes", lambda g: passes)
     monkeypatch.setattr(batch_norm_given, "_WORTH", 0)
     norm = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(3, affine=affine)
     norm = norm.double().eval()

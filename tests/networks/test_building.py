@@ -5,6 +5,7 @@ from typing import final
 
 import pytest
 import torch
+from torch import nn
 
 from theodolite.core import (
     Blueprint,
@@ -50,6 +51,9 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
     assert {p.dtype for p in built.parameters()} == {dtype}
     assert sum(p.numel() for p in built.parameters()) == plan.parameters
     assert len(built.units) == plan.units
+    for layer in built.modules():  # what others look for by their types
+        assert type(layer) is nn.Linear or not isinstance(layer, nn.Linear)
+        assert type(layer) is nn.Conv2d or not isinstance(layer, nn.Conv2d)
     half = build(plan, seed=3, dtype=torch.float16, device="meta")
     assert {(p.dtype, p.device.type) for p in half.parameters()} == {
         (torch.float16, "meta")

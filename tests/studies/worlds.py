@@ -41,8 +41,9 @@ def altered(rows, quantity, change, **labels):
             row.get(key) == value for key, value in labels.items()
         )
         found.append({**row, "value": change(row)} if match else row)
-    assert Rows(found) != rows, f"no row of {quantity} was changed"
-    return Rows(found)
+    changed = Rows(found)
+    assert changed != rows, f"no row of {quantity} was changed"
+    return changed
 
 
 def shift(amount):
@@ -115,12 +116,10 @@ def many(roads, copies=3):
 def check_world(root, name, world, copies=1):
     """What is said of a claim turns in a world, of several times as many networks."""
     claim, side, quantity, labels, change = world
-    study, roads = rows_of(root, name)
-    roads = many(roads, copies)
-    found = claim_of(study, claim)
-    before = found.rule(roads)
+    roads = _copied(root, name, copies)
+    found = claim_of(find(name).study, claim)
     after = found.rule(in_world(roads, side, quantity, change, **labels))
-    assert said(after) != said(before)
+    assert said(after) != _said_here(root, name, claim, copies)
 
 
 def check_outcome(root, name, world, copies=1):
@@ -135,6 +134,12 @@ def check_outcome(root, name, world, copies=1):
 @cache
 def _copied(root, name, copies):
     return many(rows_of(root, name)[1], copies)
+
+
+@cache
+def _said_here(root, name, claim, copies):
+    """Return what is said of a claim in our own world, from which others differ."""
+    return said(claim_of(find(name).study, claim).rule(_copied(root, name, copies)))
 
 
 def check_both_ways(name, worlds):

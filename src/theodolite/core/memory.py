@@ -4,6 +4,9 @@ import os
 from pathlib import Path
 
 _UNKNOWN = 2**63
+# What a container without a limit is told instead of one: a little less than 2⁶³.
+_NO_LIMIT = 2**62
+_CONTAINER = "/sys/fs/cgroup"
 # Where a container's limit, use and what of that use is only cache are told.
 _GROUPS = (
     ("memory.max", "memory.current", "memory.stat"),
@@ -28,9 +31,10 @@ def free_memory() -> int:
 def _machine() -> int:
     """Read what the kernel calls available, or else all physical memory."""
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
     except (OSError, ValueError):
         pass
     try:
@@ -41,11 +45,13 @@ def _machine() -> int:
 
 def _group() -> int:
     """Read what a container may still take, where it has a limit."""
-    base = Path("/sys/fs/cgroup")
+    base = Path(_CONTAINER)
     for limit, used, facts in _GROUPS:
         try:
-            taken = int((base / used).read_text()) - _cached(base / facts)
-            return int((base / limit).read_text()) - taken
+            allowed = int((base / limit).read_text())
+            if allowed >= _NO_LIMIT:
+                return _UNKNOWN
+            return allowed - int((base / used).read_text()) + _cached(base / facts)
         except (OSError, ValueError):
             continue
     return _UNKNOWN

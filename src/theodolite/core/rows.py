@@ -43,15 +43,17 @@ class Rows(Sequence[Row]):
         [2, 4]
     """
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_by_quantity", "_rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: tuple[dict[str, Any], ...] = tuple(plain(dict(r)) for r in rows)
+        self._by_quantity: dict[str, list[dict[str, Any]]] | None = None
 
     @classmethod
     def _of(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
         found = cls.__new__(cls)
         found._rows = tuple(rows)
+        found._by_quantity = None
         return found
 
     @classmethod
@@ -79,7 +81,11 @@ class Rows(Sequence[Row]):
         return Rows._of((*self._rows, *Rows(other)._rows))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rows) and to_lines(self) == to_lines(other)
+        """Compare as JSON lines, to the first that differs: NaN is NaN, 1 not 1.0."""
+        if not isinstance(other, Rows) or len(self) != len(other):
+            return False
+        pairs = zip(self._rows, other._rows, strict=True)
+        return all(a is b or _LINE.encode(a) == _LINE.encode(b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -107,11 +113,23 @@ class Rows(Sequence[Row]):
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
         found: Iterable[dict[str, Any]] = self._rows
-        for key, want in plain(labels).items():
+        wanted = plain(labels)
+        if type(wanted.get("quantity")) is str:  # asked for most often, so looked up
+            found = self._quantities().get(wanted.pop("quantity"), ())
+        for key, want in wanted.items():
             found = [row for row in found if row.get(key) == want]
         if test is not None:
             found = [row for row in found if test(dict(row))]
         return Rows._of(found)
+
+    def _quantities(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows of each quantity that has a name, in their order."""
+        if self._by_quantity is None:
+            self._by_quantity = {}
+            for row in self._rows:
+                if isinstance(name := row.get("quantity"), str):
+                    self._by_quantity.setdefault(name, []).append(row)
+        return self._by_quantity
 
     def column(self, name: str) -> list[Any]:
         """Return one column, None where a row lacks it."""
@@ -215,7 +233,8 @@ def strict(value: Any) -> Any:
 
 def to_lines(rows: Iterable[Row]) -> str:
     """Write rows as JSON lines; floats come back bit for bit."""
-    return "".join(_LINE.encode(plain(row)) + "\n" for row in rows)
+    found = rows._rows if isinstance(rows, Rows) else map(plain, rows)
+    return "".join(_LINE.encode(row) + "\n" for row in found)
 
 
 def from_lines(text: str) -> Rows:
@@ -226,10 +245,10 @@ def from_lines(text: str) -> Rows:
     """
     # Not splitlines: JSON leaves U+0085, U+2028 and U+2029 in strings as they are.
     lines = enumerate(text.split("\n"), start=1)
-    return Rows(_row(line, number) for number, line in lines if line.strip())
+    return Rows.of_plain(_row(line, number) for number, line in lines if line.strip())
 
 
-def _row(line: str, number: int) -> Row:
+def _row(line: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from theodolite.core import ClassifierBlueprint, ConfigError, stream
+from theodolite.networks import undrawn
 
 EPS = 1e-5  # added to variances, as torch's batch norms do
 
@@ -29,8 +29,8 @@ class ClassifierNetwork(nn.Module):
         for into, _, _ in blueprint.maps[:-1]:
             self.layers.append(_layer(into, blueprint.width, images=images))
             self.norms.append(_norm(blueprint, images=images))
-        self.head: Any = skip_init(
-            nn.Linear, blueprint.features, blueprint.outputs, bias=False
+        self.head: Any = undrawn.linear(
+            blueprint.features, blueprint.outputs, bias=False
         )
 
     @property
@@ -111,8 +111,8 @@ def build_classifier(
 
 def _layer(into: int, out: int, *, images: bool) -> nn.Module:
     if not images:
-        return skip_init(nn.Linear, into, out, bias=False)
-    return skip_init(nn.Conv2d, into, out, 3, stride=2, padding=1, bias=False)
+        return undrawn.linear(into, out, bias=False)
+    return undrawn.convolution(into, out, 3, stride=2, padding=1, bias=False)
 
 
 def _norm(blueprint: ClassifierBlueprint, *, images: bool) -> nn.Module:

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 from theodolite.core import ConfigError, LayerwiseBlueprint, stream
+from theodolite.networks import undrawn
 
 
 class ScalarNorm(nn.Module):
@@ -58,7 +58,7 @@ class LayerwiseLayer(nn.Module):
 
     def __init__(self, into: int, out: int, *, norm: str, skip: bool) -> None:
         super().__init__()
-        self.weight: Any = skip_init(nn.Linear, into, out, bias=False)
+        self.weight: Any = undrawn.linear(into, out, bias=False)
         self.norm: nn.Module = nn.Identity()
         if norm == "scalar":
             self.norm = ScalarNorm()
@@ -88,7 +88,7 @@ class LayerwiseNetwork(nn.Module):
         self.units = nn.ModuleList(
             LayerwiseLayer(n, n, norm=norm, skip=True) for _ in range(blueprint.units)
         )
-        self.head: Any = skip_init(nn.Linear, n, blueprint.classes, bias=False)
+        self.head: Any = undrawn.linear(n, blueprint.classes, bias=False)
 
     @property
     def layers(self) -> "list[LayerwiseLayer]":

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 from theodolite.core import ConfigError, PreactivationBlueprint, stream
+from theodolite.networks import undrawn
 
 
 class PreactivationUnit(nn.Module):
@@ -64,7 +64,7 @@ class PreactivationNetwork(nn.Module):
             for start in range(0, len(layers), n)
         )
         self.norm = _norm(layers[-1][1], blueprint.norm)
-        self.head: Any = skip_init(nn.Linear, layers[-1][1], blueprint.classes)
+        self.head: Any = undrawn.linear(layers[-1][1], blueprint.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, channels, height, width) to scores."""
@@ -143,5 +143,5 @@ def _norm(channels: int, kind: str) -> nn.Module:
 
 def _convolution(into: int, out: int, stride: int = 1) -> nn.Conv2d:
     # The weights are drawn by the builder, so torch's generator stays untouched.
-    made: Any = skip_init(nn.Conv2d, into, out, 3, stride=stride, padding=1, bias=False)
+    made: Any = undrawn.convolution(into, out, 3, stride=stride, padding=1, bias=False)
     return made

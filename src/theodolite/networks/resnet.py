@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 from theodolite.core import ConfigError, ResnetBlueprint, stream
+from theodolite.networks import undrawn
 from theodolite.networks.average_skip import AverageSkip
 
 
@@ -65,7 +65,7 @@ class ResnetNetwork(nn.Module):
             _unit(blueprint, *shape) for shape in blueprint.block_shapes
         )
         last = blueprint.block_shapes[-1][2]
-        self.head: Any = skip_init(nn.Linear, last, blueprint.classes)
+        self.head: Any = undrawn.linear(last, blueprint.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, channels, height, width) to scores."""
@@ -135,7 +135,7 @@ def _norm(channels: int) -> nn.BatchNorm2d:
 
 def _convolution(into: int, out: int, kernel: int, stride: int) -> nn.Conv2d:
     # The weights are drawn by the builder, so torch's generator stays untouched.
-    made: Any = skip_init(
-        nn.Conv2d, into, out, kernel, stride=stride, padding=kernel // 2, bias=False
+    made: Any = undrawn.convolution(
+        into, out, kernel, stride=stride, padding=kernel // 2, bias=False
     )
     return made

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import skip_init
 
 from theodolite.core import ConfigError, ShortcutBlueprint
+from theodolite.networks import undrawn
 from theodolite.networks.activations import torch_activation
 from theodolite.networks.initialisation import draw_weights
 
@@ -20,8 +20,7 @@ class ShortcutUnit(nn.Module):
         super().__init__()
         width, last = blueprint.width, blueprint.shortcut - 1
         self.layers = nn.ModuleList(
-            skip_init(
-                nn.Linear,
+            undrawn.linear(
                 width,
                 width,
                 bias=blueprint.bias and place < last,

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import skip_init
 
 from theodolite.core import ConfigError, TwoBlockBlueprint, derive, stream
+from theodolite.networks import undrawn
 from theodolite.networks.average_skip import AverageSkip, HaarSkip
 
 
@@ -94,9 +94,7 @@ class KeepingBlock(nn.Module):
     def __init__(self, plan: TwoBlockBlueprint) -> None:
         super().__init__()
         n, k = plan.width, plan.kernel
-        first, second = (
-            skip_init(nn.Conv2d, n, n, k, padding=k // 2) for _ in range(2)
-        )
+        first, second = (undrawn.convolution(n, n, k, padding=k // 2) for _ in range(2))
         self.branch, self.skips = Branch(n, n, first, second), plan.skips
 
     def forward(self, x: Tensor) -> Tensor:
@@ -111,13 +109,13 @@ class ShrinkingBlock(nn.Module):
     def __init__(self, plan: TwoBlockBlueprint, seed: int) -> None:
         super().__init__()
         n, wide, padding = plan.width, plan.wide, plan.last_padding
-        first = skip_init(nn.Conv2d, n, wide, 3, stride=2, padding=1)
-        second = skip_init(nn.Conv2d, wide, wide, 3, padding=padding)
+        first = undrawn.convolution(n, wide, 3, stride=2, padding=1)
+        second = undrawn.convolution(wide, wide, 3, padding=padding)
         self.branch = Branch(n, wide, first, second)
         self.project: Any = Zero()
         self.added: nn.Module = Zero()
         if plan.skips:
-            self.project = skip_init(nn.Conv2d, n, wide, 1, stride=plan.stride)
+            self.project = undrawn.convolution(n, wide, 1, stride=plan.stride)
         if plan.added and plan.place == "skip":
             self.added = _isometry(plan, plan.stride, seed)
         elif plan.added:
@@ -144,12 +142,12 @@ class TwoBlockNetwork(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         plan = blueprint
-        self.stem: Any = skip_init(nn.Conv2d, 1, plan.width, plan.stem_kernel)
+        self.stem: Any = undrawn.convolution(1, plan.width, plan.stem_kernel)
         self.pool = nn.AvgPool2d(plan.stem_pool)
         self.keeping = KeepingBlock(plan)
         self.shrinking = ShrinkingBlock(plan, seed)
         self.norm = nn.BatchNorm1d(plan.features)
-        self.head: Any = skip_init(nn.Linear, plan.features, plan.classes)
+        self.head: Any = undrawn.linear(plan.features, plan.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, 1, side, side) to scores."""

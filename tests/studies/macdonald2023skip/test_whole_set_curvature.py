@@ -171,7 +171,7 @@ def test_readings_are_those_of_dense_hessians(found):
         model.eval()
 
     def prepared(prepare):
-        model = measure.model_of(config, DESCENT, state)
+        model = measure.model_of(config, state)
         prepare(model)
         return model
 
@@ -210,6 +210,15 @@ def test_a_gpu_reads_the_same():
         for device in ("cpu", "cuda")
     )
     np.testing.assert_allclose(there, here, rtol=1e-5)
+
+
+def test_committed_rows_bring_their_own_edges():
+    """Those of their rates, which are others than QUICK's."""
+    quick = STUDY.predict(STUDY.presets["quick"])
+    edges = STUDY.committed.run.roads(quick).predicted.where(quantity="edge")
+    found = {row["rule"]: row["value"] for row in edges}
+    assert found == pytest.approx(EDGES)
+    assert found != {row["rule"]: row["value"] for row in quick}
 
 
 def test_a_long_run_has_the_ends_first():

@@ -67,7 +67,10 @@ def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwo
     for row in rows:
         groups.setdefault(row.get(unit), []).append(_pair(row, log))
         note = EDGE if row.get("edge") else note
-    found = {k: np.mean(np.array(pairs), axis=0) for k, pairs in groups.items()}
+    found = {
+        k: pairs[0] if len(pairs) == 1 else np.mean(np.array(pairs), axis=0)
+        for k, pairs in groups.items()
+    }
     return ByNetwork(
         {k: float(pair[0]) for k, pair in found.items()},
         {k: float(pair[1]) for k, pair in found.items()},

@@ -24,6 +24,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _DEFAULTS = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
 
@@ -137,6 +139,12 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         q, k, v, bias, p, out = ctx.saved_tensors
+        if is_theirs():
+
+            def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+                return _weights(q, k, bias, ctx.scale) @ v
+
+            return *by_elements(attended, [q, k, v], grads[0]), None, None
         if torch.is_grad_enabled():
             found = _Backward.apply(grads[0], q, k, v, bias, p, out.detach(), ctx.scale)
         else:

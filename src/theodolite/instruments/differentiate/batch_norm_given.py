@@ -46,11 +46,10 @@ def batch_norm(
     if given["training"] or not _ordinary(given) or not quicker(given["input"]):
         return func(*args, **kwargs)
     mean, weight, bias = (given[n] for n in ("running_mean", "weight", "bias"))
-    scale = (given["running_var"] + given["eps"]).rsqrt()
+    variance = given["running_var"] + given["eps"]
+    slope = torch.ones_like(mean) if weight is None else weight
     level = torch.zeros_like(mean) if bias is None else bias
-    return line_twice(
-        given["input"], mean, scale if weight is None else weight * scale, level
-    )
+    return line_twice(given["input"], mean, slope, level, variance)
 
 
 def quicker(x: Tensor) -> bool:

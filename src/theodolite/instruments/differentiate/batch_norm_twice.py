@@ -21,6 +21,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from theodolite.instruments.differentiate.line_twice import line
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+
 
 def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
     """Normalise by the input's own statistics, as batch norm in train mode does."""
@@ -43,6 +46,8 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
+        if is_theirs():
+            return *_by_elements(x, weight, grads[0], ctx.eps), None
         if not torch.is_grad_enabled():
             # The last pass of a product, which may be one for many vectors at once.
             return *_pull_back(grads[0], x, mean, scale, ctx.eps, weight), None
@@ -60,56 +65,53 @@ class _Backward(torch.autograd.Function):
         scale: Tensor,
         eps: float,
     ) -> Any:
-        u, s, total = _pull_back(g, x, mean, scale, eps)
-        count = x.numel() // x.shape[1]
-        by = weight * scale / -count  # what is needed of it in every product
-        slope = by * scale
-        kept = (by, by * s, slope, -slope * mean)
-        ctx.save_for_backward(x, weight, mean, scale, u, *kept)
-        ctx.eps = eps
-        return u * _wide(weight, x), s, total
+        ones = torch.ones_like(mean)
+        u, s, total = _pull_back(g, x, mean, scale, eps, ones)
+        by = weight * scale / -(x.numel() // x.shape[1])
+        # What is needed of the channels in every product.
+        kept = (by, by * scale, _wide(by * s, x), _wide(weight, x))
+        ctx.save_for_backward(x, mean, scale, u, *kept)
+        ctx.eps, ctx.ones, ctx.zeros = eps, ones, torch.zeros_like(mean)
+        return u * kept[-1], s, total
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, *cotangents: Tensor
     ) -> Any:
-        x, weight, mean, scale, u, by, by_s, by_x, by_one = ctx.saved_tensors
+        x, mean, scale, u, by, by_x, wide_s, wide_weight = ctx.saved_tensors
         a, a_weight, a_bias = cotangents
-        t, across, _ = _pull_back(a, x, mean, scale, ctx.eps)
+        t, across, _ = _pull_back(a, x, mean, scale, ctx.eps, ctx.ones)
         along = (a * u).sum([axis for axis in range(x.ndim) if axis != 1])
-        # Multiples of x̂ as lines in x.
-        slope = a_weight * scale
-        level = torch.addcmul(a_bias, slope, mean, value=-1)
-        for_g = _combine(x, slope, level, (t, weight))
+        # Multiples of x̂ are lines through the mean.
+        for_g = line(x, mean, a_weight * scale, a_bias, ctx.ones)
+        for_g = torch.addcmul(for_g, t, wide_weight)
+        for_x = line(x, mean, by_x * along, ctx.zeros, ctx.ones)
+        for_x = torch.addcmul(for_x, t, wide_s)
         factor = torch.addcmul(a_weight, by, across)
-        for_x = _combine(x, by_x * along, by_one * along, (t, by_s), (u, factor))
+        for_x = torch.addcmul(for_x, u, _wide(factor, x))
         return for_g, for_x, along, None, None, None
 
 
 def _pull_back(
-    g: Tensor,
-    x: Tensor,
-    mean: Tensor,
-    scale: Tensor,
-    eps: float,
-    weight: Tensor | None = None,
+    g: Tensor, x: Tensor, mean: Tensor, scale: Tensor, eps: float, weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return r P(g), times the weight if given, the sum of g x̂ and the sum of g."""
-    by = torch.ones_like(mean) if weight is None else weight
+    """Return r P(g) times the weight, the sum of g x̂ and the sum of g."""
     return torch.ops.aten.native_batch_norm_backward(
-        g, x, by, None, None, mean, scale, True, eps, [True] * 3
+        g, x, weight, None, None, mean, scale, True, eps, [True] * 3
     )
 
 
-def _combine(
-    x: Tensor, slope: Tensor, level: Tensor, *terms: tuple[Tensor, Tensor]
-) -> Tensor:
-    """Return slope x + level + the sum of term times factor, channel by channel."""
-    out = torch.addcmul(_wide(level, x), x, _wide(slope, x))
-    for term, factor in terms:
-        out = torch.addcmul(out, term, _wide(factor, x))
-    return out
+def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
+    """Pull back with a graph."""
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        centred = x - x.mean(axes, keepdim=True)
+        variance = centred.square().mean(axes, keepdim=True)
+        return centred * (variance + eps).rsqrt() * _wide(weight, x)
+
+    return [*by_elements(normed, [x, weight], g), g.sum(axes)]
 
 
 def _wide(channel: Tensor, x: Tensor) -> Tensor:

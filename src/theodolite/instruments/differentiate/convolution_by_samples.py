@@ -34,7 +34,7 @@ class Sliding(NamedTuple):
 def convolved(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> Tensor:
     """Convolve a batch, in parts where that is quicker."""
     count = samples_at_once(x, weight, how)
-    if count >= len(x):
+    if count >= x.shape[0]:
         return torch.convolution(x, weight, bias, *how)
     parts = x.split(count)
     return torch.cat([torch.convolution(part, weight, bias, *how) for part in parts])
@@ -45,7 +45,7 @@ def pulled_back(
 ) -> Sequence[Tensor | None]:
     """Return what is wanted of the cotangents of input, weight and bias."""
     count = samples_at_once(x, weight, how)
-    if count >= len(x):
+    if count >= x.shape[0]:
         return _pulled(g, x, weight, how, wanted)
     for_x: list[Tensor] = []
     totals: list[Tensor | None] = [None, None]
@@ -58,16 +58,18 @@ def pulled_back(
 
 def samples_at_once(x: Tensor, weight: Tensor, how: Sliding) -> int:
     """Return how many samples of a batch are best convolved together."""
+    samples = max(1, x.shape[0])
+    if x.device.type != "cpu" or x.dtype is not torch.float64:
+        return samples
     # Dilated and transposed ones take a sample at a time anyway, and a kernel of one
     # place lays nothing out.
     kernel, dilated = prod(weight.shape[2:]), any(step > 1 for step in how.dilation)
-    laid_out = kernel > 1 and not (how.transposed or dilated)
-    if not (laid_out and x.device.type == "cpu" and x.dtype is torch.float64):
-        return max(1, len(x))
+    if kernel == 1 or how.transposed or dilated:
+        return samples
     places = prod(x.shape[2:]) // prod(how.stride)
     each = x.element_size() * kernel * places * weight.shape[1]
-    if len(x) * each <= _WORTH:
-        return max(1, len(x))
+    if samples * each <= _WORTH:
+        return samples
     # Every part reads the whole weight, and adds to all of its cotangent.
     wide = weight.numel() * weight.element_size()
     return torch.get_num_threads() * max(1, _AT_ONCE // each, wide // each)

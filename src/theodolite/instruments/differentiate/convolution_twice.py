@@ -15,6 +15,7 @@ These are convolutions again, so that derivatives of any order are right.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -28,6 +29,7 @@ from theodolite.instruments.differentiate.convolution_by_samples import (
     convolved,
     pulled_back,
 )
+from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
 
 _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")
@@ -152,6 +154,10 @@ def _convolve(x: Tensor, weight: Tensor, bias: Tensor | None, how: Sliding) -> T
     return convolved(x, weight, bias, how)
 
 
+def _plain(how: Sliding, x: Tensor, weight: Tensor) -> Tensor:
+    return torch.convolution(x, weight, None, *how)
+
+
 def _pull_back(
     g: Tensor, x: Tensor, weight: Tensor, how: Sliding, wanted: Sequence[bool]
 ) -> Sequence[Tensor | None]:
@@ -186,7 +192,7 @@ class _Forward(torch.autograd.Function):
     ) -> Any:
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, weight)
-        ctx.how = how
+        ctx.how, ctx.biased = how, bias is not None
         return convolved(x, weight, bias, how)
 
     @staticmethod
@@ -194,6 +200,10 @@ class _Forward(torch.autograd.Function):
         if grads[0] is None:
             return (None,) * 4
         x, weight = ctx.saved_tensors
+        if is_theirs():
+            found = by_elements(partial(_plain, ctx.how), [x, weight], grads[0])
+            axes = [axis for axis in range(x.ndim) if axis != 1]
+            return *found, grads[0].sum(axes) if ctx.biased else None, None
         wanted = _will_be_used(ctx, 3)
         return *_pull_back(grads[0], x, weight, ctx.how, wanted), None
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.parts import Parts, filled
 from theodolite.instruments.differentiate.pullback import (
     can_batch,
@@ -44,9 +45,10 @@ class Curve:
                 "the loss does not depend on the parameters chosen: choose others, or "
                 "look for detach() and no_grad() in the model"
             )
-        self._graph = torch.autograd.grad(
-            value, self._variables, create_graph=True, allow_unused=True
-        )
+        with own_pass():
+            self._graph = torch.autograd.grad(
+                value, self._variables, create_graph=True, allow_unused=True
+            )
 
     @property
     def graph(self) -> Sequence[Tensor | None]:
@@ -124,13 +126,14 @@ class Map:
         if self._pulled is None and not self.graph.requires_grad:
             self._pulled = [None] * len(self._variables)
         if self._pulled is None:
-            self._pulled = torch.autograd.grad(
-                self.graph,
-                self._variables,
-                self._cotangent,
-                create_graph=True,
-                allow_unused=True,
-            )
+            with own_pass():
+                self._pulled = torch.autograd.grad(
+                    self.graph,
+                    self._variables,
+                    self._cotangent,
+                    create_graph=True,
+                    allow_unused=True,
+                )
         return self
 
     def push(self, tangents: Sequence[Tensor]) -> Tensor:

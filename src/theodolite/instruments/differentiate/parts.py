@@ -43,4 +43,5 @@ def filled(parts: Sequence[Tensor | None], variables: Sequence[Tensor]) -> Parts
 
 def flat(parts: Sequence[Tensor]) -> Tensor:
     """Join parts into one vector."""
-    return torch.cat([part.detach().reshape(-1) for part in parts])
+    with torch._C.DisableTorchFunction():  # modes would be asked about every part
+        return torch.cat([part.detach().reshape(-1) for part in parts])

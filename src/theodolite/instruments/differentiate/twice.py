@@ -10,6 +10,10 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
+from theodolite.instruments.differentiate.activations_twice import (
+    ACTIVATIONS,
+    activation,
+)
 from theodolite.instruments.differentiate.attention_twice import attention
 from theodolite.instruments.differentiate.batch_norm_given import (
     BATCH_NORMS,
@@ -20,13 +24,22 @@ from theodolite.instruments.differentiate.convolution_twice import (
     convolution,
 )
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
+from theodolite.instruments.differentiate.layer_norm_twice import (
+    LAYER_NORMS,
+    layer_norm,
+)
+from theodolite.instruments.differentiate.own_passes import PASSES_BACK, passed_back
 from theodolite.instruments.differentiate.recomputing import without_recomputing
+from theodolite.instruments.differentiate.rectifier_twice import RECTIFIERS, rectifier
 
 # The functions of torch that are replaced, wherever they are called.
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
     [
         *CONVOLUTIONS,
         *BATCH_NORMS,
+        *RECTIFIERS,
+        *ACTIVATIONS,
+        *LAYER_NORMS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -43,11 +56,11 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
     only one with a second derivative; convolutions take standard kernels, and batch
-    norms on given statistics few passes, where these are quicker. If the model has
-    recurrent layers, cuDNN is left out, which has no second derivative for them.
-    Embeddings have dense gradients, and bags of them second ones. Nothing is
-    recomputed: activation checkpointing runs outside of what is replaced here, and its
-    reentrant form has no second derivative.
+    norms on given statistics few passes, where these are quicker; layer norms and
+    activations take fewer operators. If the model has recurrent layers, cuDNN is left
+    out, which has no second derivative for them. Embeddings have dense gradients, and
+    bags of them second ones. Nothing is recomputed: activation checkpointing runs
+    outside of what is replaced here, and its reentrant form has no second derivative.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -78,11 +91,19 @@ class _Replace(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func not in REPLACED:
+            if func in PASSES_BACK:
+                return passed_back(func, args, kwargs)
             return func(*args, **kwargs)
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
         if func in BATCH_NORMS:
             return batch_norm(func, args, kwargs)
+        if func in RECTIFIERS:
+            return rectifier(func, args, kwargs)
+        if func in ACTIVATIONS:
+            return activation(func, args, kwargs)
+        if func in LAYER_NORMS:
+            return layer_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

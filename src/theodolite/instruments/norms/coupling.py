@@ -23,6 +23,7 @@ from theodolite.instruments.norms.given_moments import (
 )
 from theodolite.instruments.norms.in_step import InStep
 from theodolite.instruments.norms.march import Open
+from theodolite.instruments.norms.segments import at_work
 from theodolite.instruments.norms.shelf import Shelf
 from theodolite.instruments.norms.tape import NotOnTape
 from theodolite.instruments.team.processes import Team
@@ -37,10 +38,26 @@ _NOT_IN_STEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """Memory for what chunks carry from norm to norm: on the device, on the host."""
+    """Memory for chunks that go from norm to norm.
+
+    Attributes:
+        device: For what they carry and what one of them works with, on the device.
+        host: For what they carry, on the host.
+        graph: What the largest chunk's whole graph takes, which is more than any one
+            segment works with.
+    """
 
     device: int
     host: int = 0
+    graph: int | None = None
+
+    def beside(self, computed: int) -> int:
+        """Return what is left on the device beside a segment at work.
+
+        Args:
+            computed: Bytes of what it computes.
+        """
+        return max(self.device - at_work(computed, self.graph), 0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +104,7 @@ class Coupling:
             team: Who else holds chunks, and goes the same way.
         """
         found = self._tried(lambda: self._opened_in_step(chunks, team))
-        if found is not None and found.carried_bytes[1] > self.room.device:
+        if found is not None and found.carried_bytes[1] > self._left(found):
             found = None
         if team.alike(-1 if found is None else found.calls) and found is not None:
             values = self._found_moments(found, team)
@@ -157,11 +174,12 @@ class Coupling:
         """Return the chunks cut at their norms, None where that takes too much."""
         found = self._opened_in_step(chunks, team)
         carried, adjoints = found.carried_bytes
-        shelf = self._shelf(carried, adjoints)
+        left = self._left(found)
+        shelf = self._shelf(carried, adjoints, left)
         if shelf is None:
             self.obstacles.append(
-                f"chunks in step carry {carried + adjoints:,} bytes, and "
-                f"{self.room.device:,} are left"
+                f"chunks in step carry {carried + adjoints:,} bytes, and {left:,} are "
+                "left"
             )
             return None
         found.shelf = shelf
@@ -182,11 +200,14 @@ class Coupling:
             self.obstacles.append(f"{kind}{said[0]}")
             return None
 
-    def _shelf(self, carried: int, adjoints: int) -> Shelf | None:
+    def _left(self, found: InStep) -> int:
+        return self.room.beside(found.computed_bytes)
+
+    def _shelf(self, carried: int, adjoints: int, left: int) -> Shelf | None:
         """Return where to keep what is carried, None where it fits nowhere."""
-        if carried + adjoints <= self.room.device:
+        if carried + adjoints <= left:
             return Shelf()
-        fits = adjoints <= self.room.device and carried <= self.room.host
+        fits = adjoints <= left and carried <= self.room.host
         return Shelf(host=True) if fits else None
 
     def _right(self, found: InStep, place: int, chunks: Sequence[Any]) -> bool:

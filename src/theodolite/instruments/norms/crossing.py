@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.parts import filled, zeros
 from theodolite.instruments.differentiate.pullback import explained, pull_back
 from theodolite.instruments.norms.full_statistics import Moments
@@ -98,13 +99,14 @@ class Crossing:
         if not slots or not variables:
             return out, dict(zip(fresh, zeros(variables), strict=True))
         try:
-            parts = torch.autograd.grad(
-                [out[slot] for slot in slots],
-                variables,
-                [cotangents[slot] for slot in slots],
-                create_graph=keep,
-                allow_unused=True,
-            )
+            with own_pass():
+                parts = torch.autograd.grad(
+                    [out[slot] for slot in slots],
+                    variables,
+                    [cotangents[slot] for slot in slots],
+                    create_graph=keep,
+                    allow_unused=True,
+                )
         except RuntimeError as error:
             raise explained(error) from error
         return out, dict(zip(fresh, filled(parts, variables), strict=True))
@@ -137,13 +139,14 @@ class Crossing:
         if not slots or not tangents:
             return values, {}
         dummies = [torch.zeros_like(out[slot], requires_grad=True) for slot in slots]
-        pulled = torch.autograd.grad(
-            [out[slot] for slot in slots],
-            [fresh[slot] for slot in tangents],
-            dummies,
-            create_graph=True,
-            allow_unused=True,
-        )
+        with own_pass():
+            pulled = torch.autograd.grad(
+                [out[slot] for slot in slots],
+                [fresh[slot] for slot in tangents],
+                dummies,
+                create_graph=True,
+                allow_unused=True,
+            )
         changes = pull_back(pulled, dummies, list(tangents.values()))
         return values, dict(zip(slots, changes, strict=True))
 

@@ -109,5 +109,5 @@ class _Shares(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         x, centre = ctx.saved_tensors
         ones = torch.ones_like(centre)
-        _, across, total = pulled(tangents[0], x, centre, ones, ones)
+        _, across, total = pulled(tangents[0], x, centre, ones, ones, ones)
         return torch.stack([total, 2 * across]) / ctx.count

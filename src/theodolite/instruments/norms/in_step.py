@@ -31,7 +31,11 @@ from theodolite.instruments.norms.full_statistics import (
 )
 from theodolite.instruments.norms.given_moments import as_variable
 from theodolite.instruments.norms.march import Gear, March, Open, taken
-from theodolite.instruments.norms.segments import carried_bytes, segments_of
+from theodolite.instruments.norms.segments import (
+    carried_bytes,
+    computed_bytes,
+    segments_of,
+)
 from theodolite.instruments.norms.shelf import Shelf
 from theodolite.instruments.norms.tape import NotOnTape, Tape, record
 from theodolite.instruments.team.processes import Team
@@ -104,6 +108,11 @@ class InStep:
         """
         carried = [carried_bytes(cut) for cut in self._cuts]
         return sum(c[0] for c in carried), sum(c[1] for c in carried)
+
+    @property
+    def computed_bytes(self) -> int:
+        """What one chunk computes in a segment, where that is most."""
+        return max(computed_bytes(cut) for cut in self._cuts)
 
     @property
     def dependent(self) -> int:

@@ -19,6 +19,11 @@ from theodolite.instruments.norms.full_statistics import Moments
 from theodolite.instruments.norms.given_moments import normalised, shares_of
 from theodolite.instruments.norms.tape import Call, NormOnTape, NotOnTape, Tape
 
+# What second derivatives hold at once for each byte that a segment computes: its
+# tangent, adjoint and theirs, and what operators keep. Of a ResNet-20 the peak of a
+# product in step grew by less than one.
+_AT_WORK = 8
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segment:
@@ -157,6 +162,29 @@ def carried_bytes(cut: Sequence[Segment]) -> tuple[int, int]:
         live = (live | {*segment.given}) - segment.done
         widest = max(widest, 2 * sum(tape.bytes[slot] for slot in live))
     return total, widest
+
+
+def at_work(computed: int, graph: int | None) -> int:
+    """Return the bytes that a segment holds in a product with the Hessian, at most.
+
+    Args:
+        computed: Bytes of what it computes.
+        graph: Bytes of the graph of all segments of a chunk, if they are known.
+    """
+    held = _AT_WORK * computed
+    return held if graph is None else min(held, graph)
+
+
+def computed_bytes(cut: Sequence[Segment]) -> int:
+    """Return the bytes of all that a segment computes, where that is most."""
+    found = 0
+    for segment in cut:
+        made = {slot for call in segment.calls for slot in call.results}
+        made |= {after for call in segment.calls for _, after in call.moves}
+        made.add(None if segment.head is None else segment.head.out)
+        sizes = segment.tape.bytes
+        found = max(found, sum(sizes.get(slot, 0) for slot in made if slot is not None))
+    return found
 
 
 def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> set[int]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.pullback import (
     can_batch,
     explained,
@@ -263,13 +264,14 @@ class BlockJacobian(Operator):
         if self._dual is None:
             dual = torch.zeros_like(self._outputs, requires_grad=True)
             try:
-                (pulled,) = torch.autograd.grad(
-                    self._outputs,
-                    [self._inputs],
-                    dual,
-                    create_graph=True,
-                    allow_unused=True,
-                )
+                with own_pass():
+                    (pulled,) = torch.autograd.grad(
+                        self._outputs,
+                        [self._inputs],
+                        dual,
+                        create_graph=True,
+                        allow_unused=True,
+                    )
             except RuntimeError as error:
                 raise explained(error) from error
             depends = pulled is not None and pulled.requires_grad

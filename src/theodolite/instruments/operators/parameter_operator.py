@@ -121,11 +121,12 @@ class ParameterOperator(Operator):
                 f"a vector of shape {tuple(vector.shape)} came, wanted is "
                 f"({sum(self._sizes)},), one number a parameter"
             )
-        parts = vector.split(self._sizes)
-        return {
-            name: part.reshape(shape)
-            for (name, shape), part in zip(self.layout, parts, strict=True)
-        }
+        with torch._C.DisableTorchFunction():  # modes would be asked about every part
+            parts = vector.split(self._sizes)
+            return {
+                name: part.view(shape)
+                for (name, shape), part in zip(self.layout, parts, strict=True)
+            }
 
     def join(self, parts: Mapping[str, Tensor]) -> Tensor:
         """Return the flat vector of parts by name; parts left out are zero."""

@@ -76,16 +76,15 @@ class GraphMemory:
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
 
     def room(self, largest: int | None) -> Room:
-        """Return what is left for tensors that chunks carry from norm to norm.
+        """Return the memory there is for chunks that go from norm to norm.
 
         Args:
             largest: Bytes of the largest chunk's graph.
         """
-        device = self.prepared.device
-        spare = max(self.allowed - (largest or 0), 0)
-        if device.type == "cpu":
-            return Room(device=spare)
-        return Room(device=spare, host=forecast.budget(None, torch.device("cpu")))
+        host = 0
+        if self.prepared.device.type != "cpu":
+            host = forecast.budget(None, torch.device("cpu"))
+        return Room(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
         """Forecast the bytes of a graph; None where a batch cannot be cut."""

@@ -92,6 +92,8 @@ def norm(vector: Tensor) -> float:
 def dot(first: Tensor, second: Tensor) -> float:
     """Add products up in float64, a stretch at a time."""
     width = _ON_CARD if first.device.type == "cuda" else _EXACT
+    if 0 < len(first) <= width:
+        return float(first.double() @ second.double())
     pairs = zip(first.split(width), second.split(width), strict=True)
     parts = [a.double() @ b.double() for a, b in pairs]
     # Read back once: a card would be waited for at every stretch.
@@ -107,7 +109,8 @@ def squared_norm(vector: Tensor) -> float:
 
 def all_finite(vector: Tensor) -> bool:
     """Whether a vector holds neither NaN nor infinity, a stretch at a time."""
-    return all(bool(torch.isfinite(part).all()) for part in vector.split(_SEEN))
+    parts = (vector,) if len(vector) <= _SEEN else vector.split(_SEEN)
+    return all(bool(torch.isfinite(part).all()) for part in parts)
 
 
 def _far(rows: Tensor) -> bool:

@@ -61,6 +61,7 @@ PRESETS = {
         steps=200,
         rates=(0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4),
         relu_stride=6,
+        per_decade=1,
     ),
     "quick": Config(n_seeds=4, committed=True),
     "paper": Config(

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from theodolite.core import ConfigError, ResnetBlueprint
+from theodolite.studies.committed import CommittedRun
 from theodolite.studies.study import StudyConfig
+
+RUN = CommittedRun(
+    "theodolite.studies.macdonald2023skip",
+    "whole_set_curvature",
+    free=("n_seeds", "moments", "stochastic_moments", "one_graph", "chunk"),
+)
 
 DESCENT, STOCHASTIC = "descent", "stochastic"
 RULES = (DESCENT, STOCHASTIC)
@@ -41,7 +48,8 @@ class Config(StudyConfig):
         steps: Of full-batch descent.
         moments: When descent is read, in the order of the readings.
         stochastic_moments: The same of stochastic descent.
-        corners: Moments at which a network is read in all ways, not in two only.
+        corners: Moments at which a network of full-batch descent is read in six ways
+            and one of stochastic descent in three, not in two only.
         one_graph: Images up to which a set is one graph.
         chunk: Images that pass at once where a set has more; 0 for as many as fit.
         tol: Wanted relative error of an eigenvalue.
@@ -75,9 +83,9 @@ class Config(StudyConfig):
     # The ends first: they are what most claims are about.
     moments: tuple[float, ...] = (0.0, 1.0, 0.9, 0.8, 0.02, 0.1, 0.3, 0.6)
     stochastic_moments: tuple[float, ...] = (0.0, 1.0, 0.2, 0.03, 0.5)
-    corners: tuple[float, ...] = (0.0, 1.0)
+    corners: tuple[float, ...] = (1.0,)
     one_graph: int = 5000
-    chunk: int = 2500
+    chunk: int = 5000
     tol: float = 0.01
     products: int = 60
     precision: Literal["float32", "tf32"] = "tf32"
@@ -130,7 +138,6 @@ _SMALL: dict[str, Any] = {
     "channels": 1,
     "blocks": (1,),
     "batch_size": 16,
-    "corners": (1.0,),
     "chunk": 0,
     "precision": "float32",
     "double": True,
@@ -151,6 +158,7 @@ PRESETS = {
     ),
     "quick": Config(
         n_seeds=4,
+        committed=True,
         width=6,
         samples=128,
         descent_samples=128,

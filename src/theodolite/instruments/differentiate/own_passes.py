@@ -1,0 +1,77 @@
+"""Whose pass back it is: an instrument's, or one that a model makes inside its own.
+
+Operators that are replaced have a second derivative, some of them no third, and none
+has one within torch's ``vmap``. Instruments ask for no more. A model does that
+differentiates in its forward pass, for forces or penalties on gradients: its passes go
+through elementary operators, so that all that comes after them is torch's.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock, local
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Functions of torch that pass back.
+PASSES_BACK: frozenset[Callable[..., Any]] = frozenset(
+    [torch.autograd.grad, torch.autograd.backward, Tensor.backward]
+)
+_here, _lock = local(), Lock()
+# Passes of models that run now. Derivatives on a card are computed in threads of their
+# own, so this is one number for all threads.
+_theirs = [0]
+
+
+@contextmanager
+def own_pass() -> Iterator[None]:
+    """Say that passes back are an instrument's."""
+    before = getattr(_here, "own", False)
+    _here.own = True
+    try:
+        yield
+    finally:
+        _here.own = before
+
+
+def passed_back(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Pass back, whoever calls."""
+    if getattr(_here, "own", False):
+        return func(*args, **kwargs)
+    with _lock:
+        _theirs[0] += 1
+    try:
+        return func(*args, **kwargs)
+    finally:
+        with _lock:
+            _theirs[0] -= 1
+
+
+def is_theirs() -> bool:
+    """Say whether a model may be passing back with a graph at the moment."""
+    return bool(_theirs[0]) and torch.is_grad_enabled()
+
+
+def by_elements(
+    function: Callable[..., Tensor], parts: Sequence[Tensor | None], g: Tensor
+) -> list[Tensor | None]:
+    """Pull a cotangent back through elementary operators, with a graph.
+
+    Args:
+        function: Computes the value from the parts.
+        parts: What it is differentiated by, where they have a graph.
+        g: The cotangent of its value.
+    """
+    with torch.enable_grad():
+        value = function(*parts)
+    wanted = [part for part in parts if part is not None and part.requires_grad]
+    found = iter(
+        torch.autograd.grad(value, wanted, g, create_graph=True, allow_unused=True)
+    )
+    return [
+        next(found) if part is not None and part.requires_grad else None
+        for part in parts
+    ]

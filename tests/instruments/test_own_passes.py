@@ -1,0 +1,105 @@
+"""Models that differentiate inside their own pass: forces, penalties on gradients."""
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from theodolite.instruments import Hessian
+from theodolite.instruments.differentiate import batch_norm_given, convolution_twice
+
+LOSS = nn.MSELoss()
+
+
+class Attend(nn.Module):
+    def forward(self, x):
+        heads = x.reshape(len(x), 1, 3, 2)
+        out = nn.functional.scaled_dot_product_attention(heads, heads, heads)
+        return out.reshape(len(x), 6)
+
+
+class Convolve(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Conv1d(2, 2, 2, padding=1)
+
+    def forward(self, x):
+        return self.inner(x.reshape(len(x), 2, 3)).reshape(len(x), 8)[:, :6]
+
+
+LAYERS = {
+    "rectifier": nn.ReLU,
+    "in place": lambda: nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace=True)),
+    "gelu": nn.GELU,
+    "gelu by tanh": lambda: nn.GELU("tanh"),
+    "silu": nn.SiLU,
+    "layer norm": lambda: nn.LayerNorm(6),
+    "batch norm": lambda: nn.BatchNorm1d(6),
+    "attention": Attend,
+    "convolution": Convolve,
+}
+
+
+class Force(nn.Module):
+    """Returns how an energy changes with the input, one number of it or all at once."""
+
+    def __init__(self, layer, *, batched):
+        super().__init__()
+        self.batched = batched
+        self.energy = nn.Sequential(
+            nn.Linear(3, 6), nn.Tanh(), layer, nn.Tanh(), nn.Linear(6, 2)
+        )
+
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            energies = self.energy(x).square()
+            if not self.batched:
+                return torch.autograd.grad(energies.sum(), x, create_graph=True)[0]
+            units = torch.eye(2, dtype=x.dtype)
+            found = torch.autograd.grad(
+                energies.sum(0), x, units, create_graph=True, is_grads_batched=True
+            )
+            return found[0].square().sum(0)
+
+
+def gradient(model, batch, weights):
+    """Differentiate the loss once, which torch does rightly for all layers."""
+    with sdpa_kernel(SDPBackend.MATH):
+        value = LOSS(functional_call(model, weights, batch[0]), batch[1])
+        grads = torch.autograd.grad(value, list(weights.values()), allow_unused=True)
+    pairs = zip(grads, weights.values(), strict=True)
+    return torch.cat(
+        [(torch.zeros_like(w) if g is None else g).reshape(-1) for g, w in pairs]
+    )
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(
+    ("name", "mode"), [*((name, "eval") for name in LAYERS), ("batch norm", "batch")]
+)
+def test_products_with_the_hessian(name, mode, batched, monkeypatch):
+    monkeypatch.setattr(convolution_twice, "quicker", lambda *_: True)
+    monkeypatch.setattr(batch_norm_given, "_WORTH", 0)
+    torch.manual_seed(0)
+    model = Force(LAYERS[name](), batched=batched).double()
+    model.train(mode == "batch")
+    batch = torch.randn(5, 3).double(), torch.randn(5, 3).double()
+    operator = Hessian(model, batch, loss=LOSS, norm_mode=mode)
+    vector = torch.randn(operator.shape[1], dtype=torch.float64)
+    parts, step = operator.split(vector), 1e-5
+    ahead, behind = (
+        gradient(
+            model,
+            batch,
+            {
+                n: (p + sign * step * parts[n]).detach().requires_grad_()
+                for n, p in model.named_parameters()
+            },
+        )
+        for sign in (1, -1)
+    )
+    wanted = (ahead - behind) / (2 * step)
+    torch.testing.assert_close(operator @ vector, wanted, rtol=1e-5, atol=1e-7)
+    assert wanted.norm() > 1e-3

@@ -7,10 +7,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
-from tests.instruments.orders import orders
+from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments.differentiate import attention_twice as home
 from theodolite.instruments.differentiate.pullback import can_batch
-from theodolite.instruments.differentiate.twice import differentiable_twice
 
 ROWS = torch.tensor([[True, False, True, True], [False] * 4, [True, True, False, True]])
 # Leading axes, rows, columns, width of queries and of values, and what else is given.
@@ -52,7 +51,7 @@ def test_all_orders_are_those_of_torch(name):
     work, parts = _made(name)
     with sdpa_kernel(SDPBackend.MATH):
         wanted = orders(work, parts)
-    with differentiable_twice():
+    with as_instruments_do():
         assert _is_ours(work(*parts))
         found = orders(work, parts)
     for mine, theirs in zip(found, wanted, strict=True):
@@ -63,7 +62,7 @@ def test_all_orders_are_those_of_torch(name):
 @pytest.mark.parametrize("name", CALLS)
 def test_by_differences(name):
     work, parts = _made(name)
-    with differentiable_twice():
+    with as_instruments_do():
         assert gradcheck(work, parts, fast_mode=True)
         assert gradgradcheck(work, parts, fast_mode=True)
 
@@ -72,7 +71,7 @@ def test_by_differences(name):
 def test_many_at_once(dtype):
     work, parts = _made("rows that attend to nothing")
     parts = [part.detach().to(dtype).requires_grad_() for part in parts]
-    with differentiable_twice():
+    with as_instruments_do():
         out = work(*parts)
         (first,) = torch.autograd.grad(out.tanh().sum(), parts[0], create_graph=True)
     assert can_batch(out, parts)
@@ -90,7 +89,7 @@ def test_many_at_once(dtype):
 )
 def test_the_rest_is_left_to_torch(options):
     q = torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True)
-    with differentiable_twice():
+    with as_instruments_do():
         out = scaled_dot_product_attention(q, q, q, **options)
         assert not _is_ours(out)
         (first,) = torch.autograd.grad(out.sum(), q, create_graph=True)
@@ -100,7 +99,7 @@ def test_the_rest_is_left_to_torch(options):
 def test_mistakes_are_torch_s_to_tell():
     q = torch.randn(1, 2, 3, 2, requires_grad=True)
     mask = torch.ones(3, 3, dtype=torch.bool)
-    with differentiable_twice(), pytest.raises(RuntimeError, match="is_causal"):
+    with as_instruments_do(), pytest.raises(RuntimeError, match="is_causal"):
         scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=True)
 
 
@@ -115,5 +114,5 @@ def test_mistakes_are_torch_s_to_tell():
 def test_on_a_processor_only_where_it_is_quicker(monkeypatch, dtype, rows, wanted):
     monkeypatch.undo()
     q = torch.randn(1, 1, rows, 2, dtype=dtype, requires_grad=True)
-    with differentiable_twice():
+    with as_instruments_do():
         assert _is_ours(scaled_dot_product_attention(q, q, q)) is wanted

@@ -10,11 +10,10 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from tests.cases import CASES
-from tests.instruments.orders import orders
+from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments import Hessian
 from theodolite.instruments.differentiate import convolution_by_samples
 from theodolite.instruments.differentiate import convolution_twice as home
-from theodolite.instruments.differentiate.twice import differentiable_twice
 
 # Input, weight, whether there is a bias, and what else the call is given.
 CALLS = {
@@ -120,7 +119,7 @@ def test_all_orders_are_those_of_torch(name):
     # Of convolutions with output_padding torch 2.13 has no third derivative.
     count = 2 if "output_padding" in CALLS[name][4] and "trans" in name else 3
     wanted = orders(work, parts, count)
-    with differentiable_twice():
+    with as_instruments_do():
         assert "_Forward" in _origins(work(*parts))
         found = orders(work, parts, count)
     for mine, theirs in zip(found, wanted, strict=True):
@@ -137,7 +136,7 @@ def _origins(out):
 @pytest.mark.parametrize("name", CALLS)
 def test_by_differences(name):
     work, parts = _made(name)
-    with differentiable_twice():
+    with as_instruments_do():
         assert gradcheck(work, parts, fast_mode=True)
         assert gradgradcheck(work, parts, fast_mode=True)
 
@@ -146,7 +145,7 @@ def test_by_differences(name):
 def test_a_sample_at_a_time(name, monkeypatch):
     work, parts = _made(name)
     parts[0] = torch.cat([parts[0].detach(), parts[0].detach() + 1]).requires_grad_()
-    with differentiable_twice():
+    with as_instruments_do():
         wanted = orders(work, parts)
         monkeypatch.setattr(convolution_by_samples, "_WORTH", 0)
         monkeypatch.setattr(convolution_by_samples, "_AT_ONCE", 0)
@@ -219,7 +218,7 @@ def test_modules_that_pad(mode):
 
     parts = [x, layer.weight, layer.bias]
     wanted = orders(work, parts)
-    with differentiable_twice():
+    with as_instruments_do():
         found = orders(work, parts)
     for mine, theirs in zip(found, wanted, strict=True):
         assert_close(mine, theirs, rtol=1e-10, atol=1e-10)
@@ -231,7 +230,7 @@ def test_only_what_is_asked_for(wanted):
     work, parts = _made("2-d")
     chosen = [parts[i] for i in wanted]
     plain = torch.autograd.grad(work(*parts).tanh().sum(), parts, create_graph=True)
-    with differentiable_twice():
+    with as_instruments_do():
         mine = torch.autograd.grad(work(*parts).tanh().sum(), parts, create_graph=True)
     for i in range(3):
         along = torch.randn_like(parts[i])
@@ -247,7 +246,7 @@ def test_only_what_is_asked_for(wanted):
 
 def test_many_cotangents_at_once():
     work, parts = _made("groups")
-    with differentiable_twice():
+    with as_instruments_do():
         grads = torch.autograd.grad(work(*parts).tanh().sum(), parts, create_graph=True)
     along = [torch.randn(3, *g.shape, dtype=g.dtype) for g in grads]
     many = torch.autograd.grad(
@@ -263,7 +262,7 @@ def test_many_cotangents_at_once():
 
 def test_what_is_not_ordinary_is_left_to_torch():
     x, weight = torch.randn(1, 2, 4, 4), torch.randn(3, 2, 3, 3, requires_grad=True)
-    with differentiable_twice():
+    with as_instruments_do():
         with pytest.raises(RuntimeError, match="padding='same' is not supported"):
             functional.conv2d(x, weight, stride=2, padding="same")
         with pytest.raises(RuntimeError, match="scalar type"):
@@ -280,7 +279,7 @@ def test_autocast_casts_as_torch_does():
     x, weight = torch.randn(2, 2, 4, 4), torch.randn(3, 2, 3, 3, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         plain = functional.conv2d(x, weight)
-        with differentiable_twice():
+        with as_instruments_do():
             mine = functional.conv2d(x, weight)
     assert mine.dtype is torch.bfloat16
     assert_close(mine, plain)
@@ -323,5 +322,5 @@ def test_on_a_processor_only_where_it_is_quicker(monkeypatch, dtype, size, wante
     monkeypatch.undo()
     x = torch.randn(4, 4, size, size, dtype=dtype)
     layer = nn.Conv2d(4, 8, 3, dtype=dtype)
-    with differentiable_twice():
+    with as_instruments_do():
         assert ("_Forward" in layer(x).grad_fn.name()) is wanted

@@ -7,10 +7,9 @@ from torch.autograd import gradgradcheck
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.instruments.orders import orders
+from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments import Hessian
 from theodolite.instruments.differentiate.pullback import can_batch
-from theodolite.instruments.differentiate.twice import differentiable_twice
 
 SPELLINGS = {
     "functional": functional.relu,
@@ -37,7 +36,7 @@ def test_derivatives_of_all_orders(name):
 
     x = numbers(4, 3)
     wanted = orders(through, [x])
-    with differentiable_twice():
+    with as_instruments_do():
         assert "_Rectified" in SPELLINGS[name](x**3).grad_fn.name()
         assert gradgradcheck(through, (x,))
         found = orders(through, [x])
@@ -46,7 +45,7 @@ def test_derivatives_of_all_orders(name):
 
 
 def test_what_is_in_place_writes_to_its_input():
-    with differentiable_twice():
+    with as_instruments_do():
         x = numbers(5) * 2
         out = functional.relu(x, inplace=True)
     assert out.data_ptr() == x.data_ptr()
@@ -55,7 +54,7 @@ def test_what_is_in_place_writes_to_its_input():
 
 def test_views_and_leaves_are_left_to_torch():
     whole = numbers(4, 3) * 1
-    with differentiable_twice():
+    with as_instruments_do():
         whole[:2].relu_()
         with pytest.raises(RuntimeError, match="leaf"):
             numbers(3).relu_()
@@ -66,7 +65,7 @@ def test_views_and_leaves_are_left_to_torch():
 
 def test_a_tensor_that_somebody_kept_may_not_be_overwritten():
     x = numbers(3)
-    with differentiable_twice():
+    with as_instruments_do():
         kept = x.sigmoid()  # its own backward reads it
         kept.relu_()
         with pytest.raises(RuntimeError, match="inplace operation"):
@@ -99,7 +98,7 @@ def test_a_product_fills_no_zeros_for_rectifiers():
 
 def test_many_vectors_at_once():
     x = numbers(4, 3)
-    with differentiable_twice():
+    with as_instruments_do():
         out = ((x**3).relu() * x).sum()
         (first,) = torch.autograd.grad(out, x, create_graph=True)
     assert can_batch(first, [x])

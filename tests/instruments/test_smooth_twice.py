@@ -6,9 +6,8 @@ from torch import nn
 from torch.autograd import gradgradcheck
 from torch.nn import functional
 
-from tests.instruments.orders import orders
+from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments.differentiate.pullback import can_batch
-from theodolite.instruments.differentiate.twice import differentiable_twice
 
 ACTIVATIONS = {
     "gelu": functional.gelu,
@@ -33,7 +32,7 @@ def alike(found, wanted):
 def test_activations(name):
     work, x = ACTIVATIONS[name], numbers(4, 3)
     wanted = orders(work, [x], count=2)
-    with differentiable_twice():
+    with as_instruments_do():
         assert "_Activated" in work(x).grad_fn.name()
         assert gradgradcheck(work, (x,))
         alike(orders(work, [x], count=2), wanted)
@@ -52,7 +51,7 @@ def test_layer_norms(shape, affine):
         return norm(x)
 
     wanted = orders(work, parts, count=2)
-    with differentiable_twice():
+    with as_instruments_do():
         assert "layer_norm_twice" in type(work(x).grad_fn)._forward_cls.__module__
         assert gradgradcheck(work, parts)
         alike(orders(work, parts, count=2), wanted)
@@ -61,7 +60,7 @@ def test_layer_norms(shape, affine):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_many_vectors_at_once(dtype):
     x, weight, bias = (numbers(*s, dtype=dtype) for s in ((4, 6), (6,), (6,)))
-    with differentiable_twice():
+    with as_instruments_do():
         out = functional.layer_norm(x * x, (6,), weight, bias)
         out = functional.silu(functional.gelu(out)).sum()
         (first,) = torch.autograd.grad(out, x, create_graph=True)
@@ -76,7 +75,7 @@ def test_weights_alone():
 
     bias = bias.detach().requires_grad_()
     wanted = orders(work, [weight, bias], count=2)
-    with differentiable_twice():
+    with as_instruments_do():
         alike(orders(work, [weight, bias], count=2), wanted)
 
 
@@ -94,7 +93,7 @@ def test_weights_alone():
 def test_other_calls_are_left_to_torch(call):
     x = numbers(4, 3, dtype=torch.float32)
     wanted = call(x)
-    with differentiable_twice():
+    with as_instruments_do():
         found = call(x)
     assert type(found.grad_fn) is type(wanted.grad_fn)
     torch.testing.assert_close(found, wanted)
@@ -103,7 +102,7 @@ def test_other_calls_are_left_to_torch(call):
 @pytest.mark.parametrize("inplace", [0, None])
 def test_what_is_not_in_place_in_other_words(inplace):
     x = numbers(4)
-    with differentiable_twice():
+    with as_instruments_do():
         found = functional.silu(x, inplace)
     torch.testing.assert_close(found, functional.silu(x))
 
@@ -112,7 +111,7 @@ def test_curvature_of_gelu_by_tanh_in_single_precision():
     """Where it cancels, and far out, where it is none."""
 
     def bend(x):
-        with differentiable_twice():
+        with as_instruments_do():
             out = functional.gelu(x, approximate="tanh").sum()
             (slope,) = torch.autograd.grad(out, x, create_graph=True)
         return torch.autograd.grad(slope.sum(), x)[0]
@@ -126,7 +125,7 @@ def test_curvature_of_gelu_by_tanh_in_single_precision():
 
 def test_what_torch_refuses_it_refuses_still():
     x = numbers(4, 3)
-    with differentiable_twice():
+    with as_instruments_do():
         with pytest.raises(RuntimeError, match="normalized_shape"):
             functional.layer_norm(x, (4,))
         for word in ("other", "silu", ""):

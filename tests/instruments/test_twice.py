@@ -5,11 +5,10 @@ import torch
 from torch import nn
 from torch.autograd import gradgradcheck
 
-from tests.instruments.orders import orders
+from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments.differentiate import batch_norm_given, line_twice
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
-from theodolite.instruments.differentiate.twice import differentiable_twice
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])
@@ -22,7 +21,7 @@ def test_weight_norm(dim):
         shape if dim >= 0 else (1,), dtype=torch.float64, requires_grad=True
     )
     plain = torch._weight_norm(v, g, dim)
-    with differentiable_twice():
+    with as_instruments_do():
         torch.testing.assert_close(torch._weight_norm(v, g, dim), plain)
         assert gradgradcheck(lambda v, g: torch._weight_norm(v, g, dim), (v, g))
 
@@ -36,7 +35,7 @@ def test_both_spellings_of_weight_norm_go_through():
     x = torch.randn(4, 2)
     for layer in layers:
         plain = layer(x)
-        with differentiable_twice():
+        with as_instruments_do():
             inside = layer(x)
         torch.testing.assert_close(inside, plain)
         assert "WeightNorm" not in type(inside.grad_fn.next_functions[2][0]).__name__
@@ -48,7 +47,7 @@ def test_attention_has_a_second_derivative():
     def attend(x):
         return nn.functional.scaled_dot_product_attention(x, x, x)
 
-    with differentiable_twice():
+    with as_instruments_do():
         assert gradgradcheck(attend, (q,))
 
 
@@ -67,7 +66,7 @@ def test_batch_norm_on_given_statistics(shape, affine, passes, monkeypatch):
     x = torch.randn(shape, generator=made, dtype=torch.float64).requires_grad_()
     parts = [x, *norm.parameters()]
     wanted = orders(lambda x, *_: norm(x), parts)
-    with differentiable_twice():
+    with as_instruments_do():
         assert "_Line" in norm(x).grad_fn.name()
         assert gradgradcheck(norm, (x,))
         found = orders(lambda x, *_: norm(x), parts)

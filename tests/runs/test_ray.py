@@ -497,7 +497,10 @@ def test_code_that_nodes_do_not_have_travels(tmp_path, nodes):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("kind", ["address", "client_address"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("address", marks=pytest.mark.slow), "client_address"],
+)
 def test_a_probe_of_a_script_goes_to_ray(nodes, kind, tmp_path):
     """Defined there, it travels by value, with the rooms that it names."""
     script = tmp_path / "script.py"

@@ -339,7 +339,10 @@ def kernel_sources():
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other instructions")
 @pytest.mark.parametrize(
     ("name", "features", "register"),
-    [("haswell", "+avx,+avx2,+fma", 32), ("x86-64", "+sse2", 16)],
+    [
+        ("haswell", "+avx,+avx2,+fma", 32),
+        pytest.param("x86-64", "+sse2", 16, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize(
     "dtypes",
@@ -352,8 +355,8 @@ def kernel_sources():
 def test_processors_with_narrower_registers(cache, name, features, register, dtypes):
     """What numba compiles for, it reads from the environment when it is loaded.
 
-    Compiled code is kept from one session to the next while no kernel changes. Half
-    of the kinds of kernels are enough for every day: each takes seconds to compile.
+    Compiled code is kept from one session to the next while no kernel changes. A
+    quarter of them is enough for every day: each takes seconds to compile.
     """
     chosen = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
     kept = cache.mkdir(f"kernels-{name}-{kernel_sources()}")

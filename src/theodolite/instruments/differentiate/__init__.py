@@ -8,7 +8,8 @@
   ``layer_norm_twice``, ``rectifier_twice``, ``activations_twice``, ``embeddings``:
   operators that torch differentiates once, wrongly or slowly the second time, replaced
   by others.
-- ``own_passes``: passes back of models themselves, which are left to torch.
+- ``own_passes``: passes back of models themselves, by elementary operators.
+- ``channels``: numbers a channel.
 - ``replay``: a product recorded once as a CUDA graph.
 - ``over_ranks``: sums over processes within a graph.
 - ``recomputing``: activation checkpointing switched off meanwhile.

@@ -14,11 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+from theodolite.instruments.differentiate.own_passes import (
+    by_elements,
+    is_theirs,
+    is_transformed,
+)
 
 ACTIVATIONS: tuple[Callable[..., Any], ...] = (functional.gelu, functional.silu)
 # Of the approximation $\tanh(k(x + c x^3))$.
@@ -50,9 +53,8 @@ def _ordinary(x: Any) -> bool:
     """Say whether a call records a graph of a plain tensor."""
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
-    nested = torch._C._are_functorch_transforms_active()
     known = x.dtype in (torch.float32, torch.float64) and x.layout is torch.strided
-    return known and not (nested or forward_ad._current_level >= 0)
+    return known and not is_transformed()
 
 
 def _gelu(x: Tensor) -> Tensor:

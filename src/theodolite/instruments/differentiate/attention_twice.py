@@ -21,10 +21,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+from theodolite.instruments.differentiate.own_passes import (
+    by_elements,
+    is_theirs,
+    is_transformed,
+)
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _DEFAULTS = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
@@ -76,8 +79,7 @@ def _ordinary(given: dict[str, Any]) -> bool:
     tensors: list[Any] = parts if mask is None else [*parts, mask]
     if not all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors):
         return False
-    nested = torch._C._are_functorch_transforms_active()
-    if nested or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
+    if is_transformed() or not torch.is_grad_enabled():
         return False
     q, k, v = tensors[:3]
     if torch.is_autocast_enabled(q.device.type) or given.get("enable_gqa"):

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional
 
 from theodolite.instruments.differentiate.line_twice import line_twice
+from theodolite.instruments.differentiate.own_passes import is_transformed
 
 BATCH_NORMS: tuple[Callable[..., Any], ...] = (functional.batch_norm, torch.batch_norm)
 # Numbers from which a line is quicker on a processor; with a tenth of them torch's own
@@ -65,8 +65,7 @@ def _ordinary(given: Mapping[str, Any]) -> bool:
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     if not plain or any(given.get(name) is None for name in _TENSORS[:3]):
         return False
-    nested = torch._C._are_functorch_transforms_active()
-    if nested or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
+    if is_transformed() or not torch.is_grad_enabled():
         return False
     x, mean, variance = tensors[:3]
     alike = len({(t.dtype, t.device, t.layout) for t in tensors}) == 1

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from theodolite.instruments.differentiate.channels import other_axes, wide
 from theodolite.instruments.differentiate.line_twice import line
 from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
 
@@ -69,7 +70,7 @@ class _Backward(torch.autograd.Function):
         u, s, total = _pull_back(g, x, mean, scale, eps, ones)
         by = weight * scale / -(x.numel() // x.shape[1])
         # What is needed of the channels in every product.
-        kept = (by, by * scale, _wide(by * s, x), _wide(weight, x))
+        kept = (by, by * scale, wide(by * s, x), wide(weight, x))
         ctx.save_for_backward(x, mean, scale, u, *kept)
         ctx.eps, ctx.ones, ctx.zeros = eps, ones, torch.zeros_like(mean)
         return u * kept[-1], s, total
@@ -82,14 +83,14 @@ class _Backward(torch.autograd.Function):
         x, mean, scale, u, by, by_x, wide_s, wide_weight = ctx.saved_tensors
         a, a_weight, a_bias = cotangents
         t, across, _ = _pull_back(a, x, mean, scale, ctx.eps, ctx.ones)
-        along = (a * u).sum([axis for axis in range(x.ndim) if axis != 1])
+        along = (a * u).sum(other_axes(x))
         # Multiples of x̂ are lines through the mean.
         for_g = line(x, mean, a_weight * scale, a_bias, ctx.ones)
         for_g = torch.addcmul(for_g, t, wide_weight)
         for_x = line(x, mean, by_x * along, ctx.zeros, ctx.ones)
         for_x = torch.addcmul(for_x, t, wide_s)
         factor = torch.addcmul(a_weight, by, across)
-        for_x = torch.addcmul(for_x, u, _wide(factor, x))
+        for_x = torch.addcmul(for_x, u, wide(factor, x))
         return for_g, for_x, along, None, None, None
 
 
@@ -104,15 +105,11 @@ def _pull_back(
 
 def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
     """Pull back with a graph."""
-    axes = [axis for axis in range(x.ndim) if axis != 1]
+    axes = other_axes(x)
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:
         centred = x - x.mean(axes, keepdim=True)
         variance = centred.square().mean(axes, keepdim=True)
-        return centred * (variance + eps).rsqrt() * _wide(weight, x)
+        return centred * (variance + eps).rsqrt() * wide(weight, x)
 
     return [*by_elements(normed, [x, weight], g), g.sum(axes)]
-
-
-def _wide(channel: Tensor, x: Tensor) -> Tensor:
-    return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])

@@ -21,15 +21,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.channels import other_axes, wide
 from theodolite.instruments.differentiate.convolution_by_samples import (
     Sliding,
     convolved,
     pulled_back,
 )
-from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+from theodolite.instruments.differentiate.own_passes import (
+    by_elements,
+    is_theirs,
+    is_transformed,
+)
 
 _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")
@@ -106,8 +110,7 @@ def _ordinary(given: dict[str, Any], axes: int | None) -> bool:
     plain = all(type(tensor) in (Tensor, torch.nn.Parameter) for tensor in tensors)
     if not plain or given.get("input") is None or given.get("weight") is None:
         return False
-    nested = torch._C._are_functorch_transforms_active()
-    if nested or forward_ad._current_level >= 0:
+    if is_transformed():
         return False
     x, weight = tensors[:2]
     fits = axes is None or weight.ndim == axes + 2
@@ -138,8 +141,8 @@ def _padded(
         far = [side for t in reversed(total) for side in (0, t % 2)]
         x = functional.pad(x, far) if any(far) else x
         padding = [t // 2 for t in total]
-    wide = _wide(padding, axes)
-    return x, Sliding(stride, wide, dilation, transposed, extra, groups)
+    padding = _wide(padding, axes)
+    return x, Sliding(stride, padding, dilation, transposed, extra, groups)
 
 
 def _wide(value: Any, axes: int) -> list[int]:
@@ -202,8 +205,8 @@ class _Forward(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         if is_theirs():
             found = by_elements(partial(_plain, ctx.how), [x, weight], grads[0])
-            axes = [axis for axis in range(x.ndim) if axis != 1]
-            return *found, grads[0].sum(axes) if ctx.biased else None, None
+            total = grads[0].sum(other_axes(x)) if ctx.biased else None
+            return *found, total, None
         wanted = _will_be_used(ctx, 3)
         return *_pull_back(grads[0], x, weight, ctx.how, wanted), None
 
@@ -235,8 +238,7 @@ class _Backward(torch.autograd.Function):
             across = _convolve(x, a_weight, a_bias if along is None else None, ctx.how)
             along = across if along is None else along + across
         if for_g and along is None and a_bias is not None:
-            shape = [-1 if axis == 1 else 1 for axis in range(g.ndim)]
-            along = a_bias.reshape(shape).expand_as(g)
+            along = wide(a_bias, g).expand_as(g)
         wanted = [for_x and a_weight is not None, for_weight and a_x is not None, False]
         pulled: Sequence[Tensor | None] = (None, None)
         if any(wanted):

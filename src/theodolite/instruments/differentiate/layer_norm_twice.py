@@ -20,11 +20,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+from theodolite.instruments.differentiate.own_passes import (
+    by_elements,
+    is_theirs,
+    is_transformed,
+)
 
 LAYER_NORMS: tuple[Callable[..., Any], ...] = (functional.layer_norm, torch.layer_norm)
 _NAMES = ("input", "normalized_shape", "weight", "bias", "eps", "cudnn_enable")
@@ -55,8 +58,7 @@ def _ordinary(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
     if not plain or x is None or not isinstance(shape, tuple | list | torch.Size):
         return False
-    nested = torch._C._are_functorch_transforms_active()
-    if nested or forward_ad._current_level >= 0 or not torch.is_grad_enabled():
+    if is_transformed() or not torch.is_grad_enabled():
         return False
     shape = tuple(shape)
     fits = 0 < len(shape) <= x.ndim and tuple(x.shape[-len(shape) :]) == shape

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from theodolite.instruments.differentiate.channels import other_axes, wide
 from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
 
 # Channels up to which a card's fused kernel leaves it idle, and numbers in each of them
@@ -74,7 +75,7 @@ class _Line(torch.autograd.Function):
     def jvp(ctx: Any, *tangents: Any) -> Tensor:
         x, centre, a, variance, inverse = ctx.saved_tensors
         along, _, of_a, of_b, *_ = tangents
-        slope = _wide(a * inverse, x)
+        slope = wide(a * inverse, x)
         if of_a is None and of_b is None:
             return along * slope
         of_a = torch.zeros_like(a) if of_a is None else of_a
@@ -95,14 +96,14 @@ class _LineBackward(torch.autograd.Function):
         inverse: Tensor,
     ) -> Any:
         ctx.save_for_backward(g, x, centre, a, variance, inverse)
-        ctx.slope, ctx.zeros = _wide(a * inverse, x), torch.zeros_like(centre)
+        ctx.slope, ctx.zeros = wide(a * inverse, x), torch.zeros_like(centre)
         return pulled(g, x, centre, a, variance, inverse)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
         g, x, centre, a, variance, inverse = ctx.saved_tensors
         along, of_a, of_b = cotangents
-        slope = _wide(a * inverse, x) if torch.is_grad_enabled() else ctx.slope
+        slope = wide(a * inverse, x) if torch.is_grad_enabled() else ctx.slope
         across = line(x, centre, of_a, of_b, variance)
         for_g = torch.addcmul(across, along, slope)
         for_x, for_a, _ = pulled(g, along, ctx.zeros, of_a, variance, inverse)
@@ -128,9 +129,9 @@ def pulled(
     card, its inverse root, though it is meant for training.
     """
     if _by_passes(g):
-        axes = [axis for axis in range(g.ndim) if axis != 1]
-        across = ((x - _wide(centre, x)) * g).sum(axes) * inverse
-        return g * _wide(a * inverse, g), across, g.sum(axes)
+        axes = other_axes(g)
+        across = ((x - wide(centre, x)) * g).sum(axes) * inverse
+        return g * wide(a * inverse, g), across, g.sum(axes)
     return torch.ops.aten.native_batch_norm_backward(
         g, x, a, centre, variance, centre, inverse, False, 0.0, [True] * 3
     )
@@ -142,9 +143,9 @@ def _by_elements(
     """Pull back with a graph."""
 
     def sloped(x: Tensor, a: Tensor) -> Tensor:
-        return (x - _wide(centre, x)) * _wide(a * inverse, x)
+        return (x - wide(centre, x)) * wide(a * inverse, x)
 
-    axes = [axis for axis in range(g.ndim) if axis != 1]
+    axes = other_axes(g)
     return [*by_elements(sloped, [x, a], g), g.sum(axes)]
 
 
@@ -159,7 +160,3 @@ def _by_passes(g: Tensor) -> bool:
         return False
     channels = g.shape[1]
     return channels <= _FEW and g.numel() >= _MANY * channels
-
-
-def _wide(channel: Tensor, x: Tensor) -> Tensor:
-    return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])

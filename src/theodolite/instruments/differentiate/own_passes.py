@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 # Functions of torch that pass back.
 PASSES_BACK: frozenset[Callable[..., Any]] = frozenset(
@@ -48,6 +49,15 @@ def passed_back(
     finally:
         with _lock:
             _theirs[0] -= 1
+
+
+def is_transformed() -> bool:
+    """Say whether one of torch's transforms runs, which wants operators of its own.
+
+    ``vmap`` and the like, or derivatives forwards.
+    """
+    nested = torch._C._are_functorch_transforms_active()
+    return nested or forward_ad._current_level >= 0
 
 
 def is_theirs() -> bool:

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import is_theirs
+from theodolite.instruments.differentiate.own_passes import is_theirs, is_transformed
 
 _IN_PLACE: tuple[Callable[..., Any], ...] = (torch.relu_, Tensor.relu_)
 # The spellings that are replaced.
@@ -43,11 +42,10 @@ def _ordinary(x: Any, *, in_place: bool) -> bool:
     """Say whether a call records a graph of a plain tensor."""
     if type(x) is not Tensor or not (x.requires_grad and torch.is_grad_enabled()):
         return False
-    nested = torch._C._are_functorch_transforms_active()
     plain = x.is_floating_point() and x.layout is torch.strided
     # torch knows what may be written to.
     shared = in_place and (x.is_leaf or x._is_view())
-    return plain and not (nested or forward_ad._current_level >= 0 or shared)
+    return plain and not (is_transformed() or shared)
 
 
 class _Rectified(torch.autograd.Function):

@@ -260,7 +260,8 @@ def _way(
                 product, around = _plainly(make, copy.deepcopy(model), data)
                 gap = float((product(v).double() - truth).norm() / truth.norm())
                 if not gap < limit:
-                    return {"gap": gap, "note": "wrong, so not timed"}
+                    words = f"further off than {limit:.0e}, so not timed"
+                    return {"gap": gap, "note": words}
                 gradient, work = partial(_gradient, model, data), partial(product, v)
                 times = clock.in_turns(gradient, work, around)
                 with around():

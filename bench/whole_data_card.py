@@ -27,9 +27,11 @@ from theodolite.instruments.norms.in_step import InStep
 
 Make = Callable[[nn.Module, Data], Hessian]
 BY_TURNS = 5  # norms; beyond, products take hundreds of gradients
+# How maps lie, and whether cuDNN looks for its quickest kernels.
 LAYOUTS = {
-    "as torch lays maps": torch.contiguous_format,
-    "channels last": torch.channels_last,
+    "as torch lays maps": (torch.contiguous_format, False),
+    "channels last": (torch.channels_last, False),
+    "channels last, cudnn.benchmark": (torch.channels_last, True),
 }
 
 
@@ -83,9 +85,11 @@ def rows(images: int, samples: int, side: int) -> Iterator[dict[str, Any]]:
             del ways["by turns, four chunks"]
         words = f"{norms} batch norms, {samples:,} images"
         yield from compared(words, *case(norms, samples, side), ways, {})
-    for name, layout in LAYOUTS.items():
+    for name, (layout, search) in LAYOUTS.items():
         words = f"ResNet-20, {images:,} images, {name}"
+        torch.backends.cudnn.benchmark = search
         yield from compared(words, *resnet20(images, layout), RESNET, {})
+    torch.backends.cudnn.benchmark = False
     words = f"ResNet-20, {10 * images:,} images, channels last"
     subject = resnet20(10 * images, torch.channels_last)
     yield from compared(words, *subject, TEN_FOLD, {"parts": 10})

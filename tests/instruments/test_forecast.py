@@ -7,14 +7,17 @@ from torch import nn
 from tests.cases import CASES
 from tests.instruments.test_operators import cut, near
 from theodolite.core import MeasurementError
-from theodolite.instruments import GaussNewton, Hessian, Jacobian
+from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobian
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.passes.forecast import (
     available_bytes,
     budget,
     graph_bytes,
     predict_bytes,
+    predict_peak,
 )
+from theodolite.instruments.passes.graph_memory import GraphMemory
+from theodolite.instruments.passes.live_bytes import live_bytes
 
 
 def tower():
@@ -96,3 +99,63 @@ def test_a_model_that_takes_no_fewer_samples_is_not_forecast():
     batch = (torch.randn(8, 3), torch.randint(0, 3, (8,)))
     operator = Hessian(Rigid(), batch, loss=nn.CrossEntropyLoss(), norm_mode="batch")
     assert operator.dense().any()
+
+
+def test_bytes_alive_are_those_of_storages_until_they_are_freed():
+    x = torch.zeros(4)
+
+    def work():
+        y = x + 1  # 16 bytes
+        view = y.view(2, 2)  # of the same
+        del y
+        z = view * 2  # 16 more
+        del view
+        return z + z  # 16 more, and the first are gone
+
+    assert live_bytes(work, [x]) == [16, 16, 32, 32]
+
+
+def test_bytes_alive_are_seen_on_the_way_back():
+    x = torch.zeros(100, requires_grad=True)
+
+    def work():
+        y = x.exp()
+        torch.autograd.grad(y.sum(), x)
+
+    # The exponentials and one product with them; ones are spread without a copy.
+    assert max(live_bytes(work, [x])) in (800 + 4 * part for part in range(4))
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton, EmpiricalFisher])
+@pytest.mark.parametrize("name", ["mlp", "conv_bn_resnet", "attention", "wide"])
+def test_few_samples_tell_the_peak_of_many(kind, name, monkeypatch):
+    model, batch, loss = cases()[name]
+    settings, told = {"norm_mode": "batch", "loss": loss}, []
+
+    def predict(self, samples, plainly=GraphMemory.predict):
+        told.append(self.counted(samples))
+        return plainly(self, samples)
+
+    monkeypatch.setattr(GraphMemory, "predict", predict)
+    operator = kind(model, batch, **settings)
+    vector = torch.ones(operator.shape[1], dtype=torch.float64)
+    known = [*model.parameters(), *model.buffers(), *batch, vector]
+    taken = max(live_bytes(lambda: operator.matvec(vector), known))
+    assert told[-1] == pytest.approx(1.15 * taken, rel=0.03)
+
+
+def cases():
+    found = {c.name: c for c in CASES}
+    made = {name: case.make(samples=512) for name, case in found.items()}
+    # Its outputs are larger than all else.
+    wide = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 300)).double()
+    x = torch.randn(512, 4, dtype=torch.float64)
+    batch = (x, torch.arange(512) % 300)
+    return made | {"wide": (wide, batch, nn.CrossEntropyLoss())}
+
+
+def test_a_peak_that_moves_with_the_samples_is_found():
+    # Of few samples the first operator has the most alive, of many the last.
+    assert predict_peak(lambda n: [10_000, 10 + 3 * n], 100_000) == int(1.15 * 300_010)
+    assert predict_peak(lambda n: [1] * n, 100) is None  # more operators for more
+    assert predict_peak(lambda n: [n], 100, at_most=2) is None

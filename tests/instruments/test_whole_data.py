@@ -76,7 +76,8 @@ def prepared_for(model, batches):
         norm_mode="full",
         params=None,
     )
-    return GraphMemory(prepared=prepared, build=Curve, allowed=GIB)
+    given = {"build": Curve, "walk": lambda curve, _: curve.walk()}
+    return GraphMemory(prepared=prepared, **given, allowed=GIB)
 
 
 def test_what_the_ways_take_is_forecast_from_a_few_samples():

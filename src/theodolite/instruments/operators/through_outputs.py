@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from torch import Tensor, nn
@@ -91,6 +92,7 @@ class ThroughOutputs(ParameterOperator):
             batches,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
+            walk=lambda found, chunk: found.walk(partial(self._curved, chunk)),
             norm_mode=norm_mode,
             mass=self._mass,
             scalar=False,

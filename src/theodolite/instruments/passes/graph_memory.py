@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +21,14 @@ from theodolite.instruments.passes.batches import (
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.live_bytes import live_bytes
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import partition_of
 
-Build = Callable[[Tensor, Sequence[Tensor]], object]
+Build = Callable[[Tensor, Sequence[Tensor]], Any]
+Walk = Callable[[Any, Chunk], object]
+# Of the forecast from a graph's size: what products take that are counted one by one.
+_AT_LEAST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +38,13 @@ class GraphMemory:
     Attributes:
         prepared: The model and its data.
         build: Builds, of what was measured and the leaves, what products need.
+        walk: Makes a product of what was built for a chunk.
         allowed: Bytes that graphs may take.
     """
 
     prepared: PreparedModel
     build: Build
+    walk: Walk
     allowed: int
 
     def joined(self, *, offload: bool = False) -> object | None:
@@ -87,29 +94,52 @@ class GraphMemory:
         return Room(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
-        """Forecast the bytes of a graph; None where a batch cannot be cut."""
-        batch = self.prepared.items[0]
-        if not samples or not samples_in(batch):
+        """Forecast the bytes of a product; None where a batch cannot be cut.
+
+        On a card, where memory is what its tensors take, those of a product of a few
+        samples are counted one by one if that can tell whether it fits.
+        """
+        most = samples_in(self.prepared.items[0]) or 0
+        if not samples or not most:
             return None
 
         def measure(count: int) -> int:
             return self.saved(count).bytes
 
         try:
-            return forecast.predict_bytes(
-                measure, samples, at_most=samples_in(batch) or 1
-            )
+            wanted = forecast.predict_bytes(measure, samples, at_most=most)
         except (RuntimeError, ValueError, MeasurementError):
             return None  # a model that takes no fewer samples than it was given
+        open_ = _AT_LEAST * wanted <= self.allowed < wanted
+        if open_ and self.prepared.device.type == "cuda":
+            wanted = min(wanted, self.counted(samples) or wanted)
+        return wanted
+
+    def counted(self, samples: int) -> int | None:
+        """Forecast the same from the tensors that a few samples' product has alive."""
+
+        def alive(count: int) -> list[int]:
+            chunk, known = self._few(count)
+            return live_bytes(lambda: self.walk(self._grow(chunk), chunk), known)
+
+        try:
+            most = samples_in(self.prepared.items[0]) or 1
+            return forecast.predict_peak(alive, samples, at_most=most)
+        except (RuntimeError, TypeError, ValueError, MeasurementError):
+            return None  # which tensors of one's own may raise too
 
     def saved(self, count: int) -> forecast.Saved:
         """Count what the graph of a few samples keeps."""
-        batch, model = self.prepared.items[0], self.prepared.model
-        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
-        chunk = Chunk(data=slice_batch(batch, 0, count))
+        chunk, known = self._few(count)
         return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
-    def _grow(self, chunk: Chunk) -> object:
+    def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
+        """Return a few samples, and the tensors that are there anyway."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        return Chunk(data=slice_batch(batch, 0, count)), known
+
+    def _grow(self, chunk: Chunk) -> Any:
         with BatchNormCalls(own_statistics):
             value = self.prepared.run(chunk, check=False)
         return self.build(value, self.prepared.leaves)

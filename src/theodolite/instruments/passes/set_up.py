@@ -13,7 +13,7 @@ from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.graph_memory import Build, GraphMemory
+from theodolite.instruments.passes.graph_memory import Build, GraphMemory, Walk
 from theodolite.instruments.passes.grouping import (
     Mass,
     group_batches,
@@ -64,6 +64,7 @@ def set_up(
     *,
     measure: Callable[[nn.Module, Batch], Tensor],
     build: Build,
+    walk: Walk,
     norm_mode: NormMode | str,
     params: Sequence[str] | None,
     mass: Mass | None,
@@ -84,6 +85,7 @@ def set_up(
         batches: What :func:`read_batches` takes.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
+        walk: Makes a product of such a graph and its chunk, for what that takes.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         mass: Share of a batch in the mean of all, None for a sum.
@@ -112,7 +114,7 @@ def set_up(
             team=team,
         )
         allowed = forecast.budget(graph_bytes, prepared.device)
-        memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
+        memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
         if randomness == "refuse":
             prepared.without_dropout()
         norms = prepared.try_out(

@@ -53,6 +53,16 @@ SUITES = {
         "for memory. Products are compared with float64; where they differ in the "
         "third digit, rounding has moved a ReLU across its kink.",
     ),
+    "whole_data_card": Suite(
+        "Batch statistics of all the data on a card",
+        "The same nets on images of 32 × 32, and a ResNet-20 of width 16, in gradients "
+        "of all the data in train mode by wall time (of ten parts one after another "
+        "for the last network), the least of two calls after one. On the host lies "
+        "what chunks carry, or the one graph. Products are compared with the first of "
+        "their statistics. Made by `python -m bench.whole_data_card`, which `make "
+        "bench` leaves out.",
+        here=False,
+    ),
     "block_jacobian": Suite(
         "Jacobian of a residual block",
         "Singular values of the block's outputs by its inputs, samples coupled by "
@@ -118,9 +128,9 @@ SUITES = {
         "rounding moves ReLUs across their kinks, for all ways alike: a product counts "
         "as right within twice of what plain double backward in float32 is off, or "
         "1e-3. `theodolite` is a product within a measurement, for which the model is "
-        "opened once. Ways and networks that the time on the card did not reach are "
-        "left out; ResNet-50 at 16 samples is of a later run than the rest. Peers run "
-        "attention on torch's plain backend, the only one that "
+        "opened once. Kernels are those of one product, copies among them, and the "
+        "share of its time in which one is at work: what is far below all of it waits "
+        "for launches. Peers run attention on torch's plain backend, the only one that "
         "they can differentiate twice. Made by `python -m bench.cuda`, which `make "
         "bench` leaves out.",
         here=False,

@@ -19,14 +19,13 @@ from torch import Tensor, nn
 
 from bench.networks import Data
 from bench.versions import versions
-from bench.whole_data import LOSS, NORMS, by_turns, case, in_step, one_graph
+from bench.whole_data import LOSS, NORMS, case, in_step, one_graph
 from theodolite import networks
 from theodolite.core import ResnetBlueprint
 from theodolite.instruments import Hessian
 from theodolite.instruments.norms.in_step import InStep
 
 Make = Callable[[nn.Module, Data], Hessian]
-BY_TURNS = 5  # norms; beyond, products take hundreds of gradients
 # How maps lie, and whether cuDNN looks for its quickest kernels.
 LAYOUTS = {
     "as torch lays maps": (torch.contiguous_format, False),
@@ -61,7 +60,6 @@ def running(model: nn.Module, data: Data, *, parts: int = 1) -> Hessian:
 SMALL: dict[str, Make] = {
     "one graph, kept": one_graph,
     "in step, four chunks": in_step,
-    "by turns, four chunks": by_turns,
     "one graph, on the host": on_the_host,
     "in step, four chunks, on the host": in_step_on_the_host,
 }
@@ -80,11 +78,8 @@ TEN_FOLD: dict[str, Make] = {
 def rows(images: int, samples: int, side: int) -> Iterator[dict[str, Any]]:
     """Measure all ways: small nets, a ResNet-20, and that on ten times the images."""
     for norms in NORMS:
-        ways = dict(SMALL)
-        if norms > BY_TURNS:
-            del ways["by turns, four chunks"]
         words = f"{norms} batch norms, {samples:,} images"
-        yield from compared(words, *case(norms, samples, side), ways, {})
+        yield from compared(words, *case(norms, samples, side), SMALL, {})
     for name, (layout, search) in LAYOUTS.items():
         words = f"ResNet-20, {images:,} images, {name}"
         torch.backends.cudnn.benchmark = search
@@ -125,9 +120,16 @@ def compared(
             "gradients": took / seconds,
             "agree": "" if found is first else f"to {gap:.0e}",
             "peak": f"{peak / 2**30:.1f} GiB",
-            "note": operator.way_reason if "step" in name else "",
+            "note": _otherwise(name, operator.way),
         }
         operator.close()
+
+
+def _otherwise(name: str, way: str) -> str:
+    """Say so where memory or the model made an operator take another way."""
+    if "in step" not in name or way.startswith("in step"):
+        return ""
+    return f"taken {way}"
 
 
 def gradient(model: nn.Module, data: Data, parts: int = 1) -> list[Tensor]:

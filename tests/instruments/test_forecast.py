@@ -9,6 +9,7 @@ from tests.instruments.test_operators import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobian
 from theodolite.instruments.differentiate.derivatives import Curve
+from theodolite.instruments.norms.coupling import Room
 from theodolite.instruments.passes.forecast import (
     available_bytes,
     budget,
@@ -141,7 +142,7 @@ def test_few_samples_tell_the_peak_of_many(kind, name, monkeypatch):
     vector = torch.ones(operator.shape[1], dtype=torch.float64)
     known = [*model.parameters(), *model.buffers(), *batch, vector]
     taken = max(live_bytes(lambda: operator.matvec(vector), known))
-    assert told[-1] == pytest.approx(1.15 * taken, rel=0.03)
+    assert told[-1] == pytest.approx(1.2 * taken, rel=0.03)
 
 
 def cases():
@@ -154,8 +155,72 @@ def cases():
     return made | {"wide": (wide, batch, nn.CrossEntropyLoss())}
 
 
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_chunks_that_share_statistics_are_not_forecast_tightly(kind, monkeypatch):
+    """By turns they take more than a chunk does by its own statistics."""
+    monkeypatch.setattr(GraphMemory, "on_card", True)
+    monkeypatch.setattr(GraphMemory, "room", lambda self, _: Room(device=0))
+    model, batch, loss = cases()["conv_bn_resnet"]
+    given = {"loss": loss, "norm_mode": "full", "micro_batch": 256}
+    wanted = kind(model, batch, **given).forecast_bytes
+    with pytest.raises(MeasurementError, match="256 samples takes about"):
+        kind(model, batch, **given, graph_bytes=int(0.9 * wanted))
+    given |= {"norm_mode": "batch", "micro_batch": None}
+    given["graph_bytes"] = int(1.8 * wanted)
+    assert kind(model, batch, **given).forecast_bytes < 1.8 * wanted
+
+
+def test_what_joined_batches_take_again_is_counted():
+    model = nn.Sequential(nn.BatchNorm1d(900), nn.Linear(900, 1, bias=False))
+    batch = torch.randn(64, 900), torch.randn(64, 1)
+    given = {"loss": nn.MSELoss(), "norm_mode": "full"}
+    wanted = Hessian(model, batch, **given).forecast_bytes
+    inputs = batch[0].nbytes + batch[1].nbytes
+    parts = cut(batch, 32)
+    for allowed, groups in ((wanted + inputs, 1), (wanted + inputs - 1, 2)):
+        found = Hessian(model, parts, **given, graph_bytes=allowed)
+        assert sum(len(group.chunks) for group in found._prepared.groups) == groups
+
+
+def test_a_loss_that_wants_all_samples_is_told_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(GraphMemory, "on_card", True)
+    model, batch, _ = cases()["mlp"]
+
+    def output_loss(outputs, targets):
+        if len(outputs) < 512:
+            raise KeyError("the rest")
+        return outputs.square().mean()
+
+    given = {"outputs": lambda model, batch: model(batch[0]), "norm_mode": "batch"}
+    given["output_loss"] = output_loss
+    wanted = GaussNewton(model, batch, **given).forecast_bytes
+    with pytest.raises(MeasurementError, match="512 samples takes about"):
+        GaussNewton(model, batch, **given, graph_bytes=wanted - 1)
+
+
+def test_no_more_samples_are_tried_than_pass_at_once():
+    tried = []
+    predict_bytes(lambda n: tried.append(n) or 10 * n, 3)
+    predict_bytes(lambda n: tried.append(n) or 10 * n, 1)  # two, for batch norms
+    assert tried == [2, 3, 2]
+
+
+def test_outputs_of_one_group_are_held_at_a_time():
+    """However many batches there are, and graphs of none of them are kept."""
+    model, batch, loss = cases()["wide"]
+    given = {"loss": loss, "norm_mode": "batch", "micro_batch": 8}
+    peaks = []
+    for count in (64, 512):
+        few = tuple(part[:count] for part in batch)
+        operator = GaussNewton(model, few, **given)
+        vector = torch.ones(operator.shape[1], dtype=torch.float64)
+        known = [*model.parameters(), *few, vector]
+        peaks.append(max(live_bytes(lambda o=operator, v=vector: o @ v, known)))
+    assert peaks[1] < 1.1 * peaks[0]
+
+
 def test_a_peak_that_moves_with_the_samples_is_found():
     # Of few samples the first operator has the most alive, of many the last.
-    assert predict_peak(lambda n: [10_000, 10 + 3 * n], 100_000) == int(1.15 * 300_010)
+    assert predict_peak(lambda n: [10_000, 10 + 3 * n], 100_000) == int(1.2 * 300_010)
     assert predict_peak(lambda n: [1] * n, 100) is None  # more operators for more
     assert predict_peak(lambda n: [n], 100, at_most=2) is None

@@ -155,5 +155,8 @@ class Map:
         Args:
             between: Makes a cotangent of the outputs and their change.
         """
-        found = self.push([torch.zeros_like(variable) for variable in self._variables])
-        self.pull(found if between is None else between(self.outputs, found))
+        tangents = [torch.zeros_like(variable) for variable in self._variables]
+        if between is None:
+            self.pull(self.push(tangents))
+        else:
+            self.pull(between(self.outputs, self.push(tangents)))

@@ -1,6 +1,6 @@
 """The outputs of a model by its parameters, pushed forward and pulled back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_st
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.prepared_model import PreparedModel
+
+Between = Callable[[Chunk, Tensor, Tensor], Tensor]
 
 
 class OutputMap:
@@ -47,6 +49,29 @@ class OutputMap:
                 (chunk, *pair) for chunk, pair in zip(group.chunks, pushed, strict=True)
             ]
         return found
+
+    def through(self, tangents: Parts, between: Between) -> Parts:
+        """Push forwards, change what comes and pull it back, one group at a time.
+
+        So that a graph that is not kept is built once, and no more than the outputs of
+        one group are held.
+
+        Args:
+            tangents: One for each leaf.
+            between: Makes a cotangent of a chunk, its outputs and their change.
+        """
+        total = zeros(self._prepared.leaves)
+        for group in self._prepared.groups:
+            if group.coupled:
+                pushed = zip(group.chunks, group.joint.push(tangents), strict=True)
+                given = [between(chunk, *pair) for chunk, pair in pushed]
+                add(total, group.joint.pull(given))
+            else:
+                chunk = group.chunks[0]
+                map_ = self.map(group, chunk)
+                given = between(chunk, map_.outputs, map_.push(tangents))
+                add(total, map_.pull(given))
+        return total
 
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""

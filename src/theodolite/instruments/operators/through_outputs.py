@@ -108,9 +108,7 @@ class ThroughOutputs(ParameterOperator):
         """Multiply one flat vector."""
         self.passes += 1
         with self._prepared.session():
-            pushed = self._map.push(self._parts(vector))
-            curved = [self._curved(*entry) for entry in pushed]
-            return self._summed(self._map.pull(curved))
+            return self._summed(self._map.through(self._parts(vector), self._curved))
 
     def block_matvec(self, places: Any, vector: Tensor) -> Tensor:
         """Multiply a diagonal block."""

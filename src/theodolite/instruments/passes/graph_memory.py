@@ -53,14 +53,19 @@ class GraphMemory:
         Args:
             offload: Whether the graph is to lie on the host, where it does fit.
         """
-        wanted = self.predict(self.samples)
-        fits = wanted is not None and wanted <= self.allowed
+        wanted = self.tightly(self.samples)
+        fits = wanted is not None and wanted + self._copied() <= self.allowed
         return join_batches(list(self.prepared.items)) if fits or offload else None
 
     @property
     def samples(self) -> int:
         """Samples of all the data, as far as they can be counted."""
         return sum(count or 0 for count in partition_of(self.prepared.items))
+
+    @property
+    def on_card(self) -> bool:
+        """Whether memory is taken by tensors and hardly anything else."""
+        return self.prepared.device.type == "cuda"
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
         """Return whether the graphs of all chunks fit, and the bytes of the largest.
@@ -71,7 +76,9 @@ class GraphMemory:
         sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
         if not sizes:
             return True, None  # only what other ranks hold counts
-        largest = self.predict(max(sizes))
+        coupled = any(group.coupled for group in groups)
+        # By turns chunks take more than their own products do.
+        largest = (self.predict if coupled else self.tightly)(max(sizes))
         if largest is None:
             return True, None
         forecast.refuse_beyond(
@@ -94,11 +101,7 @@ class GraphMemory:
         return Room(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
-        """Forecast the bytes of a product; None where a batch cannot be cut.
-
-        On a card, where memory is what its tensors take, those of a product of a few
-        samples are counted one by one if that can tell whether it fits.
-        """
+        """Forecast the bytes of a product; None where a batch cannot be cut."""
         most = samples_in(self.prepared.items[0]) or 0
         if not samples or not most:
             return None
@@ -107,12 +110,21 @@ class GraphMemory:
             return self.saved(count).bytes
 
         try:
-            wanted = forecast.predict_bytes(measure, samples, at_most=most)
+            return forecast.predict_bytes(measure, samples, at_most=most)
         except (RuntimeError, ValueError, MeasurementError):
             return None  # a model that takes no fewer samples than it was given
-        open_ = _AT_LEAST * wanted <= self.allowed < wanted
-        if open_ and self.prepared.device.type == "cuda":
-            wanted = min(wanted, self.counted(samples) or wanted)
+
+    def tightly(self, samples: int) -> int | None:
+        """Forecast the same, more closely where that can tell whether it fits.
+
+        On a card memory is what tensors take, so that those of a product of a few
+        samples, all with their own statistics, are counted one by one.
+        """
+        wanted = self.predict(samples)
+        if wanted is None or not self.on_card:
+            return wanted
+        if _AT_LEAST * wanted <= self.allowed < wanted:
+            return min(wanted, self.counted(samples) or wanted)
         return wanted
 
     def counted(self, samples: int) -> int | None:
@@ -125,13 +137,20 @@ class GraphMemory:
         try:
             most = samples_in(self.prepared.items[0]) or 1
             return forecast.predict_peak(alive, samples, at_most=most)
-        except (RuntimeError, TypeError, ValueError, MeasurementError):
-            return None  # which tensors of one's own may raise too
+        except Exception:  # of a loss that wants all samples, say; it is tried out only
+            return None
 
     def saved(self, count: int) -> forecast.Saved:
         """Count what the graph of a few samples keeps."""
         chunk, known = self._few(count)
         return forecast.saved_tensors(lambda: self._grow(chunk), known)
+
+    def _copied(self) -> int:
+        """Count what batches take again where they are joined."""
+        first = self.prepared.items[0]
+        here = sum(tensor.nbytes for tensor in tensors_in(first))
+        several = len(self.prepared.items) > 1
+        return here * self.samples // (samples_in(first) or 1) if several else 0
 
     def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
         """Return a few samples, and the tensors that are there anyway."""

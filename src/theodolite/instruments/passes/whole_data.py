@@ -73,7 +73,7 @@ class WholeData:
             Way(
                 name="one graph",
                 gradients=_ONE_GRAPH,
-                device_bytes=self.memory.predict(samples) or 0,
+                device_bytes=self.memory.tightly(samples) or 0,
             ),
             Way(
                 name="one graph on the host",

@@ -29,6 +29,7 @@ LONGEST = (
     "instruments/test_graph_noise.py",
     "instruments/test_tangent_kernel.py",
     "instruments/test_operators.py",
+    "test_cli_run.py",
     "survey/test_sick_bay.py",
     "core/verdicts/test_error_rates.py",
     "test_cli_streams.py",

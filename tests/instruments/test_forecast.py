@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from tests.instruments.test_operators import cut, near
+from tests.instruments.agreement import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobian
 from theodolite.instruments.differentiate.derivatives import Curve

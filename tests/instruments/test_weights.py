@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, trace

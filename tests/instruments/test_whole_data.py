@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.instruments.agreement import cut, near
 from tests.instruments.test_in_step import LOSS, Deep, data, kinds, vector
-from tests.instruments.test_operators import cut, near
 from theodolite.instruments import GaussNewton, Hessian
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.model.objective import evaluate

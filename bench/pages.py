@@ -134,8 +134,9 @@ SUITES = {
         "opened once. Kernels are those of one product, copies among them, and the "
         "share of its time in which one is at work, the kernels' time while profiled "
         "over the time while not: what is far below all of it waits for launches. "
-        "Peers run attention on torch's plain backend, the only one that they can differentiate twice. Made by `python -m bench.cuda`, which `make "
-        "bench` leaves out.",
+        "Peers run attention on torch's plain backend, the only one that they can "
+        "differentiate twice. Made by `python -m bench.cuda`, which `make bench` "
+        "leaves out.",
         here=False,
     ),
     "memory_card": Suite(

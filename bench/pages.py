@@ -144,8 +144,9 @@ SUITES = {
         "What one product takes beyond the model and its data, beside forecasts from a "
         "few samples: 2.7 times what the graph keeps, and 1.2 times the tensors that a "
         "product has alive, operator by operator. The second decides on a card where "
-        "the first does not fit. Set aside is what torch's allocator held. By a trial "
-        "that did what `python -m bench.memory_card` does, with 1.15 in place of 1.2.",
+        "the first does not fit, and is to cover what is taken; torch's allocator sets "
+        "more aside where it can. By a trial that did what `python -m "
+        "bench.memory_card` does, with 1.15, and is shown with 1.2.",
         here=False,
     ),
     "large_model": Suite(

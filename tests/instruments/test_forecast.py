@@ -152,7 +152,19 @@ def cases():
     wide = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 300)).double()
     x = torch.randn(512, 4, dtype=torch.float64)
     batch = (x, torch.arange(512) % 300)
+    deep = nn.Sequential(*[Residual(16) for _ in range(6)], nn.Linear(16, 2)).double()
+    deeply = torch.randn(512, 16, dtype=torch.float64), torch.arange(512) % 2
+    made["deep"] = (deep, deeply, nn.CrossEntropyLoss())
     return made | {"wide": (wide, batch, nn.CrossEntropyLoss())}
+
+
+class Residual(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.branch = nn.Linear(width, width)
+
+    def forward(self, x):
+        return x + self.branch(x).relu()
 
 
 @pytest.mark.parametrize("kind", [Hessian, GaussNewton])
@@ -198,21 +210,26 @@ def test_a_loss_that_wants_all_samples_is_told_in_a_sentence(monkeypatch):
         GaussNewton(model, batch, **given, graph_bytes=wanted - 1)
 
 
-def test_no_more_samples_are_tried_than_pass_at_once():
+def test_hardly_more_samples_are_tried_than_pass_at_once():
     tried = []
-    predict_bytes(lambda n: tried.append(n) or 10 * n, 3)
-    predict_bytes(lambda n: tried.append(n) or 10 * n, 1)  # two, for batch norms
-    assert tried == [2, 3, 2]
+    for samples in (9, 3, 1):
+        found = predict_bytes(lambda n: tried.append(n) or 100 + 10 * n, samples)
+        assert found == int(2.7 * (100 + 10 * samples))
+        peak = predict_peak(lambda n: [tried.append(n) or 100 + 10 * n], samples)
+        assert peak == int(1.2 * (100 + 10 * samples))
+    assert tried == [2, 4, 2, 4, 2, 3, 2, 3, 2, 3, 1, 2]
 
 
-def test_outputs_of_one_group_are_held_at_a_time():
-    """However many batches there are, and graphs of none of them are kept."""
-    model, batch, loss = cases()["wide"]
-    given = {"loss": loss, "norm_mode": "batch", "micro_batch": 8}
+@pytest.mark.parametrize("kind", [GaussNewton, Jacobian])
+def test_one_graph_and_its_outputs_are_held_at_a_time(kind):
+    """However many batches there are, where graphs of none of them are kept."""
+    model, batch, loss = cases()["deep"]
+    given = {"norm_mode": "eval", "micro_batch": 64}
+    given |= {} if kind is Jacobian else {"loss": loss}
     peaks = []
     for count in (64, 512):
         few = tuple(part[:count] for part in batch)
-        operator = GaussNewton(model, few, **given)
+        operator = kind(model, few, **given)
         vector = torch.ones(operator.shape[1], dtype=torch.float64)
         known = [*model.parameters(), *few, vector]
         peaks.append(max(live_bytes(lambda o=operator, v=vector: o @ v, known)))

@@ -40,15 +40,15 @@ class OutputMap:
         """Return each chunk with its outputs and their change; in a session."""
         found = []
         for group in self._prepared.groups:
-            if group.coupled:
-                pushed = group.joint.push(tangents)
-            else:
-                map_ = self.map(group, group.chunks[0])
-                pushed = [(map_.outputs, map_.push(tangents))]
-            found += [
-                (chunk, *pair) for chunk, pair in zip(group.chunks, pushed, strict=True)
-            ]
+            pushed = zip(group.chunks, self._pushed(group, tangents), strict=True)
+            found += [(chunk, *pair) for chunk, pair in pushed]
         return found
+
+    def _pushed(self, group: Group, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
+        if group.coupled:
+            return group.joint.push(tangents)
+        map_ = self.map(group, group.chunks[0])
+        return [(map_.outputs, map_.push(tangents))]
 
     def through(self, tangents: Parts, between: Between) -> Parts:
         """Push forwards, change what comes and pull it back, one group at a time.
@@ -62,16 +62,17 @@ class OutputMap:
         """
         total = zeros(self._prepared.leaves)
         for group in self._prepared.groups:
-            if group.coupled:
-                pushed = zip(group.chunks, group.joint.push(tangents), strict=True)
-                given = [between(chunk, *pair) for chunk, pair in pushed]
-                add(total, group.joint.pull(given))
-            else:
-                chunk = group.chunks[0]
-                map_ = self.map(group, chunk)
-                given = between(chunk, map_.outputs, map_.push(tangents))
-                add(total, map_.pull(given))
+            add(total, self._through(group, tangents, between))
         return total
+
+    def _through(self, group: Group, tangents: Parts, between: Between) -> Parts:
+        # Of its own, so that a graph is gone before the next is built.
+        if group.coupled:
+            pushed = zip(group.chunks, group.joint.push(tangents), strict=True)
+            return group.joint.pull([between(chunk, *pair) for chunk, pair in pushed])
+        chunk = group.chunks[0]
+        map_ = self.map(group, chunk)
+        return map_.pull(between(chunk, map_.outputs, map_.push(tangents)))
 
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""

@@ -109,7 +109,7 @@ def predict_peak(
         >>> predict_peak(lambda n: [2000, 10 * n], 1000)
         12000
     """
-    few, more = _few(samples, at_most)
+    few, more = (1, 2) if samples < 3 <= at_most else _few(samples, at_most)
     if few == more:
         return None
     first, second = alive(few), alive(more)
@@ -121,8 +121,11 @@ def predict_peak(
 
 
 def _few(samples: int, at_most: int) -> tuple[int, int]:
-    """Return two numbers of samples to measure, no more than wanted but for norms."""
-    return min(2, at_most), min(4, at_most, max(samples, 2))
+    """Return two numbers of samples to measure, hardly more than are wanted.
+
+    One alone is too few for batch norms of vectors.
+    """
+    return min(2, at_most), min(4, at_most, max(samples, 3))
 
 
 def available_bytes(device: torch.device) -> int:

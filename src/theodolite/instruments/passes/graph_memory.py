@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError
 from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     own_statistics,
@@ -54,7 +53,7 @@ class GraphMemory:
             offload: Whether the graph is to lie on the host, where it does fit.
         """
         wanted = self.tightly(self.samples)
-        fits = wanted is not None and wanted + self._copied() <= self.allowed
+        fits = wanted is not None and wanted + self.copied() <= self.allowed
         return join_batches(list(self.prepared.items)) if fits or offload else None
 
     @property
@@ -111,8 +110,8 @@ class GraphMemory:
 
         try:
             return forecast.predict_bytes(measure, samples, at_most=most)
-        except (RuntimeError, ValueError, MeasurementError):
-            return None  # a model that takes no fewer samples than it was given
+        except Exception:  # of a model or loss that takes no fewer than it was given
+            return None
 
     def tightly(self, samples: int) -> int | None:
         """Forecast the same, more closely where that can tell whether it fits.
@@ -137,7 +136,7 @@ class GraphMemory:
         try:
             most = samples_in(self.prepared.items[0]) or 1
             return forecast.predict_peak(alive, samples, at_most=most)
-        except Exception:  # of a loss that wants all samples, say; it is tried out only
+        except Exception:  # of the same, or of tensors of a kind of their own
             return None
 
     def saved(self, count: int) -> forecast.Saved:
@@ -145,7 +144,7 @@ class GraphMemory:
         chunk, known = self._few(count)
         return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
-    def _copied(self) -> int:
+    def copied(self) -> int:
         """Count what batches take again where they are joined."""
         first = self.prepared.items[0]
         here = sum(tensor.nbytes for tensor in tensors_in(first))

@@ -15,6 +15,8 @@ from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory, Walk
 from theodolite.instruments.passes.grouping import (
+    Chunk,
+    Group,
     Mass,
     group_batches,
     is_separable,
@@ -141,6 +143,7 @@ def set_up(
                 joined=lambda: memory.joined(offload=offload),
                 team=team,
             )
+            groups, idle = _parted(groups)
             # Batches that cannot be joined share no graph, on the host or elsewhere.
             offload = offload and not any(group.coupled for group in groups)
             cut = micro_batch is not None or prepared.joins
@@ -153,7 +156,7 @@ def set_up(
             groups = [
                 replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups
             ]
-        prepared.settle(groups, norms=norms, room=memory.room(largest))
+        prepared.settle(groups, norms=norms, room=memory.room(largest), idle=idle)
         return SetUp(
             prepared=prepared,
             retain=fits and micro_batch is None,
@@ -164,6 +167,12 @@ def set_up(
             seed=seed,
             coupled=team.largest(any(group.coupled for group in groups)) > 0,
         )
+
+
+def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
+    """Return the groups that products take, and the chunks of the others."""
+    idle = [chunk for group in groups if not group.counts for chunk in group.chunks]
+    return [group for group in groups if group.counts], idle
 
 
 def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:

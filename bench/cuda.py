@@ -28,7 +28,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import DeviceType
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ProfilerActivity, profile
 
 from bench.cuda_networks import LARGE, TINY, Subject
 from bench.hessian_products import (
@@ -42,11 +44,7 @@ from bench.networks import Data
 from bench.peers import Missing, peer_name
 from bench.versions import versions
 from theodolite.instruments import Hessian
-from theodolite.instruments.differentiate import (
-    attention_twice,
-    batch_norm_given,
-    convolution_twice,
-)
+from theodolite.instruments.differentiate import twice
 
 LOSS = nn.CrossEntropyLoss()
 Make = Callable[[nn.Module, Data], Product]
@@ -55,6 +53,7 @@ Make = Callable[[nn.Module, Data], Product]
 # moves activations across kinks.
 AGREE = 1e-3
 ROUNDS = 3
+GRADIENT = "one gradient"
 
 
 class InMeasurement:
@@ -87,17 +86,13 @@ def _hessian(model: nn.Module, data: Data, *, replay: bool = False) -> Hessian:
 
 
 def as_torch_does(model: nn.Module, data: Data) -> Product:
-    """Return ours with torch's own second derivatives, as it was before."""
-    homes = (attention_twice, convolution_twice, batch_norm_given)
-    kept = [home.quicker for home in homes]
-    for home in homes:
-        home.quicker = lambda *_: False
+    """Return ours with torch's own second derivatives of all but batch statistics."""
+    kept, twice.REPLACED = twice.REPLACED, frozenset()
     try:
         operator = by_itself(model, data)
         operator(torch.zeros(_size(model), device=data[0].device))  # builds the graph
     finally:
-        for home, function in zip(homes, kept, strict=True):
-            home.quicker = function
+        twice.REPLACED = kept
     return operator
 
 
@@ -179,6 +174,24 @@ class Clock:
                 best[place] = min(best[place], taken) if round_ else best[place]
         return best[0], best[1]
 
+    def profiled(
+        self, work: Callable[[], Any], seconds: float | None = None
+    ) -> dict[str, Any]:
+        """Return the number of kernels of some work, and their share of its time.
+
+        The time is that without the profiler, which takes its own.
+        """
+        if self.device.type == "cpu":
+            return {}
+        if seconds is None:
+            seconds = min(self._seconds(work) for _ in range(ROUNDS + 1))
+        with profile(activities=[ProfilerActivity.CUDA]) as found:
+            self._seconds(work)
+        # What a profiler finds on the device, copies and fills among it.
+        events = [e for e in found.events() or () if e.device_type == DeviceType.CUDA]
+        busy = sum(event.self_device_time_total for event in events) / 1e6
+        return {"launches": len(events), "busy": busy / seconds}
+
     def _seconds(self, work: Callable[[], Any]) -> float:
         if self.device.type == "cpu":
             start = time.process_time()
@@ -212,12 +225,15 @@ def measured(
         v = torch.randn(row["parameters"], device=clock.device)
         truth, words = _truth(model, data, v)
         row["plain_gap"] = _plain_gap(model, data, v, truth)
+        work = partial(_gradient, model, data)
+        profiled = {**row, "way": GRADIENT, "gradients": 1.0, **clock.profiled(work)}
     except Missing as missing:
         yield _told({**row, "note": str(missing)})
         return
     except torch.OutOfMemoryError:
         yield _told({**row, "note": "a plain double backward does not fit in memory"})
         return
+    yield _told(profiled)
     for name, make in ways.items():
         late = clock.over()
         found = {"note": "not run: the time given was over"} if late else {}
@@ -236,11 +252,6 @@ def _way(
     clock: Clock,
 ) -> dict[str, Any]:
     """Check one way, then time it beside the gradient."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
-
-    def gradient() -> None:
-        torch.autograd.grad(LOSS(model(data[0]), data[1]), parameters)
-
     with _forgotten(clock.device) as peak:
         try:
             with warnings.catch_warnings():
@@ -249,8 +260,12 @@ def _way(
                 product, around = _plainly(make, copy.deepcopy(model), data)
                 gap = float((product(v).double() - truth).norm() / truth.norm())
                 if not gap < limit:
-                    return {"gap": gap, "note": "wrong, so not timed"}
-                times = clock.in_turns(gradient, partial(product, v), around)
+                    words = f"further off than {limit:.0e}, so not timed"
+                    return {"gap": gap, "note": words}
+                gradient, work = partial(_gradient, model, data), partial(product, v)
+                times = clock.in_turns(gradient, work, around)
+                with around():
+                    kernels = clock.profiled(work, times[1])
         except Missing as missing:
             return {"note": str(missing)}
         except torch.OutOfMemoryError:
@@ -258,7 +273,13 @@ def _way(
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             return {"note": reason[:160]}
-        return {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
+        found = {"gradients": times[1] / times[0], "gap": gap, "peak_gib": peak()}
+        return {**found, **kernels}
+
+
+def _gradient(model: nn.Module, data: Data) -> None:
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    torch.autograd.grad(LOSS(model(data[0]), data[1]), parameters)
 
 
 def _plainly(make: Make, model: nn.Module, data: Data) -> tuple[Product, Any]:
@@ -323,6 +344,7 @@ def gathered(files: Sequence[Path]) -> dict[str, Any]:
         normed = row["model"].startswith("ResNet")
         words = f", {statistics} statistics" if normed else ""
         gap, peak = row.get("gap"), row.get("peak_gib")
+        launches, busy = row.get("launches"), row.get("busy")
         rows.append(
             {
                 "task": f"{row['model']}, {row['batch']} samples{words}",
@@ -330,6 +352,7 @@ def gathered(files: Sequence[Path]) -> dict[str, Any]:
                 "gradients": row.get("gradients"),
                 "agree": "—" if gap is None else f"to {gap:.0e}",
                 "peak": "" if peak is None else f"{peak:.1f} GiB",
+                "kernels": "" if busy is None else f"{launches:,}, busy {busy:.0%}",
                 "note": row.get("note", ""),
             }
         )

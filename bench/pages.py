@@ -53,6 +53,19 @@ SUITES = {
         "for memory. Products are compared with float64; where they differ in the "
         "third digit, rounding has moved a ReLU across its kink.",
     ),
+    "whole_data_card": Suite(
+        "Batch statistics of all the data on a card",
+        "The same nets on images of 32 × 32, and a ResNet-20 of width 16, in gradients "
+        "of all the data in train mode by wall time (of ten parts one after another "
+        "for the last network), the least of two calls after one. On the host lies "
+        "what chunks carry, or the one graph. Products are compared with the first of "
+        "their statistics; for 50,000 images no other way fits to compare with. With "
+        "channels last cuDNN takes convolutions of 2,500 images by Fourier transforms, "
+        "in 2,112 launches each by a profile made by hand, and the plain gradient of "
+        "5,000 images in two halves took 3.0 times that of all at once. Made by "
+        "`python -m bench.whole_data_card`, which `make bench` leaves out.",
+        here=False,
+    ),
     "block_jacobian": Suite(
         "Jacobian of a residual block",
         "Singular values of the block's outputs by its inputs, samples coupled by "
@@ -118,11 +131,22 @@ SUITES = {
         "rounding moves ReLUs across their kinks, for all ways alike: a product counts "
         "as right within twice of what plain double backward in float32 is off, or "
         "1e-3. `theodolite` is a product within a measurement, for which the model is "
-        "opened once. Ways and networks that the time on the card did not reach are "
-        "left out; ResNet-50 at 16 samples is of a later run than the rest. Peers run "
-        "attention on torch's plain backend, the only one that "
-        "they can differentiate twice. Made by `python -m bench.cuda`, which `make "
-        "bench` leaves out.",
+        "opened once. Kernels are those of one product, copies among them, and the "
+        "share of its time in which one is at work, the kernels' time while profiled "
+        "over the time while not: what is far below all of it waits for launches. "
+        "Peers run attention on torch's plain backend, the only one that they can "
+        "differentiate twice. Made by `python -m bench.cuda`, which `make bench` "
+        "leaves out.",
+        here=False,
+    ),
+    "memory_card": Suite(
+        "Memory of products on a card",
+        "What one product takes beyond the model and its data, beside forecasts from a "
+        "few samples: 2.7 times what the graph keeps, and 1.2 times the tensors that a "
+        "product has alive, operator by operator. The second decides on a card where "
+        "the first does not fit, and is to cover what is taken; torch's allocator sets "
+        "more aside where it can. By a trial that did what `python -m "
+        "bench.memory_card` does, with 1.15, and is shown with 1.2.",
         here=False,
     ),
     "large_model": Suite(
@@ -182,6 +206,10 @@ _HEADS = {
     "memory": "peak memory, theirs : ours",
     "peak": "peak memory",
     "counted": "arithmetic, in gradients",
+    "graphs": "forecast, by the graph",
+    "tensors": "forecast, by tensors",
+    "taken": "taken",
+    "aside": "set aside",
 }
 _OPENING = """# Benchmarks
 

@@ -1,16 +1,11 @@
 """A Hessian product with batch statistics of all the data: memory against time.
 
-``python -m bench whole_data`` measures on the CPU; ``python -m bench.whole_data --out
-FILE`` on a CUDA device, where one graph may also lie on the host.
+On the CPU; ``bench.whole_data_card`` measures on a CUDA device.
 """
 
-import argparse
-import json
-import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,12 +17,10 @@ from bench.high_water import rise_mib
 from bench.networks import Data, Residual
 from bench.timing import cpu_seconds
 from theodolite.instruments import Hessian
-from theodolite.instruments.norms.in_step import InStep
 
 LOSS = nn.CrossEntropyLoss()
 NORMS = (2, 5, 10, 20)
 SAMPLES, PARTS = 128, 4
-ON_A_CARD_BY_TURNS = 5  # norms
 Make = Callable[[nn.Module, Data], Hessian]
 
 
@@ -48,23 +41,10 @@ def one_graph(model: nn.Module, data: Data) -> Hessian:
     return Hessian(model, data, loss=LOSS, norm_mode="batch")
 
 
-def on_the_host(model: nn.Module, data: Data) -> Hessian:
-    """Return the same with the graph's tensors on the host."""
-    operator = one_graph(model, data)
-    operator._kept.offload = True
-    return operator
-
-
-def in_step(model: nn.Module, data: Data, *, host: bool = False) -> Hessian:
+def in_step(model: nn.Module, data: Data, parts: int = PARTS) -> Hessian:
     """Return the operator on chunks that go from norm to norm together."""
-    size = len(data[0]) // PARTS
-    operator = Hessian(model, data, loss=LOSS, norm_mode="full", micro_batch=size)
-    if host:
-        operator.loss_and_gradient()
-        for group in operator._prepared.groups:
-            if isinstance(group.statistics, InStep):
-                group.statistics.shelf.host = True
-    return operator
+    size = len(data[0]) // parts
+    return Hessian(model, data, loss=LOSS, norm_mode="full", micro_batch=size)
 
 
 def by_turns(model: nn.Module, data: Data) -> Hessian:
@@ -158,63 +138,3 @@ CASES = {
     for name, make in WAYS.items()
     for norms in NORMS
 }
-
-
-def on_a_card(samples: int, side: int) -> Iterator[dict[str, Any]]:
-    """Measure all ways on a CUDA device, by wall time and its peak memory."""
-    ways = {
-        **WAYS,
-        "one graph, on the host": on_the_host,
-        "in step, on the host": partial(in_step, host=True),
-    }
-    for norms in NORMS:
-        model, data = case(norms, samples, side)
-        model, data = model.cuda(), (data[0].cuda(), data[1].cuda())
-        gradient = _wall(partial(_gradient, model, data))
-        v = torch.randn(_size(model), generator=torch.Generator().manual_seed(0)).cuda()
-        truth: Tensor | None = None
-        for name, make in ways.items():
-            if make is by_turns and norms > ON_A_CARD_BY_TURNS:
-                continue  # hundreds of gradients
-            operator = make(model, data)
-            product = partial(operator.matvec, v)
-            seconds, found = _wall(product), product()
-            truth = found if truth is None else truth
-            yield {
-                "task": f"one product, {norms} batch norms, {samples} samples",
-                "way": name,
-                "gradients": seconds / gradient,
-                "agree": f"to {float((found - truth).norm() / truth.norm()):.0e}",
-                "peak": f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB",
-            }
-            operator.close()
-
-
-def _wall(work: Callable[[], object]) -> float:
-    """Return the wall time of the second of two calls, and start a new peak."""
-    work()
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    start = time.perf_counter()
-    work()
-    torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    """Write the rows of a CUDA device to a file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--samples", type=int, default=2048)
-    parser.add_argument("--side", type=int, default=32)
-    given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for row in on_a_card(given.samples, given.side):
-        print(json.dumps(row), flush=True)
-        rows.append(row)
-        record = {"device": torch.cuda.get_device_name(), "rows": rows}
-        given.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -28,6 +28,7 @@ LONGEST = (
     "survey/test_page_browser.py",
     "instruments/test_graph_noise.py",
     "instruments/test_tangent_kernel.py",
+    "test_cli_run.py",
     "instruments/test_operators.py",
     "survey/test_sick_bay.py",
     "core/verdicts/test_error_rates.py",

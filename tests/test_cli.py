@@ -1,47 +1,20 @@
-"""The command line as a person meets it: answers, errors and exit codes."""
+"""The command line as a person meets it: what it lists, shows and reports."""
 
-import io
 import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.command import in_a_process, theodolite
 from tests.data.writers import random_images, random_labels, write_idx
-from theodolite import __version__, cli
-from theodolite.cli import app, main
+from theodolite import __version__
+from theodolite.cli import app
 from theodolite.runs import RunFolder
-
-
-def in_a_process(*arguments, **environment):
-    """Run the command in a process of its own."""
-    clean = {k: v for k, v in os.environ.items() if k != "THEODOLITE_DATA"}
-    return subprocess.run(
-        [sys.executable, "-m", "theodolite", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**clean, **environment},
-        check=False,
-    )
-
-
-def theodolite(*arguments):
-    """Run the command through its entry point, in this process, which has torch."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("THEODOLITE_DATA", raising=False)
-        patch.setenv("MPLBACKEND", "agg")  # both of which the command may set
-        with redirect_stdout(out), redirect_stderr(err):
-            with pytest.raises(SystemExit) as ended:
-                main([*map(str, arguments)])
-    code = ended.value.code
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
-
 
 # Studies that take a second or two; all of them run at SMOKE in tests/studies.
 SOME = ("vanishing_partials", "hessian_at_zero", "initial_condition")
@@ -161,24 +134,6 @@ def test_statements_are_printed_on_request(results):
     assert max(map(len, told.stdout.splitlines())) < 140
 
 
-@pytest.mark.parametrize("command", ["list", "repair", "report", "show", "run"])
-def test_a_file_is_no_folder_of_results(command, tmp_path):
-    name = ["hessian_at_zero"] if command in ("show", "run") else []
-    (tmp_path / "file").touch()
-    told = theodolite(command, *name, "--out", tmp_path / "file")
-    assert told.returncode == 1
-    assert "is a file and a folder of results was wanted" in told.stderr
-
-
-def test_a_device_that_the_preset_wants_is_not_laid_at_ones_door(tmp_path):
-    asked = ("run", "image_tables", "--out", tmp_path, "--scale", "paper")
-    told = theodolite(*asked).stderr
-    assert "image_tables at paper is set to run on device 'cuda'" in told
-    assert "--device cpu" in told
-    told = theodolite(*asked, "--device", "cuda").stderr
-    assert "device 'cuda' was asked for" in told
-
-
 def test_show_and_redraw(results):
     text = theodolite("show", "initial_condition", "--out", results[0]).stdout
     assert "decades a layer, Xavier 0." in text
@@ -281,216 +236,3 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
     # Without the check nothing is known to be wrong, and right sets are not.
     assert invoke("data", "--data", str(tmp_path)).exit_code == 0
     assert invoke("data", "--verify").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["run", "inital_condition"], "did you mean 'initial_condition'"),
-        (["run", "all", "--scale", "quik"], "did you mean 'quick'"),
-        (["list", "--paper", "li2016"], "did you mean 'li2016demystifying'"),
-        (["run", "all", "--scale", "smoke", "--seeds", "0"], "n_seeds is 0"),
-        (["run", "all", "--scale", "smoke", "--jobs", "-2"], "-2"),
-        (["run", "all", "--scale", "smoke", "--device", "tpu9"], "is not there"),
-        (["run", "all", "--data", "/nowhere"], "not a folder"),
-        (["run", "initial_condition", "--scale", "paper"], "THEODOLITE_DATA"),
-        (["show", "hessian_at_zero", "--out", "/nowhere"], "run `theodolite run"),
-        (["show", "hessian_at_zer"], "did you mean"),
-        (["report", "--out", "/nowhere"], "no finished runs"),
-        (["repair", "--out", "/nowhere"], "which is not there: pass --out"),
-        (["report", "--to", "a.html", "--errata", "b.md"], "pass one of them"),
-        (["run", "all", "--scale", "smoke", "--out", "/proc/none"], "cannot create"),
-        (["run", "all", "--executor", "rey"], "did you mean 'ray'"),
-        (["run", "all", "--address", "auto"], "add --executor ray"),
-        (["run", "all", "--gpus", "0.5"], "add --executor ray"),
-        (["run", "all", "--executor", "ray", "--jobs", "0"], "leave out --jobs"),
-        (
-            [
-                "run",
-                "hessian_at_zero",
-                "--scale",
-                "smoke",
-                "--executor",
-                "ray",
-                "--gpus",
-                "-1",
-                "--address",
-                "127.0.0.1:9",
-            ],
-            "gpus is -1",
-        ),
-        (
-            [
-                "run",
-                "hessian_at_zero",
-                "--scale",
-                "smoke",
-                "--executor",
-                "ray",
-                "--address",
-                "127.0.0.1:9",
-            ],
-            "no Ray cluster answers at '127.0.0.1:9'",
-        ),
-        (["run", "all", "--cell", "depth=4"], "--cell chooses cells of one study"),
-        (["run", "hessian_at_zero", "--cell", "depth"], "is not LABEL=VALUE"),
-        (
-            ["run", "final_losses_linear", "--scale", "smoke", "--cell", "depth=7"],
-            "its cells have network xavier, orthogonal, one_shortcut, two_shortcut, ",
-        ),
-        (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
-        (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
-)
-def test_bad_input_is_one_sentence(arguments, words, tmp_path):
-    if "--out" not in arguments and arguments[0] == "run":
-        arguments = [*arguments, "--out", tmp_path]
-    done = theodolite(*arguments)
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert "Traceback" not in done.stderr
-
-
-def test_an_error_of_the_process_is_one_sentence_and_a_code():
-    done = in_a_process("run", "inital_condition")
-    assert done.returncode == 1
-    assert "did you mean 'initial_condition'" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
-
-
-def test_the_end_of_a_file_is_no_stop(monkeypatch, capsys):
-    def ends(*, verify):
-        raise EOFError("the stream does not end")
-
-    monkeypatch.setattr("theodolite.data.available", ends)
-    with pytest.raises(EOFError, match="the stream does not end"):
-        cli._run(["data"])
-    assert "finished work is kept" not in capsys.readouterr().err
-
-
-def test_the_end_of_the_answers_at_a_prompt_stops(tmp_path, monkeypatch, capsys):
-    (tmp_path / "net.py").write_text("")
-    typed = io.StringIO()
-    monkeypatch.setattr(typed, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stdin", typed)
-    assert cli._run(["survey", f"{tmp_path / 'net.py'}:make"]) == 130
-    assert "stopped; finished work is kept" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("given", "code"), [(True, 0), (None, 0), ("x", 0), (3, 3)])
-def test_codes_are_whole_numbers_and_nothing_else_is(given, code, monkeypatch):
-    monkeypatch.setattr(cli, "app", lambda *arguments, **options: given)
-    assert cli._run([]) == code
-
-
-def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
-    """A file where the second study wants its folder: the others still finish."""
-    some = ("vanishing_partials", "hessian_at_zero", "around_zero")
-    spot = tmp_path / "runs" / "li2016demystifying" / "hessian_at_zero"
-    spot.parent.mkdir(parents=True)
-    spot.write_text("in the way")
-    run = ["run", *some, "--scale", "smoke", "--jobs", 0, "--json"]
-    done = theodolite(*run, "--out", tmp_path)
-    assert done.returncode == 1
-    assert len(done.stderr.strip().splitlines()) == 1
-    studies = {row["study"] for row in json.loads(done.stdout)}
-    assert studies == {*some} - {"hessian_at_zero"}
-
-
-def test_a_run_is_tracked_where_asked(tmp_path):
-    events = "tensorboard.backend.event_processing.event_accumulator"
-    reader = pytest.importorskip(events)
-    run = ["run", "around_zero", "--scale", "smoke", "--jobs", 0, "--json"]
-    track = ["--track", f"tensorboard:{tmp_path / 'events'}"]
-    done = theodolite(*run, *track, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    (place,) = (tmp_path / "events").glob("li2016demystifying/around_zero/*")
-    found = reader.EventAccumulator(str(place)).Reload()
-    assert any(tag.startswith("around_zero/") for tag in found.Tags()["scalars"])
-    for row in json.loads(done.stdout):
-        tag = f"around_zero/verdict/claim={row['claim']}"
-        (text,) = found.Tensors(tag)[0].tensor_proto.string_val
-        assert text.decode() == row["verdict"]
-
-
-CELL = ["--cell", "network=xavier", "--cell", "depth=6"]
-
-
-def test_chosen_cells_count_towards_the_full_run(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
-    run += ["--out", tmp_path, "--json"]
-    first = json.loads(theodolite(*run, *CELL).stdout)
-    assert first["cells"] == [{"network": "xavier", "depth": 6}]
-    assert first["computed"] == 1
-    assert {(row["network"], row["depth"]) for row in first["rows"]} == {("xavier", 6)}
-    # The committed rows were made with other settings: nothing to set beside.
-    assert first["largest_relative_difference"] is None
-    assert not any("committed" in row for row in first["rows"])
-    (folder,) = (tmp_path / "runs").glob("*/final_losses_linear/*")
-    assert str(folder) == first["folder"]
-    (file,) = (folder / "cells").iterdir()
-    before = file.stat().st_mtime_ns
-    assert theodolite(*run).returncode == 0
-    assert len(list((folder / "cells").iterdir())) > 1
-    assert file.stat().st_mtime_ns == before
-    again = json.loads(theodolite(*run, *CELL).stdout)
-    assert again["computed"] == 0
-    assert again["rows"] == first["rows"]
-
-
-def test_verdicts_that_rest_on_committed_runs_are_marked(tmp_path):
-    run = ["run", "shortcut_depth_cifar", "--scale", "quick", "--seeds", 1]
-    done = theodolite(*run, "--jobs", 0, "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    marked = [line for line in done.stdout.splitlines() if "[committed]" in line]
-    assert len(marked) == 4
-    assert "; 4 verdicts rest on committed runs" in done.stdout
-    listed = json.loads(theodolite("list", "--out", tmp_path, "--json").stdout)
-    resting = [row for row in listed if row["rests_on"] == "committed"]
-    assert len(resting) == 4
-    assert all(row["deciding"] for row in resting)
-    shown = theodolite("show", "shortcut_depth_cifar", "--out", tmp_path).stdout
-    assert shown.count("this run, UNDECIDED") == 4, "what the run itself says"
-
-
-def test_a_label_may_have_several_values(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "smoke", "--jobs", 0]
-    done = theodolite(*run, *CELL, "--cell", "depth=12.0", "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    head, *lines = done.stdout.splitlines()
-    assert head.split()[0] == "quantity"
-    assert any(line.startswith("log10_rate") for line in lines)
-    assert "2 cells (0 known before)" in done.stdout
-    assert "no committed rows" in done.stdout
-
-
-@pytest.mark.skipif(
-    not os.path.isdir(os.path.join(os.environ.get("THEODOLITE_DATA", ""), "mnist")),
-    reason="THEODOLITE_DATA names no folder with mnist in it",
-)
-def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
-    run = ["run", "final_losses_linear", "--scale", "paper", "--jobs", 0]
-    cell = ["--cell", "network=two_shortcut", "--cell", "depth=4"]
-    data = ["--data", os.environ["THEODOLITE_DATA"]]
-    done = theodolite(*run, *cell, *data, "--out", tmp_path, "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert all(row["committed"] is not None for row in found["rows"])
-    # Committed values have six digits, and excesses near rounding fewer true ones.
-    assert found["largest_relative_difference"] < 1e-3
-    text = theodolite(*run, *cell, *data, "--out", tmp_path).stdout
-    assert "1 cell (1 known before)" in text
-    assert "have a committed value; the largest relative difference is" in text
-
-
-@pytest.mark.parametrize("arguments", [["rnu"], ["run"], ["run", "all", "--sede", "1"]])
-def test_misuse_of_the_command_says_how_to_use_it(arguments):
-    done = theodolite(*arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("theodolite: ")
-    assert "--help` says what there is" in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.test_cli import theodolite
+from tests.command import theodolite
 from theodolite.cli import _run as run_command
 from theodolite.cli_survey import _obstacle
 

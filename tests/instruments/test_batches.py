@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
 from theodolite.instruments import HalfSquareLoss, Hessian, read_batches
 from theodolite.instruments.passes.batches import (

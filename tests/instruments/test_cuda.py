@@ -1,13 +1,17 @@
 """On a CUDA device the same code gives the same numbers."""
 
+import gc
+
 import numpy as np
 import pytest
 import torch
+from bench.cuda_networks import Language, _text
 
 from tests.cases import CASES
 from tests.instruments import ranks
 from theodolite.instruments import (
     CollapseMeter,
+    GaussNewton,
     Hessian,
     classifier_norms,
     collapse,
@@ -90,6 +94,22 @@ def test_a_line_pulls_back_by_passes_what_its_kernel_does(layout, monkeypatch):
 def launched(target, place, size):
     """Start processes that know no card yet, and wait for them."""
     return ranks.launch(target, str(place), size=size, method="spawn")
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_what_fits_by_its_tensors_is_not_refused_for_its_graph(kind):
+    model = Language(64, 4, 2, 64, 200).cuda()
+    batch = tuple(part.cuda() for part in _text(64, 64, 200))
+    given = {"loss": torch.nn.CrossEntropyLoss(), "norm_mode": "eval"}
+    graph = kind(model, batch, **given).forecast_bytes
+    tight = kind(model, batch, **given, graph_bytes=int(0.85 * graph))
+    assert tight.forecast_bytes < 0.85 * graph
+    gc.collect()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    tight.matvec(torch.ones(tight.shape[1], device="cuda"))
+    taken = torch.cuda.max_memory_allocated() - before
+    assert 0.75 * tight.forecast_bytes < taken < tight.forecast_bytes
 
 
 def test_ranks_that_share_a_card(tmp_path):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError
 from theodolite.instruments import (

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from tests.instruments.test_operators import cut, near
+from tests.instruments.agreement import cut, near
 from tests.oracles import looped_gauss_newton, looped_hessian, looped_jacobian
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobian

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.instruments.test_operators import cut, near
+from tests.instruments.agreement import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import (
     GaussNewton,

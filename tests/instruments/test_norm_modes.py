@@ -7,7 +7,7 @@ from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 
 from tests.cases import CASES
-from tests.instruments.test_operators import cut, near
+from tests.instruments.agreement import cut, near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobian

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from tests.instruments.test_operators import cut, near
+from tests.instruments.agreement import cut, near
 from tests.instruments.test_preservation import portrait, prepare, without_versions
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError, NormMode

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from tests.instruments.test_preservation import portrait
 from tests.instruments.textbook_collapse import textbook
 from tests.later import later

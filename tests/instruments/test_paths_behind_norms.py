@@ -6,8 +6,8 @@ from torch import nn
 from torch.autograd import Function
 from torch.nn import functional
 
+from tests.instruments.agreement import cut, near
 from tests.instruments.test_in_step import LOSS, WithRounding, data, vector
-from tests.instruments.test_operators import cut, near
 from theodolite.instruments import Hessian
 from theodolite.instruments.norms.tape import NotOnTape, record
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
 from theodolite.instruments import (
     GaussNewton,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.instruments.test_operators import near
+from tests.instruments.agreement import near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, trace
@@ -38,6 +38,17 @@ def test_micro_batches_of_a_masked_loss(loss, micro_batch, norm):
         settings["weights"] = counting
     exact = looped_hessian(network, (X, TARGETS), nn.CrossEntropyLoss())
     near(Hessian(network, (X, TARGETS), loss=loss, **settings).dense(), exact)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 1])
+@pytest.mark.parametrize("mode", ["full", "frozen"])
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_samples_of_ignored_targets_count_in_statistics(kind, mode, micro_batch):
+    batches = [(X[:2], TARGETS[:2]), (X[2:], TARGETS[2:])]
+    settings = {"loss": nn.CrossEntropyLoss(), "norm_mode": mode}
+    whole = kind(model(norm=True), (X, TARGETS), **settings).dense()
+    settings["micro_batch"] = micro_batch
+    near(kind(model(norm=True), batches, **settings).dense(), whole)
 
 
 @pytest.mark.parametrize("kind", [Hessian, GaussNewton])

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.instruments.agreement import cut, near
 from tests.instruments.test_in_step import LOSS, Deep, data, kinds, vector
-from tests.instruments.test_operators import cut, near
 from theodolite.instruments import GaussNewton, Hessian
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.model.objective import evaluate
@@ -76,7 +76,8 @@ def prepared_for(model, batches):
         norm_mode="full",
         params=None,
     )
-    return GraphMemory(prepared=prepared, build=Curve, allowed=GIB)
+    given = {"build": Curve, "walk": lambda curve, _: curve.walk()}
+    return GraphMemory(prepared=prepared, **given, allowed=GIB)
 
 
 def test_what_the_ways_take_is_forecast_from_a_few_samples():

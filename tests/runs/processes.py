@@ -1,4 +1,4 @@
-"""Start the launcher as a process of its own, and watch processes end."""
+"""Start launchers and drivers as processes of their own, and watch them end."""
 
 import os
 import subprocess
@@ -14,28 +14,34 @@ def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
 
 
-def launch(root, log, *, jobs, longest_s=0.05):
-    """Start the launcher in a process group of its own."""
+def module(name, *arguments, **how):
+    """Start a module in a process of its own."""
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.runs.launcher",
-            *map(str, (root, log, jobs, longest_s)),
-        ],
+        [sys.executable, "-m", name, *map(str, arguments)],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
+        **how,
     )
 
 
-def python(code, *arguments):
-    """Run a snippet in a fresh interpreter and return what it did."""
+def launch(root, log, *, jobs, longest_s=0.05):
+    """Start the launcher in a process group of its own."""
+    arguments = (root, log, jobs, longest_s)
+    return module("tests.runs.launcher", *arguments, start_new_session=True)
+
+
+def drive(root, log, address, *, longest_s=0.05):
+    """Start a driver of the Ray cluster at an address."""
+    return module("tests.runs.ray_work", root, log, address, longest_s)
+
+
+def ran(*arguments):
+    """Run a fresh interpreter with arguments and return what it did."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        [sys.executable, *map(str, arguments)],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
@@ -43,6 +49,11 @@ def python(code, *arguments):
         timeout=200,
         check=False,
     )
+
+
+def python(code, *arguments):
+    """Run a snippet in a fresh interpreter and return what it did."""
+    return ran("-W", "error", "-c", code, *arguments)
 
 
 def running(pid):

@@ -10,7 +10,9 @@ import numpy as np
 from tests.runs.processes import until
 from tests.runs.work import CELLS, Logged, initialise, spec
 from theodolite.core import TeamError, derive
-from theodolite.runs import RayCluster, RunFolder, execute
+from theodolite.data import load, packed
+from theodolite.runs import QuietProgress, RayCluster, RunFolder, execute
+from theodolite.studies.work import StudyWork
 
 prepared = []
 
@@ -172,6 +174,45 @@ class Stumbling:
 
     def __call__(self, cell):
         return []
+
+
+def one_row(cell):
+    """The number of the cell."""
+    return [{"quantity": "x", "value": float(cell["trial"])}]
+
+
+class CountedLocks(QuietProgress):
+    """Count the cells in flight, which are locked, whenever one is done."""
+
+    def __init__(self, folder):
+        self.place = folder.path / "locks"
+        self.counts = []
+
+    def advance(self, cell, cost):
+        self.counts.append(len(list(self.place.iterdir())))
+
+
+class DataSum:
+    """The sum of a dataset's pixels, wherever the data come from."""
+
+    def __init__(self, name, checksum):
+        self.travelling = StudyWork("none/none", {}, {name: checksum})
+        self.name = name
+
+    def pack(self):
+        return {self.name: packed(load(self.name, verify=False))}
+
+    def unpack(self, fetch):
+        self.travelling.unpack(fetch)
+
+    def __call__(self, cell):
+        total = np.asarray(load(self.name).inputs).sum()
+        return [{"quantity": "sum", "value": float(total)}]
+
+
+def total_of_cifar(cell):
+    """The sum of pixels that no node has."""
+    return [{"quantity": "sum", "value": float(load("cifar10").inputs.sum())}]
 
 
 if __name__ == "__main__":

@@ -2,14 +2,9 @@
 
 import json
 import os
-import re
 import signal
-import socket
-import subprocess
-import sys
-import threading
 from collections import Counter
-from contextlib import closing, nullcontext
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -19,22 +14,16 @@ from torch.testing import assert_close
 from tests.data.writers import random_images, random_labels, write_idx
 from tests.instruments import ranks
 from tests.later import later
-from tests.runs import ray_work
-from tests.runs.processes import ROOT, environment, until
-from tests.runs.ray_script import SCRIPT
+from tests.runs import ray_nodes, ray_work
+from tests.runs.processes import drive, python, ran, until
+from tests.runs.ray_script import SCRIPT, VERSIONS, copied_package, names_by_page
 from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
 from tests.studies import test_guests
-from theodolite.core import DataError, MeasurementError, RunError, ShortcutBlueprint
-from theodolite.data import load, packed, unpacked
+from theodolite.core import MeasurementError, RunError, ShortcutBlueprint
+from theodolite.data import load
 from theodolite.instruments import Hessian, TangentKernel
 from theodolite.instruments.operators.station import Station
-from theodolite.runs import (
-    QuietProgress,
-    RayCluster,
-    RunFolder,
-    Task,
-    execute,
-)
+from theodolite.runs import RayCluster, RunFolder, Task, execute
 from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.studies import (
     StudyFile,
@@ -48,48 +37,15 @@ from theodolite.studies.work import StudyWork
 from theodolite.training import Every, Probe, train_grid
 
 later("ray.cluster_utils", "pip install 'theodolite[ray]'")
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills nodes"),
-    # Sockets and processes that Ray leaves to the collector.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = ray_nodes.MARKS
 # What is drawn beside the rows that are compared.
 SVG = {"figure_formats": ["svg"]}
-NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
-# A node that was killed refuses connections and is given up after a second, not 15;
-# one that is only slow to answer has as long as ever. Workers count as much as other
-# processes: with the niceness of 15 that Ray gives them, the tests beside them would
-# leave them hardly any time.
-SYSTEM = {
-    "worker_niceness": 0,
-    "health_check_initial_delay_ms": 200,
-    "health_check_period_ms": 200,
-    "health_check_failure_threshold": 5,
-}
-
-
-def free_port():
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
 def nodes():
-    """A head and one more node, none of which knows a data folder."""
-    from ray.cluster_utils import Cluster
-
-    given = os.environ.pop("THEODOLITE_DATA", None)
-    head = {**NODE, "include_dashboard": False, "_system_config": SYSTEM}
-    for_clients = {"ray_client_server_port": free_port()}
-    cluster = Cluster(initialize_head=True, head_node_args={**head, **for_clients})
-    cluster.add_node(**NODE)
-    cluster.client_address = f"ray://127.0.0.1:{for_clients['ray_client_server_port']}"
-    yield cluster
-    cluster.shutdown()
-    if given is not None:
-        os.environ["THEODOLITE_DATA"] = given
+    with ray_nodes.two_nodes() as started_here:
+        yield started_here
 
 
 @pytest.fixture(scope="module")
@@ -103,40 +59,17 @@ def folder(tmp_path):
     return RunFolder.create(tmp_path / "out", spec(width=8))
 
 
-def driver(root, log, address, longest=0.05):
-    arguments = map(str, (root, log, address, longest))
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.runs.ray_work", *arguments],
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def cell_files(folder):
     return list((folder.path / "cells").glob("*.jsonl"))
-
-
-def page_code(word):
-    """Return the code of the page that holds a word."""
-    page = (ROOT / "docs" / "scale_out.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    (code,) = [b for b in blocks if word in b and not b.startswith(">>>")]
-    return code
 
 
 def test_a_study_equals_the_local_result_value_for_value(
     tmp_path, cluster, monkeypatch
 ):
     """By the code of the page, with this cluster and the smallest scale in it."""
-    code = page_code("plan_study")
-    assert '"HOST:6379", ' in code
-    code = code.replace('"HOST:6379", ', "").replace('"quick"', '"smoke"')
-    space = {}
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "scale_out.md", "exec"), space)
+    swaps = {'"HOST:6379", ': "", '"quick"': '"smoke"'}
+    space = names_by_page("scale_out.md", "plan_study", swaps)
     plan, there = space["plan"], space["done"]
     cells = plan.entry.study.cells(plan.config)
     here = run_study(plan, root=tmp_path / "here", jobs=0, **SVG)
@@ -185,13 +118,7 @@ def test_a_grid_equals_the_local_one_value_for_value(cluster):
 def test_the_command_line_gives_the_local_result_too(tmp_path, nodes):
     arguments = ["normalised_layers", "--scale", "smoke", "--out", tmp_path, "--json"]
     ray = ["--executor", "ray", "--address", nodes.address]
-    done = subprocess.run(
-        [sys.executable, "-m", "theodolite", "run", *map(str, arguments), *ray],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
+    done = ran("-m", "theodolite", "run", *arguments, *ray)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     plan = plan_study(find("normalised_layers"), scale="smoke")
@@ -212,18 +139,15 @@ def test_workers_have_one_thread_and_are_prepared_once(tmp_path, cluster, folder
 
 
 def test_a_node_lost_in_mid_run_costs_nothing(tmp_path, nodes, cluster, folder):
-    doomed = nodes.add_node(**NODE)
+    doomed = nodes.add_node(**ray_nodes.NODE)
     log = tmp_path / "log"
 
-    def kill():
-        until(lambda: any(b["node"] == doomed.node_id for b in ray_work.begun(log)))
-        nodes.remove_node(doomed, allow_graceful=False)
+    def at_work():
+        return any(b["node"] == doomed.node_id for b in ray_work.begun(log))
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    work = ray_work.OnNode(log, 0.1, slow_node=doomed.node_id)
-    done = execute(folder, CELLS, work, pool=cluster)
-    killer.join()
+    with ray_nodes.lost_once(nodes, doomed, at_work):
+        work = ray_work.OnNode(log, 0.1, slow_node=doomed.node_id)
+        done = execute(folder, CELLS, work, pool=cluster)
     assert (done.n_computed, done.n_elsewhere, done.n_failed) == (30, 0, 0)
     assert len(cell_files(folder)) == 30
     assert len(ray_work.begun(log)) > 30, "the node was not at work when it died"
@@ -241,7 +165,7 @@ def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
 
     In step they would have to import what torch's duals need, five times over.
     """
-    doomed = nodes.add_node(**NODE)
+    doomed = nodes.add_node(**ray_nodes.NODE)
     model, data = ranks.peeking_network(), ranks.data()
     given = {"loss": ray_work.lingering(str(tmp_path)), "norm_mode": "full"}
     here = Hessian(model, data, **given)
@@ -263,27 +187,19 @@ def test_products_of_a_crew_are_those_of_one_process_also_without_a_node(
         ignored = [(x, torch.full_like(y, -100)) for x, y in data]
         with pytest.raises(MeasurementError, match="no sample counts in the loss"):
             Hessian(model, ignored, loss=ranks.LOSS, norm_mode="full", executor=cluster)
-        code = page_code("executor=cluster")
-        assert "RayCluster(" in code
-        code = code.replace('RayCluster("HOST:6379")', "nullcontext(cluster)")
-        space = {"cluster": cluster, "nullcontext": nullcontext}
-        exec(compile(code, "scale_out.md", "exec"), space)
-        alone = {"cluster": None, "nullcontext": nullcontext}
-        exec(compile(code, "scale_out.md", "exec"), alone)
-        assert space["found"].trace == pytest.approx(alone["found"].trace, rel=1e-4)
+        swaps = {'with RayCluster("HOST:6379") as cluster:': "if True:"}
+        place = ("scale_out.md", "executor=cluster")
+        found, alone = [
+            names_by_page(*place, swaps, cluster=one)["found"]
+            for one in (cluster, None)
+        ]
+        assert found.trace == pytest.approx(alone.trace, rel=1e-4)
         assert cluster.crew(Station).size == 3
         wanted = here @ vector
-        (tmp_path / "linger").touch()
-
-        def kill():
-            until(lambda: (tmp_path / "begun").exists())
-            nodes.remove_node(doomed, allow_graceful=False)
-            (tmp_path / "linger").unlink()
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        assert_close(there @ vector, wanted, rtol=1e-12, atol=1e-14)
-        killer.join()
+        linger, begun = tmp_path / "linger", tmp_path / "begun"
+        linger.touch()
+        with ray_nodes.lost_once(nodes, doomed, begun.exists, afterwards=linger.unlink):
+            assert_close(there @ vector, wanted, rtol=1e-12, atol=1e-14)
         assert cluster.crew(Station).size == 2
     finally:
         cluster.dismiss()
@@ -304,14 +220,14 @@ def test_a_crew_that_could_not_be_gathered_is_gathered_again(tmp_path):
 
 def test_a_killed_driver_resumes_and_redoes_nothing(tmp_path, nodes, folder):
     root, log = tmp_path / "out", tmp_path / "log"
-    process = driver(root, log, nodes.address, longest=0.3)
+    process = drive(root, log, nodes.address, longest_s=0.3)
     until(lambda: len(cell_files(folder)) >= 4, seconds=60)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     left = folder.pending(CELLS)
     assert 0 < len(left) <= 26
     n_started = len(started(log))
-    out, err = driver(root, log, nodes.address).communicate(timeout=100)
+    out, err = drive(root, log, nodes.address).communicate(timeout=100)
     counts = [str(30 - len(left)), str(len(left)), "0"]
     assert out.split() == ["ready", *counts], err
     again = Counter(started(log)[n_started:])
@@ -338,7 +254,7 @@ def test_a_cell_that_another_driver_is_at_is_left_alone(cluster, folder):
 @pytest.mark.slow
 def test_two_drivers_share_a_folder(tmp_path, nodes, cluster, folder):
     root, log = tmp_path / "out", tmp_path / "log"
-    other = driver(root, log, nodes.address, longest=0.2)
+    other = drive(root, log, nodes.address, longest_s=0.2)
     assert other.stdout is not None
     assert other.stdout.readline() == "ready\n"
     mine = execute(folder, CELLS, Logged(log, 0.2), pool=cluster)
@@ -373,20 +289,11 @@ def test_a_cell_that_raises_does_not_stop_the_others(cluster, folder):
 
 def test_few_cells_are_in_flight_however_many_there_are(tmp_path, cluster):
     folder = RunFolder.create(tmp_path, spec(width=9))
-    most = []
-
-    class Watch(QuietProgress):
-        def advance(self, cell, cost):
-            most.append(len(list((folder.path / "locks").iterdir())))
-
     cells = [{"trial": trial} for trial in range(40)]
-    done = execute(folder, cells, one_row, pool=cluster, progress=Watch())
+    watch = ray_work.CountedLocks(folder)
+    done = execute(folder, cells, ray_work.one_row, pool=cluster, progress=watch)
     assert done.n_computed == 40
-    assert 1 <= max(most) <= 2 * cluster.jobs
-
-
-def one_row(cell):
-    return [{"quantity": "x", "value": float(cell["trial"])}]
+    assert 1 <= max(watch.counts) <= 2 * cluster.jobs
 
 
 def test_what_is_abandoned_can_be_taken_up(tmp_path, cluster, folder):
@@ -424,34 +331,22 @@ def test_data_is_broadcast_to_nodes_that_lack_it(tmp_path, cluster, monkeypatch)
     monkeypatch.setenv("THEODOLITE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
     checksum = load("mnist", verify=False).checksum
-    work = DataSum("mnist", checksum)
+    work = ray_work.DataSum("mnist", checksum)
     folder = RunFolder.create(tmp_path, spec(width=8))
     execute(folder, CELLS[:4], work, pool=cluster)
     assert set(folder.rows().values()) == {float(images.sum())}
     lost = RunFolder.create(tmp_path, spec(width=9))
     with pytest.raises(RunError, match="THEODOLITE_DATA"):
-        execute(lost, CELLS[:2], total_of_cifar, pool=cluster)
-
-
-def test_changed_data_are_refused():
-    parcel = packed(load("digits"))
-    assert unpacked(parcel).checksum == load("digits").checksum
-    pixels = parcel["inputs"].copy()
-    pixels[0, 0, 0] += 1
-    with pytest.raises(DataError, match="it was changed on its way"):
-        unpacked({**parcel, "inputs": pixels})
-    with pytest.raises(DataError, match="wanted 0123"):
-        unpacked(parcel, "0123")
-    assert StudyWork("x/y", {}).pack() == {}
+        execute(lost, CELLS[:2], ray_work.total_of_cifar, pool=cluster)
 
 
 def test_parts_of_gpus_are_asked_for(nodes, cluster, folder):
     with pytest.raises(RunError, match=r"no node .* 1 CPUs and 0.25 GPUs"):
         RayCluster(gpus=0.25).__enter__()
-    node = nodes.add_node(**NODE, num_gpus=1)
+    node = nodes.add_node(**ray_nodes.NODE, num_gpus=1)
     try:
         quarter = RayCluster(gpus=0.25, cpus=0.25)
-        until(lambda: _jobs(quarter) == 4)
+        until(lambda: ray_nodes.jobs(quarter) == 4)
         execute(folder, CELLS[:4], ray_work.visible, pool=quarter)
         rows = folder.rows()
         assert set(rows.column("node")) == {node.node_id}
@@ -460,39 +355,11 @@ def test_parts_of_gpus_are_asked_for(nodes, cluster, folder):
         nodes.remove_node(node)
 
 
-def _jobs(executor):
-    try:
-        return executor.jobs
-    except RunError:
-        return 0
-
-
-def test_code_that_nodes_do_not_have_travels(tmp_path, nodes):
+def test_code_that_nodes_do_not_have_travels(tmp_path, nodes, monkeypatch):
     """The driver's package differs from the one installed on the nodes."""
-    copy = tmp_path / "copy"
-    subprocess.run(["cp", "-r", str(ROOT / "src"), str(copy)], check=True)
-    init = copy / "theodolite/__init__.py"
-    text = init.read_text()
-    init.write_text(text + '\n__version__ = "0.0.0+travelled"\n')
-    code = (
-        "import sys\n"
-        "from tests.runs.ray_work import version\n"
-        "from tests.runs.work import CELLS, spec\n"
-        "from theodolite.runs import RayCluster, RunFolder, execute\n"
-        "folder = RunFolder.create(sys.argv[1], spec(width=8))\n"
-        "with RayCluster(sys.argv[2]) as cluster:\n"
-        "    execute(folder, CELLS[:4], version, pool=cluster)\n"
-        "print({row['text'] for row in folder.rows()})\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, str(tmp_path), nodes.address],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(copy), str(ROOT)])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    copy = copied_package(tmp_path / "copy", "0.0.0+travelled")
+    monkeypatch.setenv("PYTHONPATH", str(copy))
+    done = python(VERSIONS, tmp_path, nodes.address)
     assert done.stdout == "{'0.0.0+travelled'}\n", done.stderr
     assert done.stderr == ""
 
@@ -505,15 +372,7 @@ def test_a_probe_of_a_script_goes_to_ray(nodes, kind, tmp_path):
     """Defined there, it travels by value, with the rooms that it names."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(script), getattr(nodes, kind)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+    done = ran(script, getattr(nodes, kind))
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "2"
 
@@ -533,26 +392,4 @@ def test_a_second_cluster_in_one_process_is_refused(nodes, cluster):
 
 def test_a_task_is_wanted(cluster):
     with pytest.raises(RunError, match="pass a Task"):
-        next(cluster.run(one_row, CELLS))
-
-
-class DataSum:
-    """The sum of a dataset's pixels, wherever the data come from."""
-
-    def __init__(self, name, checksum):
-        self.travelling = StudyWork("none/none", {}, {name: checksum})
-        self.name = name
-
-    def pack(self):
-        return {self.name: packed(load(self.name, verify=False))}
-
-    def unpack(self, fetch):
-        self.travelling.unpack(fetch)
-
-    def __call__(self, cell):
-        total = np.asarray(load(self.name).inputs).sum()
-        return [{"quantity": "sum", "value": float(total)}]
-
-
-def total_of_cifar(cell):
-    return [{"quantity": "sum", "value": float(load("cifar10").inputs.sum())}]
+        next(cluster.run(ray_work.one_row, CELLS))

@@ -1,22 +1,16 @@
 """Of the members of a crew only those that were lost are replaced."""
 
-import sys
-
 import pytest
 
 from tests.later import later
 from tests.runs import crew_work
+from tests.runs.ray_nodes import MARKS
 from theodolite.core import MeasurementError, RunError
 from theodolite.runs import RayCluster
 from theodolite.runs.executors.ray import crew as crews
 
 later("ray.cluster_utils", "pip install 'theodolite[ray]'")
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills processes"),
-    # Sockets and processes that Ray leaves to the collector.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = MARKS
 SIZE = 3
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import theodolite
+from tests.command import theodolite
 from theodolite.core import StudyError
 from theodolite.studies import (
     StudyFile,

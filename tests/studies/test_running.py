@@ -8,7 +8,8 @@ import pytest
 
 from tests.runs.processes import python
 from tests.studies import tiny
-from theodolite.core import ConfigError, RunError, UnknownNameError
+from theodolite.core import ConfigError, DataError, RunError, UnknownNameError
+from theodolite.data import load, packed, unpacked
 from theodolite.studies import (
     catalogue,
     find,
@@ -193,3 +194,15 @@ def test_every_part_of_the_data_counts_and_travels(monkeypatch):
         ("digits", "test"),
     ]
     assert [one.checksum for one in arrived] == list(sums.values())
+
+
+def test_changed_data_are_refused():
+    parcel = packed(load("digits"))
+    assert unpacked(parcel).checksum == load("digits").checksum
+    pixels = parcel["inputs"].copy()
+    pixels[0, 0, 0] += 1
+    with pytest.raises(DataError, match="it was changed on its way"):
+        unpacked({**parcel, "inputs": pixels})
+    with pytest.raises(DataError, match="wanted 0123"):
+        unpacked(parcel, "0123")
+    assert work.StudyWork("x/y", {}).pack() == {}

@@ -1,16 +1,10 @@
-"""Inputs, labels, losses, weights and data for models that nobody here wrote."""
+"""Inputs, labels and losses for models that nobody here wrote, named in a line."""
 
-import errno
-import io
 import json
-import os
-import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import nn
 
 from tests.survey import others
@@ -18,7 +12,6 @@ from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
 from theodolite.survey import ZOO, dress, optimiser_of, subject_of
 from theodolite.survey.subjects.specs import parse_spec
-from theodolite.survey.subjects.weights import load_weights
 from theodolite.survey.subjects.zoo import inhabitant
 from theodolite.survey.subjects.zoo_networks import ClassicResnet
 
@@ -221,142 +214,6 @@ def test_a_wrong_spec_is_one_sentence(spec, words):
     with pytest.raises(TheodoliteError, match=words) as caught:
         subject_of(spec, trust=True)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_is_run_when_trusted_alone(tmp_path):
-    path = tmp_path / "net.py"
-    path.write_text(
-        "from torch import nn\nfrom beside import WIDTH\n"
-        f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
-        "def make(n=2): return nn.Linear(WIDTH, n)\n"
-        "def loss(model, batch): return model(batch[0]).square().mean()\n"
-    )
-    (tmp_path / "beside.py").write_text("WIDTH = 7\n")
-    with pytest.raises(TheodoliteError, match="trust=True, or --trust"):
-        subject_of(f"{path}:make")
-    assert not (tmp_path / "ran").exists()
-    subject = subject_of(f"{path}:make(3)", loss=f"{path}:loss", trust=True)
-    assert subject.model.in_features == 7
-    assert subject.loss.__name__ == "loss"
-
-
-@pytest.fixture
-def trained():
-    """A network of the zoo whose weights are of another seed."""
-    return inhabitant("mnist-res").make(5)
-
-
-def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
-    from safetensors.torch import save_file
-
-    state = trained.state_dict()
-    torch.save(state, tmp_path / "plain.pt")
-    wrapped = {f"module.{name}": one for name, one in state.items()}
-    torch.save({"epoch": 3, "state_dict": wrapped}, tmp_path / "wrapped.pt")
-    save_file(state, tmp_path / "safe.safetensors")
-    for name in ("plain.pt", "wrapped.pt", "safe.safetensors"):
-        subject = subject_of("mnist-res", weights=tmp_path / name, n_batches=1)
-        found = subject.model.state_dict()
-        assert all(torch.equal(found[k], state[k]) for k in state)
-
-
-class Bomb:
-    def __reduce__(self):
-        return Path.touch, (Path("exploded"),)
-
-
-def test_weights_that_would_run_code_or_do_not_fit_are_refused(
-    trained, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    torch.save({"weights": Bomb()}, "bomb.pt")
-    Path("bomb.pickle").write_bytes(pickle.dumps(Bomb()))
-    torch.save(nn.Linear(2, 2).state_dict(), "other.pt")
-    torch.save([1, 2], "list.pt")
-    wide = {**trained.state_dict()}
-    wide[next(iter(wide))] = torch.zeros(1, 1)
-    torch.save(wide, "wide.pt")
-    Path("text.pt").write_text("no weights")
-    Path("text.safetensors").write_text("no weights")
-    wrong = {"bomb.pt": "would run code", "bomb.pickle": "no checkpoint",
-             "other.pt": "lack", "list.pt": "without named tensors",
-             "wide.pt": "of shape", "text.pt": "no checkpoint|more than tensors",
-             "text.safetensors": "damaged", "nowhere.pt": "cannot be read"}  # fmt: skip
-    before = others.state(trained)
-    for name, words in wrong.items():
-        with pytest.raises(TheodoliteError, match=words) as caught:
-            load_weights(trained, name)
-        assert "\n" not in str(caught.value)
-    assert not Path("exploded").exists()
-    assert others.same(before, others.state(trained))
-
-
-def test_data_come_by_name_from_files_and_folders(tmp_path):
-    named = subject_of("mnist-chain", data="mnist5k", batch_size=8, n_batches=2)
-    assert named.inputs == "mnist5k, 5,000 samples, cross-entropy"
-    assert named.labels_known
-    assert [x.shape for x, _ in named.batches] == [(8, 1, 28, 28)] * 2
-    flat = subject_of("mlp", data="mnist5k", batch_size=4)
-    assert flat.batches[0][0].shape == (4, 1, 28, 28)  # which it flattens itself
-    arrays = {
-        "inputs": np.random.default_rng(0).normal(size=(9, 6)),
-        "labels": [0, 1, 2] * 3,
-    }
-    np.savez(tmp_path / "rows.npz", **arrays)
-    rows = subject_of(
-        "torch.nn:Linear(6, 3)", data=str(tmp_path / "rows.npz"), batch_size=4
-    )
-    assert [len(x) for x, _ in rows.batches] == [4, 4, 1]
-    drawn = rows.batches[0][0][0]
-    place = np.abs(arrays["inputs"] - drawn.numpy()).sum(1).argmin()
-    assert int(rows.batches[0][1][0]) == arrays["labels"][place]
-    folder = tmp_path / "images"
-    for name in ("cat", "dog"):
-        (folder / name).mkdir(parents=True)
-        Image.new("RGB", (10, 12), (40, 50, len(name))).save(folder / name / "one.png")
-        Image.new("RGB", (9, 9), (200, 10, 80)).save(folder / name / "two.png")
-    images = subject_of("resnet20", data=str(folder), batch_size=4)
-    assert images.batches[0][0].shape == (4, 3, 32, 32)
-    assert "images of" in images.inputs
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"other": np.zeros((3, 6))}, "no real numbers named 'inputs'"),
-        ({"inputs": np.zeros((3, 6)), "labels": np.zeros(2, int)}, "3 inputs and 2"),
-        ({"inputs": np.zeros((3, 5))}, "does not take the data"),
-        ({"inputs": np.array([object()])}, "cannot be read"),
-    ],
-)
-def test_wrong_data_are_one_sentence(arrays, words, tmp_path):
-    path = tmp_path / "wrong.npz"
-    np.savez(path, **arrays)
-    with pytest.raises(TheodoliteError, match=words) as caught:
-        subject_of("torch.nn:Linear(6, 3)", data=str(path))
-    assert "\n" not in str(caught.value)
-
-
-def test_data_that_may_not_be_read_are_not_called_another_kind(tmp_path, monkeypatch):
-    path = tmp_path / "locked.npz"
-    np.savez(path, inputs=np.zeros((3, 6)))
-    path.chmod(0)
-    if os.access(path, os.R_OK):  # by whoever may read everything
-        monkeypatch.setattr(io, "open", refusing(path))
-        monkeypatch.setattr("builtins.open", refusing(path))
-    with pytest.raises(TheodoliteError, match=r"cannot be read \(.*ermission denied"):
-        subject_of("torch.nn:Linear(6, 3)", data=str(path))
-
-
-def refusing(path, opened=open):
-    """Return what opens files, but for one that it may not."""
-
-    def attempt(file, *given, **named):
-        if file == path:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return opened(file, *given, **named)
-
-    return attempt
 
 
 def test_optimisers_are_written_in_a_line():

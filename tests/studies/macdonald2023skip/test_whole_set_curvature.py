@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from tests.studies.worlds import check_both_ways, check_errors, claim_of
-from theodolite.core import ConfigError, Roads, Rows
+from theodolite.core import ConfigError, MeasurementError, Roads, Rows
+from theodolite.instruments.passes import forecast
 from theodolite.studies import find
 from theodolite.studies.macdonald2023skip.whole_set_curvature.config import (
     BATCHES,
@@ -210,6 +211,15 @@ def test_a_gpu_reads_the_same():
         for device in ("cpu", "cuda")
     )
     np.testing.assert_allclose(there, here, rtol=1e-5)
+
+
+def test_too_small_a_card_is_refused_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr(measure, "_on_card", lambda config: True)
+    monkeypatch.setattr(forecast, "available_bytes", lambda device: 2**14)
+    monkeypatch.setattr(measure.training, "train_many", None)  # so it would fail
+    measure.trained.cache_clear()
+    with pytest.raises(MeasurementError, match=r"samples takes about .* GiB, allowed"):
+        measure.measure(TIGHT, CELL)
 
 
 def test_committed_rows_bring_their_own_edges():

@@ -5,7 +5,7 @@ of the pulled-back cotangent by that cotangent. So whatever has a second derivat
 torch has all products, and train-mode batch norm is never handed to a nested transform.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -74,6 +74,10 @@ class Curve:
         places = range(len(self._variables)) if only is None else only
         variables = [self._variables[i] for i in places]
         return pull_back([self._graph[i] for i in places], variables, tangents)
+
+    def walk(self) -> None:
+        """Make a product for what it takes."""
+        self.product([torch.zeros_like(variable) for variable in self._variables])
 
     def products(self, tangents: Tensor) -> Tensor:
         """Multiply flat vectors (k, n), all at once where torch does so rightly."""
@@ -144,3 +148,15 @@ class Map:
     def pull(self, cotangent: Tensor) -> Parts:
         """Return the transpose's product with a cotangent, for each variable."""
         return pull_back([self.graph], self._variables, [cotangent])
+
+    def walk(self, between: Callable[[Tensor, Tensor], Tensor] | None = None) -> None:
+        """Make both products for what they take.
+
+        Args:
+            between: Makes a cotangent of the outputs and their change.
+        """
+        tangents = [torch.zeros_like(variable) for variable in self._variables]
+        if between is None:
+            self.pull(self.push(tangents))
+        else:
+            self.pull(between(self.outputs, self.push(tangents)))

@@ -72,6 +72,7 @@ class Jacobian(ParameterOperator):
             batches,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
+            walk=lambda found, _: found.walk(),
             norm_mode=norm_mode,
             params=params,
             mass=None,

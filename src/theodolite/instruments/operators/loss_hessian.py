@@ -135,6 +135,7 @@ class Hessian(ParameterOperator):
             batches,
             measure=lambda network, batch: evaluate(network, batch, loss),
             build=Curve,
+            walk=lambda curve, _: curve.walk(),
             norm_mode=norm_mode,
             params=params,
             mass=(lambda batch, samples: mass_of(loss, batch, samples, weights))

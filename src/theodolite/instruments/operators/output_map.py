@@ -1,6 +1,6 @@
 """The outputs of a model by its parameters, pushed forward and pulled back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,6 +11,8 @@ from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_st
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.grouping import Chunk, Group
 from theodolite.instruments.passes.prepared_model import PreparedModel
+
+Between = Callable[[Chunk, Tensor, Tensor], Tensor]
 
 
 class OutputMap:
@@ -38,15 +40,39 @@ class OutputMap:
         """Return each chunk with its outputs and their change; in a session."""
         found = []
         for group in self._prepared.groups:
-            if group.coupled:
-                pushed = group.joint.push(tangents)
-            else:
-                map_ = self.map(group, group.chunks[0])
-                pushed = [(map_.outputs, map_.push(tangents))]
-            found += [
-                (chunk, *pair) for chunk, pair in zip(group.chunks, pushed, strict=True)
-            ]
+            pushed = zip(group.chunks, self._pushed(group, tangents), strict=True)
+            found += [(chunk, *pair) for chunk, pair in pushed]
         return found
+
+    def _pushed(self, group: Group, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
+        if group.coupled:
+            return group.joint.push(tangents)
+        map_ = self.map(group, group.chunks[0])
+        return [(map_.outputs, map_.push(tangents))]
+
+    def through(self, tangents: Parts, between: Between) -> Parts:
+        """Push forwards, change what comes and pull it back, one group at a time.
+
+        So that a graph that is not kept is built once, and no more than the outputs of
+        one group are held.
+
+        Args:
+            tangents: One for each leaf.
+            between: Makes a cotangent of a chunk, its outputs and their change.
+        """
+        total = zeros(self._prepared.leaves)
+        for group in self._prepared.groups:
+            add(total, self._through(group, tangents, between))
+        return total
+
+    def _through(self, group: Group, tangents: Parts, between: Between) -> Parts:
+        # Of its own, so that a graph is gone before the next is built.
+        if group.coupled:
+            pushed = zip(group.chunks, group.joint.push(tangents), strict=True)
+            return group.joint.pull([between(chunk, *pair) for chunk, pair in pushed])
+        chunk = group.chunks[0]
+        map_ = self.map(group, chunk)
+        return map_.pull(between(chunk, map_.outputs, map_.push(tangents)))
 
     def pull(self, cotangents: Sequence[Tensor]) -> Parts:
         """Return the transpose's product with cotangents of all chunks."""

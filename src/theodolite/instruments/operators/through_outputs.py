@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from torch import Tensor, nn
@@ -91,6 +92,7 @@ class ThroughOutputs(ParameterOperator):
             batches,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
+            walk=lambda found, chunk: found.walk(partial(self._curved, chunk)),
             norm_mode=norm_mode,
             mass=self._mass,
             scalar=False,
@@ -106,9 +108,7 @@ class ThroughOutputs(ParameterOperator):
         """Multiply one flat vector."""
         self.passes += 1
         with self._prepared.session():
-            pushed = self._map.push(self._parts(vector))
-            curved = [self._curved(*entry) for entry in pushed]
-            return self._summed(self._map.pull(curved))
+            return self._summed(self._map.through(self._parts(vector), self._curved))
 
     def block_matvec(self, places: Any, vector: Tensor) -> Tensor:
         """Multiply a diagonal block."""

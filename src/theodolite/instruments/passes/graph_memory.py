@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError
 from theodolite.instruments.norms.batch_norm_calls import (
     BatchNormCalls,
     own_statistics,
@@ -20,10 +20,14 @@ from theodolite.instruments.passes.batches import (
     tensors_in,
 )
 from theodolite.instruments.passes.grouping import Chunk, Group
+from theodolite.instruments.passes.live_bytes import live_bytes
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import partition_of
 
-Build = Callable[[Tensor, Sequence[Tensor]], object]
+Build = Callable[[Tensor, Sequence[Tensor]], Any]
+Walk = Callable[[Any, Chunk], object]
+# Of the forecast from a graph's size: what products take that are counted one by one.
+_AT_LEAST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,11 +37,13 @@ class GraphMemory:
     Attributes:
         prepared: The model and its data.
         build: Builds, of what was measured and the leaves, what products need.
+        walk: Makes a product of what was built for a chunk.
         allowed: Bytes that graphs may take.
     """
 
     prepared: PreparedModel
     build: Build
+    walk: Walk
     allowed: int
 
     def joined(self, *, offload: bool = False) -> object | None:
@@ -46,14 +52,19 @@ class GraphMemory:
         Args:
             offload: Whether the graph is to lie on the host, where it does fit.
         """
-        wanted = self.predict(self.samples)
-        fits = wanted is not None and wanted <= self.allowed
+        wanted = self.tightly(self.samples)
+        fits = wanted is not None and wanted + self.copied() <= self.allowed
         return join_batches(list(self.prepared.items)) if fits or offload else None
 
     @property
     def samples(self) -> int:
         """Samples of all the data, as far as they can be counted."""
         return sum(count or 0 for count in partition_of(self.prepared.items))
+
+    @property
+    def on_card(self) -> bool:
+        """Whether memory is taken by tensors and hardly anything else."""
+        return self.prepared.device.type == "cuda"
 
     def decide(self, groups: Sequence[Group]) -> tuple[bool, int | None]:
         """Return whether the graphs of all chunks fit, and the bytes of the largest.
@@ -64,7 +75,9 @@ class GraphMemory:
         sizes = [chunk.samples or 0 for g in groups for chunk in g.chunks]
         if not sizes:
             return True, None  # only what other ranks hold counts
-        largest = self.predict(max(sizes))
+        coupled = any(group.coupled for group in groups)
+        # By turns chunks take more than their own products do.
+        largest = (self.predict if coupled else self.tightly)(max(sizes))
         if largest is None:
             return True, None
         forecast.refuse_beyond(
@@ -87,29 +100,64 @@ class GraphMemory:
         return Room(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
-        """Forecast the bytes of a graph; None where a batch cannot be cut."""
-        batch = self.prepared.items[0]
-        if not samples or not samples_in(batch):
+        """Forecast the bytes of a product; None where a batch cannot be cut."""
+        most = samples_in(self.prepared.items[0]) or 0
+        if not samples or not most:
             return None
 
         def measure(count: int) -> int:
             return self.saved(count).bytes
 
         try:
-            return forecast.predict_bytes(
-                measure, samples, at_most=samples_in(batch) or 1
-            )
-        except (RuntimeError, ValueError, MeasurementError):
-            return None  # a model that takes no fewer samples than it was given
+            return forecast.predict_bytes(measure, samples, at_most=most)
+        except Exception:  # of a model or loss that takes no fewer than it was given
+            return None
+
+    def tightly(self, samples: int) -> int | None:
+        """Forecast the same, more closely where that can tell whether it fits.
+
+        On a card memory is what tensors take, so that those of a product of a few
+        samples, all with their own statistics, are counted one by one.
+        """
+        wanted = self.predict(samples)
+        if wanted is None or not self.on_card:
+            return wanted
+        if _AT_LEAST * wanted <= self.allowed < wanted:
+            return min(wanted, self.counted(samples) or wanted)
+        return wanted
+
+    def counted(self, samples: int) -> int | None:
+        """Forecast the same from the tensors that a few samples' product has alive."""
+
+        def alive(count: int) -> list[int]:
+            chunk, known = self._few(count)
+            return live_bytes(lambda: self.walk(self._grow(chunk), chunk), known)
+
+        try:
+            most = samples_in(self.prepared.items[0]) or 1
+            return forecast.predict_peak(alive, samples, at_most=most)
+        except Exception:  # of the same, or of tensors of a kind of their own
+            return None
 
     def saved(self, count: int) -> forecast.Saved:
         """Count what the graph of a few samples keeps."""
-        batch, model = self.prepared.items[0], self.prepared.model
-        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
-        chunk = Chunk(data=slice_batch(batch, 0, count))
+        chunk, known = self._few(count)
         return forecast.saved_tensors(lambda: self._grow(chunk), known)
 
-    def _grow(self, chunk: Chunk) -> object:
+    def copied(self) -> int:
+        """Count what batches take again where they are joined."""
+        first = self.prepared.items[0]
+        here = sum(tensor.nbytes for tensor in tensors_in(first))
+        several = len(self.prepared.items) > 1
+        return here * self.samples // (samples_in(first) or 1) if several else 0
+
+    def _few(self, count: int) -> tuple[Chunk, list[Tensor]]:
+        """Return a few samples, and the tensors that are there anyway."""
+        batch, model = self.prepared.items[0], self.prepared.model
+        known = [*model.parameters(), *model.buffers(), *tensors_in(batch)]
+        return Chunk(data=slice_batch(batch, 0, count)), known
+
+    def _grow(self, chunk: Chunk) -> Any:
         with BatchNormCalls(own_statistics):
             value = self.prepared.run(chunk, check=False)
         return self.build(value, self.prepared.leaves)

@@ -73,6 +73,14 @@ class Group:
         return len(self.chunks) > 1 or self.team.several
 
     @property
+    def counts(self) -> bool:
+        """Whether products take it: else its loss is 0, or 0/0.
+
+        One that others hold too does, since its statistics count.
+        """
+        return self.team.several or any(chunk.weight for chunk in self.chunks)
+
+    @property
     def weights(self) -> list[float]:
         """Factors of the chunks' losses."""
         return [chunk.weight for chunk in self.chunks]
@@ -127,13 +135,7 @@ def group_batches(
     if mass is not None and (sum(map(len, sets)) > 1 or team.several):
         chunks = _weighed(chunks, mass, team)
     shared = team if whole_set else Team()
-    # A group in which nothing counts is left out: its loss is 0, or 0/0. One that
-    # others hold too is kept, since its statistics count.
-    return [
-        Group(chunks=tuple(part), team=shared)
-        for part in chunks
-        if shared.several or any(chunk.weight for chunk in part)
-    ]
+    return [Group(chunks=tuple(part), team=shared) for part in chunks]
 
 
 def _pieces(

@@ -107,6 +107,7 @@ class PreparedModel:
         self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
+        self._idle: list[Chunk] = []
         self._norms, self._room = False, Room(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
@@ -127,15 +128,25 @@ class PreparedModel:
         """Whether norms take batch statistics, which couple samples."""
         return self._norms
 
-    def settle(self, groups: list[Group], *, norms: bool, room: Room) -> None:
+    def settle(
+        self,
+        groups: list[Group],
+        *,
+        norms: bool,
+        room: Room,
+        idle: Sequence[Chunk] = (),
+    ) -> None:
         """Say which passes a session makes, and whether norms couple samples.
 
         Args:
             groups: Chunks of the data that share batch statistics.
             norms: Whether norms couple samples.
             room: Memory for what chunks carry from norm to norm.
+            idle: Chunks in which nothing counts but their statistics, where norms are
+                frozen at those of all the data.
         """
         self.groups, self._norms, self._room = groups, norms, room
+        self._idle = list(idle)
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -301,6 +312,7 @@ class PreparedModel:
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""
         chunks = [chunk for group in self.groups for chunk in group.chunks]
+        chunks += self._idle
         coupling = Coupling(
             run=lambda chunk: self.run(chunk, check=False),
             opened=_opened,

@@ -13,8 +13,10 @@ from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.passes import forecast
 from theodolite.instruments.passes.batches import Batches
 from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.graph_memory import Build, GraphMemory
+from theodolite.instruments.passes.graph_memory import Build, GraphMemory, Walk
 from theodolite.instruments.passes.grouping import (
+    Chunk,
+    Group,
     Mass,
     group_batches,
     is_separable,
@@ -64,6 +66,7 @@ def set_up(
     *,
     measure: Callable[[nn.Module, Batch], Tensor],
     build: Build,
+    walk: Walk,
     norm_mode: NormMode | str,
     params: Sequence[str] | None,
     mass: Mass | None,
@@ -84,6 +87,7 @@ def set_up(
         batches: What :func:`read_batches` takes.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
+        walk: Makes a product of such a graph and its chunk, for what that takes.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         mass: Share of a batch in the mean of all, None for a sum.
@@ -112,7 +116,7 @@ def set_up(
             team=team,
         )
         allowed = forecast.budget(graph_bytes, prepared.device)
-        memory = GraphMemory(prepared=prepared, build=build, allowed=allowed)
+        memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
         if randomness == "refuse":
             prepared.without_dropout()
         norms = prepared.try_out(
@@ -139,6 +143,7 @@ def set_up(
                 joined=lambda: memory.joined(offload=offload),
                 team=team,
             )
+            groups, idle = _parted(groups)
             # Batches that cannot be joined share no graph, on the host or elsewhere.
             offload = offload and not any(group.coupled for group in groups)
             cut = micro_batch is not None or prepared.joins
@@ -151,7 +156,7 @@ def set_up(
             groups = [
                 replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups
             ]
-        prepared.settle(groups, norms=norms, room=memory.room(largest))
+        prepared.settle(groups, norms=norms, room=memory.room(largest), idle=idle)
         return SetUp(
             prepared=prepared,
             retain=fits and micro_batch is None,
@@ -162,6 +167,12 @@ def set_up(
             seed=seed,
             coupled=team.largest(any(group.coupled for group in groups)) > 0,
         )
+
+
+def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
+    """Return the groups that products take, and the chunks of the others."""
+    idle = [chunk for group in groups if not group.counts for chunk in group.chunks]
+    return [group for group in groups if group.counts], idle
 
 
 def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:

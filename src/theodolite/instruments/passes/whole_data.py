@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import torch
 
-from theodolite.core import MeasurementError
 from theodolite.instruments.norms.segments import (
     at_work,
     carried_bytes,
@@ -59,8 +58,8 @@ class WholeData:
         try:
             ways = self.ways()
             way = self._machine().cheapest(ways)
-        except (RuntimeError, ValueError, MeasurementError):
-            return False  # a model that takes no fewer samples than it was given
+        except Exception:  # of a model or loss that takes no fewer than it was given
+            return False
         return way is not None and way.name == "one graph on the host"
 
     def ways(self) -> list[Way]:
@@ -68,17 +67,17 @@ class WholeData:
         batch, samples = self.memory.prepared.items[0], self.memory.samples
         few = min(4, samples_in(batch) or 1)
         saved, factor = self.memory.saved(few), samples / few
-        whole = int(factor * saved.bytes)
+        whole, copied = int(factor * saved.bytes), self.memory.copied()
         found = [
             Way(
                 name="one graph",
                 gradients=_ONE_GRAPH,
-                device_bytes=self.memory.predict(samples) or 0,
+                device_bytes=copied + (self.memory.tightly(samples) or 0),
             ),
             Way(
                 name="one graph on the host",
                 gradients=_ONE_GRAPH,
-                device_bytes=int(_AT_WORK * factor * saved.largest),
+                device_bytes=copied + int(_AT_WORK * factor * saved.largest),
                 host_bytes=whole,
                 moved_bytes=int(factor * saved.fetched),
             ),

@@ -78,10 +78,7 @@ STUDY = Study(
         "they are its whole set. Stochastic descent has all 50,000.",
         "Readings that tell samples from statistics are made of full-batch descent, "
         "after training. Of a set, 16 batches are read one by one.",
-        "On a card networks are trained in TF32 and read in float32. The rows that "
-        "come with the package have stochastic descent at shares 0, 0.2 and 1 of "
-        "training, not at the two more that the paper scale reads: what is said of "
-        "every moment is said of these.",
+        "On a card networks are trained in TF32 and read in float32.",
         "An eigenvalue is known to a hundredth if Lanczos missed none: its error is "
         "the residual squared over the gap. Rounding is looked into once a moment.",
         "The quick scale has narrow networks, 128 digits of 8×8 pixels and batches of "

@@ -59,6 +59,7 @@ class Course:
 @lru_cache(maxsize=_KEPT)
 def trained(config: Config, rule: str, trial: int) -> Course:
     """Train one network and keep its weights at the moments of its rule."""
+    _refuse_too_small_a_card(config, rule)
     seed = derive(trial, f"whole-set curvature, {rule}")
     images = images_of(config.dataset, config.samples_of(rule), config.device)
     states: list[dict[str, Any]] = []
@@ -83,6 +84,16 @@ def trained(config: Config, rule: str, trial: int) -> Course:
             "--device cpu"
         )
     return Course(dict(zip(sorted(steps), states, strict=False)), run.status)
+
+
+def _refuse_too_small_a_card(config: Config, rule: str) -> None:
+    """Raise what a reading of the whole set would raise for want of memory.
+
+    What it takes does not depend on the weights, so that nobody trains in vain.
+    """
+    if _on_card(config):
+        model = model_of(config, networks.build(config.plan, seed=0).state_dict())
+        _operator(config, model, samples_of(config, rule), "full").close()
 
 
 def _finite(state: Mapping[str, Any]) -> bool:
@@ -169,19 +180,9 @@ class _Meter:
         return _row(reading, mode, [self._top(model, one, mode) for one in batches])
 
     def _top(self, model: "nn.Module", data: Any, mode: str) -> Any:
-        from torch.nn import CrossEntropyLoss
-
-        chunk, most = self._config.chunk, self._config.one_graph
-        wide = isinstance(data, tuple) and chunk and len(data[1]) > most
         with (
             _arithmetic(self._config),
-            instruments.Hessian(
-                model,
-                data,
-                loss=CrossEntropyLoss(),
-                norm_mode=mode,
-                micro_batch=chunk if wide else None,
-            ) as operator,
+            _operator(self._config, model, data, mode) as operator,
         ):
             found = instruments.extremes_of(
                 operator,
@@ -196,6 +197,22 @@ class _Meter:
         if self._rounding is None:
             self._rounding = found.graph_error
         return found
+
+
+def _operator(
+    config: Config, model: "nn.Module", data: Any, mode: str
+) -> "instruments.Hessian":
+    """Return the Hessian over some data, in chunks where there is much of it."""
+    from torch.nn import CrossEntropyLoss
+
+    wide = isinstance(data, tuple) and len(data[1]) > config.one_graph
+    return instruments.Hessian(
+        model,
+        data,
+        loss=CrossEntropyLoss(),
+        norm_mode=mode,
+        micro_batch=config.chunk if wide and config.chunk else None,
+    )
 
 
 def _row(reading: str, mode: str, found: Sequence[Any]) -> Row:

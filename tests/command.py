@@ -1,0 +1,36 @@
+"""The command `theodolite`, in a process of its own or in this one."""
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+
+from theodolite.cli import main
+
+
+def in_a_process(*arguments, **environment):
+    """Run the command in a process of its own."""
+    clean = {k: v for k, v in os.environ.items() if k != "THEODOLITE_DATA"}
+    return subprocess.run(
+        [sys.executable, "-m", "theodolite", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**clean, **environment},
+        check=False,
+    )
+
+
+def theodolite(*arguments):
+    """Run the command through its entry point, in this process, which has torch."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("THEODOLITE_DATA", raising=False)
+        patch.setenv("MPLBACKEND", "agg")  # both of which the command may set
+        with redirect_stdout(out), redirect_stderr(err):
+            with pytest.raises(SystemExit) as ended:
+                main([*map(str, arguments)])
+    code = ended.value.code
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())

@@ -1,0 +1,77 @@
+"""A Ray cluster of several nodes on this machine, some of which are made to die."""
+
+import os
+import socket
+import sys
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+
+from tests.runs.processes import until
+from theodolite.core import RunError
+
+MARKS = [
+    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills processes"),
+    # Sockets and processes that Ray leaves to the collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+# A node that was killed refuses connections and is given up after a second, not 15;
+# one that is only slow to answer has as long as ever. Workers count as much as other
+# processes: with the niceness of 15 that Ray gives them, the tests beside them would
+# leave them hardly any time.
+SYSTEM = {
+    "worker_niceness": 0,
+    "health_check_initial_delay_ms": 200,
+    "health_check_period_ms": 200,
+    "health_check_failure_threshold": 5,
+}
+
+
+def free_port():
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def two_nodes():
+    """Start a head and one more node, none of which knows a data folder."""
+    from ray.cluster_utils import Cluster
+
+    given = os.environ.pop("THEODOLITE_DATA", None)
+    head = {**NODE, "include_dashboard": False, "_system_config": SYSTEM}
+    for_clients = {"ray_client_server_port": free_port()}
+    cluster = Cluster(initialize_head=True, head_node_args={**head, **for_clients})
+    cluster.add_node(**NODE)
+    cluster.client_address = f"ray://127.0.0.1:{for_clients['ray_client_server_port']}"
+    yield cluster
+    cluster.shutdown()
+    if given is not None:
+        os.environ["THEODOLITE_DATA"] = given
+
+
+@contextmanager
+def lost_once(nodes, node, condition, *, afterwards=None):
+    """Kill a node when a condition comes true, beside what is done meanwhile."""
+
+    def kill():
+        until(condition)
+        nodes.remove_node(node, allow_graceful=False)
+        if afterwards is not None:
+            afterwards()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield
+    killer.join()
+
+
+def jobs(executor):
+    """Return how many cells fit at once: none where no node has room."""
+    try:
+        return executor.jobs
+    except RunError:
+        return 0

@@ -8,7 +8,6 @@ set aside at that time.
 
 import argparse
 import gc
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from bench.card_rows import write_rows
 from bench.cuda_networks import LARGE, Subject
 from bench.networks import Data
-from bench.versions import versions
 from theodolite.instruments import GaussNewton, Hessian
 from theodolite.instruments.passes.graph_memory import GraphMemory
 
@@ -84,17 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("bench.memory_card wants a CUDA device and none is here")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    made = {**versions(), "device": torch.cuda.get_device_name()}
-    found: list[dict[str, Any]] = []
-    for row in rows():
-        print(json.dumps(row), flush=True)
-        found.append(row)
-        record = {"suite": "memory_card", "versions": made, "rows": found}
-        given.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    write_rows("memory_card", rows, given.out)
 
 
 if __name__ == "__main__":

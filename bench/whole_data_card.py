@@ -7,7 +7,6 @@ may what is carried between norms, or the one graph, lie on the host.
 
 import argparse
 import gc
-import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bench.card_rows import write_rows
 from bench.networks import Data
-from bench.versions import versions
 from bench.whole_data import LOSS, NORMS, case, in_step, one_graph
 from theodolite import networks
 from theodolite.core import ResnetBlueprint
@@ -164,17 +163,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2_048, help="of small nets")
     parser.add_argument("--side", type=int, default=32, help="of small nets' images")
     given = parser.parse_args()
-    if not torch.cuda.is_available():
-        raise SystemExit("bench.whole_data_card wants a CUDA device and none is here")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    made = {**versions(), "device": torch.cuda.get_device_name()}
-    found: list[dict[str, Any]] = []
-    for row in rows(given.images, given.samples, given.side):
-        print(json.dumps(row), flush=True)
-        found.append(row)
-        record = {"suite": "whole_data_card", "versions": made, "rows": found}
-        given.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    measured = partial(rows, given.images, given.samples, given.side)
+    write_rows("whole_data_card", measured, given.out)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments.differentiate.parts import Parts, flat
-from theodolite.instruments.differentiate.pullback import close
+from theodolite.instruments.differentiate.pullback import all_close
 
 Product = Callable[[Sequence[Tensor]], Parts]
 
@@ -71,7 +71,7 @@ class Replay:
                 f"CUDA says {reason!r}, be it for a step that reads numbers back, or "
                 "for another graph of these parameters that is alive"
             ) from error
-        if not all(map(close, self(self._given), wanted)):
+        if not all_close(self(self._given), wanted):
             raise NotRecorded("what was replayed differs from the product itself")
 
     def __call__(self, tangents: Sequence[Tensor]) -> Parts:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from bench.peers import Missing, peer_name
 from bench.reference import DoubleBackward
 from bench.telling import told
 from bench.timing import in_turns
-from theodolite.instruments import Hessian
+from theodolite.instruments import Hessian, density_of
 from theodolite.instruments.operators.operator import Operator
 
 MODES = {"eval": "running statistics", "batch": "batch statistics"}
@@ -70,6 +71,40 @@ def _at_once() -> Iterator[dict[str, Any]]:
         row |= {"gradients": None, "ratio": times["one by one"] / times["at once"]}
         note = f"at once beside one by one; traces take them {taken}"
         yield {**row, "agree": f"to {gap:.0e}", "note": note, "memory": ""}
+    yield _densities(small, data)
+
+
+def _densities(model: nn.Module, data: Data) -> dict[str, Any]:
+    """Set a density whose vectors go side by side beside one after the other."""
+    operator = Hessian(model, data, loss=ask.LOSS, norm_mode="batch")
+    read = partial(density_of, n_probes=8, steps=64, method="products")
+    ways = {
+        "one by one": partial(read, _Singly(operator)),
+        "at once": partial(read, operator),
+    }
+    alone, together = (way().nodes for way in ways.values())
+    gap = float(abs(alone - together).max() / abs(alone).max())
+    times = in_turns(ways, 3)
+    row = {"task": "density, 8 vectors of 64 steps, 399 parameters, float64"}
+    row |= {"peer": "ours, one by one", "gradients": None, "memory": ""}
+    row |= {"ratio": times["one by one"] / times["at once"], "agree": f"to {gap:.0e}"}
+    return {**row, "note": "vectors side by side beside one after the other"}
+
+
+class _Singly(Operator):
+    """An operator that multiplies one vector at a time."""
+
+    symmetric = True
+
+    def __init__(self, inner: Operator) -> None:
+        self._inner = inner
+        self.shape, self.dtype, self.device = inner.shape, inner.dtype, inner.device
+
+    def together(self) -> AbstractContextManager[None]:
+        return self._inner.together()
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        return self._inner.matvec(vector)
 
 
 def ours(model: nn.Module, data: Data) -> Product:

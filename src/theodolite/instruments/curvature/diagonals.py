@@ -28,6 +28,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.blocks import products, strides
 from theodolite.instruments.solvers.checks import (
     check_count,
     check_level,
@@ -42,11 +43,9 @@ from theodolite.instruments.solvers.placement import (
 )
 from theodolite.instruments.solvers.sketch import (
     Sketch,
-    products,
     signs,
     sketch_of,
     split,
-    strides,
 )
 
 # Entries that are worked on in float64 at a time.

@@ -142,7 +142,7 @@ def index(
         seed: Seed of the vectors.
         method: "dense", "products", or "auto": dense up to 1000 parameters, where
             the products allowed are as many.
-        basis_bytes: Memory that the basis of a vector may take.
+        basis_bytes: Memory that bases may take at a time.
         basis: Where it is kept: "device", "host", "shared" over the processes of a
             team, or "auto" for the fastest with room.
         operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or

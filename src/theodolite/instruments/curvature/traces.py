@@ -30,6 +30,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.solvers.blocks import products, strides
 from theodolite.instruments.solvers.checks import (
     check_count,
     check_level,
@@ -45,11 +46,9 @@ from theodolite.instruments.solvers.placement import (
 )
 from theodolite.instruments.solvers.sketch import (
     Sketch,
-    products,
     sketch_of,
     split,
     status_of,
-    strides,
 )
 from theodolite.instruments.solvers.sums import dot
 

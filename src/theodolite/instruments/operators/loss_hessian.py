@@ -40,6 +40,9 @@ from theodolite.instruments.team.vectors import agreed
 # which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
 # graphs of 150 MB, and 1.0 times with vectors of 26 MB.
 _AT_ONCE, _SMALL_GRAPH, _SMALL_BLOCK = 16, 2**22, 2**23
+# Fewer are multiplied one by one: of densities four at once took 0.7 to 1.1 of the
+# time, eight 0.6 to 0.9.
+_FEWEST = 8
 # Bytes of the graph of a part, where a product is taken in parts to save memory.
 _PART = 2**25
 # How far the losses of parts and of the whole may differ, relatively: by rounding alone
@@ -228,7 +231,7 @@ class Hessian(ParameterOperator):
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors; of a small graph several at once."""
-        if self.at_once == 1 or len(vectors) < self.at_once:
+        if self.at_once == 1 or len(vectors) < _FEWEST:
             return super().matvecs(vectors)
         self.passes += len(vectors)
         found = []

@@ -8,6 +8,7 @@
 - ``simultaneous``: what makes bands hold at all points at once.
 - ``bidiagonal``: singular values, of operators that need not be square.
 - ``sketch``: traces and diagonals from random vectors.
+- ``blocks``: vectors that are multiplied at once.
 - ``sums``: norms and products of long vectors, without loss.
 - ``basis``, ``basis_on_host``, ``basis_over_ranks``: the vectors that solvers keep.
 - ``fitting``, ``placement``: what that will take, and where there is room.

@@ -10,6 +10,7 @@ References:
     Wu and Simon (2000), Thick-restart Lanczos method, SIAM J. Matrix Anal. 22.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from theodolite.core import MeasurementError
 from theodolite.instruments.operators.drawing import normal_vector
 from theodolite.instruments.operators.graph_noise import noise_norm
 from theodolite.instruments.operators.operator import Operator
+from theodolite.instruments.solvers.blocks import products
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
 from theodolite.instruments.solvers.sums import all_finite, norm, take_out
 
@@ -126,11 +128,33 @@ class Krylov:
         below = self._projected[np.arange(1, m + 1), np.arange(m)]
         return np.diagonal(self._projected)[:m], below
 
+    @property
+    def growing(self) -> bool:
+        """Whether there is a vector to multiply, and room for the next."""
+        return self.finite and not self.full and not self.invariant
+
+    @property
+    def next(self) -> Tensor:
+        """The vector to multiply, as it lies in the basis."""
+        return self._rows.row(self.size)
+
     def step(self) -> None:
         """Multiply the pending vector, and make the next one."""
+        self.take(self._operator.matvec(self.next).detach().clone())
+
+    def take(self, product: Tensor) -> None:
+        """Make the next vector from the product of the pending one, which is used up.
+
+        Args:
+            product: Memory of its own, which is written to.
+        """
+        with torch._C.DisableTorchFunction():  # an open model listens to all calls
+            self._take(self._rows.agreed(product))
+        if self.finite:
+            self._check_symmetry()
+
+    def _take(self, product: Tensor) -> None:
         m = self.size
-        product = self._operator.matvec(self._rows.row(m)).detach().clone()
-        product = self._rows.agreed(product)
         if not all_finite(product):
             self.finite = False
             return
@@ -143,7 +167,6 @@ class Krylov:
         self.noise = max(self.noise, float(np.linalg.norm(gap)))
         self.size = m + 1
         self._couple(product)
-        self._check_symmetry()
 
     def _couple(self, rest: Tensor) -> None:
         beta, m = norm(rest), self.size
@@ -205,6 +228,18 @@ class Krylov:
         self._projected[range(p), range(p)] = ritz.values[keep]
         self._projected[p, :p] = ritz.couplings[keep]
         self.size = p
+
+
+def fill(spaces: Sequence[Krylov], operator: Operator) -> None:
+    """Fill several spaces of one operator, a step of each at a time."""
+    with operator.together():
+        while growing := [space for space in spaces if space.growing]:
+            if len(growing) == 1:  # in no more memory than one takes
+                growing[0].step()
+                continue
+            found = products(operator, [space.next for space in growing])
+            for space, product in zip(growing, found, strict=True):
+                space.take(product)
 
 
 def gaussian(operator: Operator, generator: np.random.Generator) -> Tensor:

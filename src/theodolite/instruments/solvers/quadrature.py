@@ -33,7 +33,8 @@ import numpy as np
 from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import refuse_beyond
-from theodolite.instruments.solvers.lanczos import Krylov, gaussian
+from theodolite.instruments.solvers.blocks import strides
+from theodolite.instruments.solvers.lanczos import Krylov, fill, gaussian
 from theodolite.instruments.solvers.placement import (
     ON_DEVICE,
     Placement,
@@ -47,6 +48,8 @@ from theodolite.instruments.solvers.sums import squared_norm
 _OFFSETS = 16
 # Terms of the bound that are formed at once, half a MiB of them.
 _ENTRIES = 2**16
+# Bytes up to which the bases of several vectors are kept at a time.
+_SIDE_BY_SIDE = 2**28
 
 
 @dataclass(frozen=True)
@@ -172,26 +175,33 @@ def quadrature_of(
     basis_bytes: int = 4 * 2**30,
     basis: Placement = "auto",
 ) -> Quadrature:
-    """Run Lanczos from some normal vectors; stops early where a product fails."""
+    """Run Lanczos from some normal vectors; stops early where a product fails.
+
+    Of small operators several go side by side, as far as ``basis_bytes`` holds them.
+    """
     steps = min(steps, operator.shape[1])
-    _check_memory(operator, steps, basis_bytes)
+    room = _room(operator, steps, basis_bytes)
     storage = storage_for(operator, basis, vectors=steps + 1)
     table = np.zeros((5, n_probes, steps))
     squares, scale, noise = np.zeros(n_probes), 0.0, 0.0
     status, done = Status.CONVERGED, 0
-    for p in range(n_probes):
-        vector = gaussian(operator, stream(seed, "quadrature", p))
-        squares[p] = squared_norm(vector)
-        krylov = Krylov(operator, vector, capacity=steps, storage=storage)
-        with operator.together():
-            while not krylov.full and not krylov.invariant and krylov.finite:
-                krylov.step()
-        if not krylov.finite:
-            status = Status.NONFINITE
+    for places in strides(n_probes, operator, at_most=room):
+        vectors = [gaussian(operator, stream(seed, "quadrature", p)) for p in places]
+        squares[places] = [squared_norm(vector) for vector in vectors]
+        spaces = [
+            Krylov(operator, vector, capacity=steps, storage=storage)
+            for vector in vectors
+        ]
+        fill(spaces, operator)
+        for p, krylov in zip(places, spaces, strict=True):
+            if not krylov.finite:
+                status = Status.NONFINITE
+                break
+            _fill(krylov, table[:, p])
+            scale = max(scale, float(np.abs(table[0, p]).max(initial=0.0)))
+            noise, done = max(noise, krylov.noise), p + 1
+        if status is not Status.CONVERGED:
             break
-        _fill(krylov, table[:, p])
-        scale = max(scale, float(np.abs(table[0, p]).max(initial=0.0)))
-        noise, done = max(noise, krylov.noise), p + 1
     nodes, weights, couplings, coarse_nodes, coarse_weights = table[:, :done]
     return Quadrature(
         nodes,
@@ -208,7 +218,8 @@ def quadrature_of(
     )
 
 
-def _check_memory(operator: Operator, steps: int, basis_bytes: int) -> None:
+def _room(operator: Operator, steps: int, basis_bytes: int) -> int:
+    """Return how many bases there is room for; refuse where there is not for one."""
     vector = operator.shape[1] * operator.dtype.itemsize
     fewer = basis_bytes // vector - 1
     refuse_beyond(
@@ -217,6 +228,7 @@ def _check_memory(operator: Operator, steps: int, basis_bytes: int) -> None:
         f"the basis of {steps} steps over {operator.shape[1]:,} parameters",
         (f"pass steps={fewer}, or " if fewer >= 2 else "") + "raise basis_bytes",
     )
+    return min(basis_bytes, _SIDE_BY_SIDE) // ((steps + 1) * vector)
 
 
 def _fill(krylov: Krylov, row: np.ndarray) -> None:

@@ -13,7 +13,7 @@ References:
     stochastic trace estimation, SIAM J. Matrix Anal. 45.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ from theodolite.core import Status, stream
 from theodolite.instruments.operators.drawing import sign_vector
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.solvers.basis import Basis
+from theodolite.instruments.solvers.blocks import products, strides
 from theodolite.instruments.solvers.lanczos import gaussian
 from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
 from theodolite.instruments.solvers.sums import all_finite, dot, norm
@@ -55,19 +56,6 @@ class Sketch:
         if self.directions.capacity:
             self.directions.remove_twice(found, self.directions.capacity)
         return found
-
-
-def strides(count: int, operator: Operator) -> Iterator[range]:
-    """Yield the places of as many vectors as are quicker to multiply at once."""
-    for start in range(0, count, operator.at_once):
-        yield range(start, min(start + operator.at_once, count))
-
-
-def products(operator: Operator, vectors: list[Tensor]) -> Sequence[Tensor]:
-    """Multiply vectors; one alone takes no further memory."""
-    if len(vectors) == 1:
-        return [operator.matvec(vectors[0]).detach()]
-    return operator.matvecs(torch.stack(vectors)).unbind()
 
 
 def signs(operator: Operator, generator: np.random.Generator) -> Tensor:

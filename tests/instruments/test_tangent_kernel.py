@@ -14,7 +14,8 @@ from tests.cases import CASES
 from tests.instruments.test_block_jacobian import set_mode
 from tests.instruments.test_preservation import portrait, without_versions
 from theodolite.core import MeasurementError, NormMode, Status
-from theodolite.instruments import TangentKernel, tangent_kernel
+from theodolite.instruments import TangentKernel, Team, tangent_kernel
+from theodolite.instruments.tangents.noise import kernel_noise
 from theodolite.instruments.tangents.work import agrees
 
 BY_NAME = {case.name: case for case in CASES}
@@ -324,6 +325,27 @@ def test_misuse_is_said_in_one_sentence():
         )
     with pytest.raises(MeasurementError):
         tangent_kernel(model, batch[0] * torch.nan, norm_mode="eval")
+
+
+@pytest.mark.parametrize(("room", "samples"), [(0, [2]), (2**30, [2, 16])])
+def test_rounding_is_told_by_as_many_samples_a_pass_as_there_is_room_for(room, samples):
+    torch.manual_seed(0)
+    model, x = (
+        nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 2)),
+        torch.randn(20, 5),
+    )
+    truth = tangent_kernel(model.double(), x.double(), norm_mode="eval").matrix
+    moved = torch.as_tensor(truth + 1e-4 * np.eye(40))
+    model, made = model.float(), []
+
+    def make(micro_batch):
+        made.append(micro_batch)
+        return TangentKernel(model, x, norm_mode="eval", micro_batch=micro_batch)
+
+    noise = kernel_noise(make, moved.float(), 1, Team(), room=room)
+    assert made == samples
+    # Bounds at 95 % on an error of the Frobenius norm 1e-4 · √40, not on much more.
+    assert 1e-4 * 40**0.5 < noise.norm < 1e-3 * 40**0.5
 
 
 MEMORY = """

@@ -158,6 +158,8 @@ def tangent_kernel(
                 matrix,
                 work.width if trace_outputs else 1,
                 team,
+                # The matrix itself and a copy in float64 are there meanwhile.
+                room=work.peak_bytes - matrix.numel() * (matrix.itemsize + 8),
             )
         return _read(matrix, work, mode, method, certify, watch, noise)
 

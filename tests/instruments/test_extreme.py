@@ -114,6 +114,31 @@ def test_repeated_eigenvalues_on_request():
     assert reading.status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_what_was_found_leaves_no_ghosts_at_zero(dtype, sign):
+    # Of definite matrices the end near zero is the one where ghosts would show.
+    for seed in range(12):
+        sizes = np.abs(np.random.default_rng(seed).normal(size=30)) + 0.05
+        ends = "largest" if sign < 0 else "smallest"
+        operator = operator_with(sign * sizes, seed=seed, dtype=dtype)
+        found = products(operator, k=3, ends=ends, repeated=True, max_matvecs=400)
+        values = found.eigenvalues if sign < 0 else found.smallest
+        wanted = sign * np.sort(sizes)[:3]
+        np.testing.assert_allclose(values, wanted, atol=1e-3 * sizes.max())
+
+
+def test_a_linear_layer_whose_outputs_are_alike():
+    torch.manual_seed(3)
+    layer = nn.Linear(20, 10).double()
+    batch = torch.randn(256, 20).double(), torch.randn(256, 10).double()
+    given = {"loss": nn.MSELoss(), "norm_mode": "eval", "k": 3}
+    found = extreme_eigenvalues(layer, batch, **given)
+    exact = extreme_eigenvalues(layer, batch, **given, method="dense")
+    np.testing.assert_allclose(found.smallest, exact.smallest, rtol=1e-9)
+    assert found.status is Status.CONVERGED
+
+
 def test_a_shortcut_network_at_zero_has_repeated_eigenvalues():
     model, batch, loss = shortcut_case(width=4, depth=6, init="zero")
     exact = np.linalg.eigvalsh(

@@ -159,8 +159,13 @@ class Krylov:
             self.finite = False
             return
         self.scale = max(self.scale, norm(product))
-        leak = _project_out(product, self._locked) + _project_out(product, self._locked)
+        leak = _project_out(product, self._locked)
         seen = self._rows.remove_twice(product, m + 1)
+        if len(self._locked):
+            # What rounding has left along them would grow as the rest is normalised,
+            # and the next vector lie among those that were found: ghosts of them at 0.
+            leak += _project_out(product, self._locked)
+            seen += self._rows.remove(product, m + 1)
         self._leaks[:, m] = leak
         self._projected[: m + 1, m] = seen
         gap = seen[:m] - self._projected[m, :m]

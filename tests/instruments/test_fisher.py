@@ -183,3 +183,21 @@ def test_what_has_no_distribution_is_refused_in_one_sentence():
             model(), (X, tokens), loss=nn.CrossEntropyLoss(), norm_mode="eval",
             outputs=lambda m, b: m(b[0])[:, :, None].expand(6, 3, 2),
         ).dense()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets", "words"),
+    [
+        (nn.MSELoss(reduction="sum"), torch.zeros(8).double(), "equal shapes"),
+        (
+            nn.CrossEntropyLoss(),
+            torch.zeros(5, dtype=torch.long),
+            "one target a sample",
+        ),
+        (nn.CrossEntropyLoss(), torch.eye(8, 1).long().expand(8, 1), "one-hot|targets"),
+    ],
+)
+def test_targets_that_do_not_fit_are_said_as_elsewhere(loss, targets, words):
+    layer, x = nn.Linear(3, 1).double(), torch.ones(8, 3).double()
+    with pytest.raises(MeasurementError, match=words):
+        Fisher(layer, (x, targets), loss=loss, norm_mode="eval").dense()

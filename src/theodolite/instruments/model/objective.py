@@ -204,10 +204,17 @@ def check_weights(weights: Weights | None, reduction: Reduction) -> None:
         )
 
 
+def _as_float64(given: Any) -> Tensor:
+    """Take numbers as they are; of lists torch would make float32."""
+    if isinstance(given, Tensor):
+        return given.detach().double()
+    return torch.as_tensor(given, dtype=torch.float64)
+
+
 def _total(given: Any) -> float:
     """Add up weights of samples, or take their sum as it comes."""
     try:
-        found = float(torch.as_tensor(given).detach().double().sum())
+        found = float(_as_float64(given).sum())
     except (TypeError, ValueError, RuntimeError):
         found = float("nan")
     if not 0 <= found < float("inf"):

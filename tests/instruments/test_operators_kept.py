@@ -122,6 +122,43 @@ def test_products_follow_data_and_buffers():
     assert (second - third).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("where", ["model", "loss"])
+def test_products_follow_settings(where):
+    model, batch, _ = next(c for c in CASES if c.name == "in_place_relu").make()
+    targets = torch.arange(len(batch[0])) % 2
+    loss = nn.CrossEntropyLoss()
+    operator = Hessian(model, (batch[0], targets), loss=loss, norm_mode="batch")
+    before = operator.dense()
+    if where == "model":
+        model[1].eps = 0.5
+    else:
+        loss.label_smoothing = 0.5
+    after = operator.dense()
+    near(after, looped_hessian(model, (batch[0], targets), loss))
+    assert np.abs(after - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("mode", ["full", "frozen", "eval"])
+@pytest.mark.parametrize("change", ["inputs", "targets", "class weights"])
+def test_products_follow_data_that_was_joined_and_weighed(mode, change):
+    model, batch, _ = next(c for c in CASES if c.name == "in_place_relu").make()
+    x, targets = batch[0], torch.arange(len(batch[0])) % 2
+    loss = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 3.0]).double())
+    parts = [(x[:3].clone(), targets[:3].clone()), (x[3:].clone(), targets[3:].clone())]
+    given = {"loss": loss, "norm_mode": mode}
+    operator = Hessian(model, parts, **given)
+    before = operator.dense()
+    if change == "inputs":
+        parts[0][0].mul_(3)
+    elif change == "targets":
+        parts[0][1][:2] = -100
+    else:
+        loss.weight[0] = 5.0
+    after = operator.dense()
+    near(after, Hessian(model, parts, **given).dense())
+    assert np.abs(after - before).max() > 1e-4
+
+
 def test_graphs_are_kept_and_let_go():
     model, batch, loss = next(c for c in CASES if c.name == "in_place_relu").make()
     passes = []

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from torch import nn
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from theodolite.instruments import Hessian
+from theodolite.core import MeasurementError
+from theodolite.instruments import GaussNewton, Hessian, Jacobian, tangent_kernel
 from theodolite.instruments.differentiate import batch_norm_given, convolution_twice
 
 LOSS = nn.MSELoss()
@@ -103,3 +105,79 @@ def test_products_with_the_hessian(name, mode, batched, monkeypatch):
     wanted = (ahead - behind) / (2 * step)
     torch.testing.assert_close(operator @ vector, wanted, rtol=1e-5, atol=1e-7)
     assert wanted.norm() > 1e-3
+
+
+class Bare(nn.Module):
+    """The same as people write it, with no thought of a pass without a graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+
+    def forward(self, x):
+        x = x.clone().requires_grad_()
+        energy = self.energy(x).square().sum()
+        return torch.autograd.grad(energy, x, create_graph=True)[0]
+
+
+def penalised(model, batch):
+    inputs = batch[0].clone().requires_grad_()
+    outputs = model(inputs)
+    (slope,) = torch.autograd.grad(outputs.square().sum(), inputs, create_graph=True)
+    return LOSS(outputs, batch[1]) + slope.square().sum(1).mean()
+
+
+def some(width):
+    torch.manual_seed(0)
+    return torch.randn(6, 3).double(), torch.randn(6, width).double()
+
+
+def test_models_that_bring_no_graph_of_their_own():
+    model, batch = Bare().double(), some(3)
+    given = {"norm_mode": "eval"}
+    rows = [
+        torch.autograd.grad(out, list(model.parameters()), retain_graph=True)
+        for out in model(batch[0]).reshape(-1)
+    ]
+    matrix = torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
+    found = torch.as_tensor(Jacobian(model, batch, **given).dense())
+    torch.testing.assert_close(found, matrix)
+    kernel = torch.as_tensor(tangent_kernel(model, batch, **given).matrix)
+    torch.testing.assert_close(kernel, matrix @ matrix.T)
+    for micro_batch in (None, 4):
+        cut = GaussNewton(model, batch, loss=LOSS, **given, micro_batch=micro_batch)
+        square = torch.as_tensor(cut.dense())
+        torch.testing.assert_close(square, 2 / 18 * matrix.T @ matrix)
+
+
+class Plain(nn.Module):
+    """Batch norm by elementary operators, at weight 1 and bias 0."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        mean, variance = x.mean(0), x.var(0, unbiased=False)
+        if self.mode == "frozen":
+            mean, variance = mean.detach(), variance.detach()
+        if self.mode == "eval":
+            mean, variance = torch.zeros_like(mean), torch.ones_like(mean)
+        return (x - mean) / (variance + 1e-5).sqrt()
+
+
+@pytest.mark.parametrize("mode", ["eval", "batch", "full", "frozen"])
+def test_a_penalty_on_gradients(mode):
+    batch, norm = some(2), nn.BatchNorm1d(4, affine=False)
+    model = nn.Sequential(nn.Linear(3, 4), norm, nn.Tanh(), nn.Linear(4, 2)).double()
+    plain = nn.Sequential(model[0], Plain(mode), *model[2:])
+    wanted = Hessian(plain, batch, loss=penalised, norm_mode="eval").dense()
+    given = {"loss": penalised, "norm_mode": mode}
+    assert_allclose(Hessian(model, batch, **given).dense(), wanted, atol=1e-12)
+    if mode in ("batch", "full"):
+        # In a chunk the penalty would not see the others by way of their statistics.
+        with pytest.raises(MeasurementError, match="differentiates in its own pass"):
+            Hessian(model, batch, **given, micro_batch=3)
+    else:
+        cut = Hessian(model, batch, **given, micro_batch=3).dense()
+        assert_allclose(cut, wanted, atol=1e-12)

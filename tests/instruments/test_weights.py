@@ -7,7 +7,7 @@ from torch import nn
 from tests.instruments.agreement import near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError
-from theodolite.instruments import GaussNewton, Hessian, trace
+from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, trace
 
 X = torch.linspace(-2, 2, 24, dtype=torch.float64).sin().reshape(8, 3)
 TARGETS = torch.tensor([-100, -100, 1, 2, -100, 0, 1, -100])
@@ -89,3 +89,47 @@ def test_weights_reach_every_instrument_and_misuse_is_one_sentence():
         Hessian(model(), (X, TARGETS), weights=lambda batch: "three", **settings)
     with pytest.raises(MeasurementError, match="leave them out"):
         Hessian(model(), (X, TARGETS), weights=counting, reduction="sum", **settings)
+
+
+def test_weights_in_plain_numbers_keep_their_digits():
+    shares = torch.linspace(0.1, 1, 8, dtype=torch.float64)
+    data = {"x": X, "y": TARGETS.clamp(0), "w": shares}
+
+    def loss(network, batch):
+        each = nn.functional.cross_entropy(
+            network(batch["x"]), batch["y"], reduction="none"
+        )
+        return (each * batch["w"]).sum() / batch["w"].sum()
+
+    network = model()
+    exact = Hessian(network, data, loss=loss, norm_mode="eval").dense()
+    for weights in (lambda b: float(b["w"].sum()), lambda b: b["w"].tolist()):
+        given = {"norm_mode": "eval", "micro_batch": 3, "weights": weights}
+        found = Hessian(network, data, loss=loss, **given).dense()
+        assert abs(found - exact).max() < 1e-14
+
+
+def summed(outputs, targets):
+    return (outputs - targets).square().sum()
+
+
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton, EmpiricalFisher])
+@pytest.mark.parametrize("sizes", [(8,), (1, 7), (1,) * 8])
+def test_a_sum_that_is_taken_for_a_mean_is_refused(kind, sizes):
+    batches = list(zip(X.split(sizes), X.split(sizes), strict=True))
+    given = {"loss": summed, "norm_mode": "eval"}
+    with pytest.raises(MeasurementError, match="together and apart"):
+        kind(model(), batches, **given, micro_batch=2)
+    kind(model(), batches, **given, micro_batch=2, reduction="sum")
+
+
+def test_samples_that_count_are_looked_for_behind_those_that_do_not():
+    targets = torch.tensor([-100] * 5 + [0, 1, 2])
+
+    def loss(network, batch):
+        sum_of = nn.CrossEntropyLoss(reduction="sum")
+        return sum_of(network(batch[0]), batch[1])
+
+    given = {"norm_mode": "eval", "weights": counting, "micro_batch": 4}
+    with pytest.raises(MeasurementError, match="together and apart"):
+        Hessian(model(), (X, targets), loss=loss, **given)

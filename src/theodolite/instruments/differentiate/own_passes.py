@@ -23,6 +23,8 @@ _here, _lock = local(), Lock()
 # Passes of models that run now. Derivatives on a card are computed in threads of their
 # own, so this is one number for all threads.
 _theirs = [0]
+# And all that there were.
+_met = [0]
 
 
 @contextmanager
@@ -44,11 +46,55 @@ def passed_back(
         return func(*args, **kwargs)
     with _lock:
         _theirs[0] += 1
+        _met[0] += 1
     try:
         return func(*args, **kwargs)
     finally:
         with _lock:
             _theirs[0] -= 1
+
+
+class Measure:
+    """Runs a model, also one that differentiates in its pass where no graph is kept.
+
+    Args:
+        run: Returns what is measured.
+
+    Attributes:
+        differentiates: Whether it passes back itself, as far as it was tried out.
+    """
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+        self.differentiates = False
+
+    def __call__(self, *given: Any) -> Any:
+        """Run it; with no graph, unless one is kept."""
+        if torch.is_grad_enabled() or not self.differentiates:
+            return self._run(*given)
+        with torch.enable_grad():
+            found = self._run(*given)
+        return found.detach() if isinstance(found, Tensor) else found
+
+    def try_out(self, *given: Any, begin: Callable[[], object]) -> Any:
+        """Run it, and see whether it differentiates.
+
+        Args:
+            given: What it is run on.
+            begin: Brings the model to the state in which it starts.
+        """
+        before = _met[0]
+        begin()
+        try:
+            return self(*given)
+        except RuntimeError:
+            if torch.is_grad_enabled() or _met[0] == before:
+                raise
+            self.differentiates = True  # where no graph is, there is nothing to pass
+            begin()
+            return self(*given)
+        finally:
+            self.differentiates = _met[0] > before
 
 
 def is_transformed() -> bool:

@@ -11,10 +11,12 @@ from theodolite.instruments.model.reach import Reach
 
 # Numbers from which on a tensor is looked at alone.
 _SMALL = 2**16
+# Kinds of attributes that a pass may hang on: modes, rates, names of choices.
+_SETTINGS = frozenset({bool, int, float, complex, str})
 
 
 class Fingerprint:
-    """What a derivative depends on: values, versions and modes of a whole model.
+    """What a derivative depends on: values, versions and settings of a whole model.
 
     Values are compared too, since a write through ``.data`` leaves the version alone.
 
@@ -53,7 +55,12 @@ class Fingerprint:
         return not changed or not bool(torch.stack(gathered).any())
 
     def _look(self, reach: Reach) -> list[Any]:
-        marks: list[Any] = [module.training for module in reach.modules]
+        marks: list[Any] = [
+            value
+            for module in reach.modules
+            for value in vars(module).values()
+            if type(value) in _SETTINGS
+        ]
         for value in (*self._held(reach), *self._others):
             marks.append((id(value), *_version(value)))
         return marks

@@ -21,6 +21,7 @@ from theodolite.instruments.model.objective import (
     mass_of,
     pair_of,
     reduction_of,
+    scalar_value,
 )
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.output_map import OutputMap
@@ -95,6 +96,7 @@ class ThroughOutputs(ParameterOperator):
             walk=lambda found, chunk: found.walk(partial(self._curved, chunk)),
             norm_mode=norm_mode,
             mass=self._mass,
+            judge=lambda found, batch: scalar_value(output_loss(found, batch)),
             scalar=False,
             callables=[output_loss],
             **settings,

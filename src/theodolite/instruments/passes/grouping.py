@@ -1,7 +1,8 @@
 """Cut, join and weigh the data so that its partition means what the norm mode says."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from theodolite.instruments.norms.coupling import Coupled
 from theodolite.instruments.norms.full_statistics import Moments, moments_of
 from theodolite.instruments.passes.batches import (
     check_micro_batch,
+    join_batches,
     samples_in,
     slice_batch,
     split_batch,
@@ -21,6 +23,10 @@ from theodolite.instruments.passes.streams import Piece, StreamedBatches
 from theodolite.instruments.team.processes import Team
 
 Mass = Callable[[Batch, int], float]
+# Makes a loss of what was measured and of its batch.
+Judge = Callable[[Tensor, Batch], Tensor]
+# Samples that are measured at once and in parts.
+_FEW = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -193,28 +199,31 @@ def mass_of(batch: Batch, mass: Mass) -> float:
 
 
 def is_separable(
-    batch: Batch, run: Callable[[Chunk], Tensor], mass: Mass | None, scalar: bool
+    items: Sequence[Batch],
+    run: Callable[[Chunk], Tensor],
+    mass: Mass | None,
+    judge: Judge | None,
+    *,
+    scalar: bool,
 ) -> bool:
-    """Say whether a model or loss is a sum over samples, given batch statistics.
+    """Say whether a model and loss are a sum over samples, given batch statistics.
 
     A few samples are measured at once and in two parts, batch norms held at the
     statistics of all of them. This finds a reduction stated wrongly, and layers that
     couple samples in a way of their own.
 
     Args:
-        batch: A batch as given.
+        items: The batches as given.
         run: Measures a chunk.
         mass: Share of a batch in the mean of all, None for a sum.
+        judge: Makes the loss of what was measured and its batch, None where there is
+            no loss.
         scalar: Whether a loss is measured, or outputs.
     """
-    samples = min(samples_in(batch) or 0, 4)
-    if samples < 2:
+    found = _few_that_count(items, mass if judge else None)
+    if found is None:
         return True
-    few = slice_batch(batch, 0, samples)
-    parts = [slice_batch(batch, 0, 1), slice_batch(batch, 1, samples)]
-    masses = [mass_of(part, mass) for part in parts] if mass and scalar else []
-    if masses and not all(masses):
-        return True
+    few, parts = found
     known: list[Moments] = []
 
     def record(call: NormCall) -> Tensor:
@@ -227,18 +236,46 @@ def is_separable(
     with torch.no_grad():
         with BatchNormCalls(record):
             whole = run(Chunk(data=few))
-        found = []
+        apart = []
         for part in parts:
             with BatchNormCalls(repeat):
-                found.append(run(Chunk(data=part)))
-    if not scalar:
-        both = torch.cat([part.reshape(-1) for part in found])
-    elif masses:
-        pairs = zip(masses, found, strict=True)
-        both = torch.stack([m / sum(masses) * value for m, value in pairs]).sum()
-    else:
-        both = torch.stack(found).sum()
-    return not _differ(whole.reshape(-1), both.reshape(-1))
+                apart.append(run(Chunk(data=part)))
+        flat = torch.cat([part.reshape(-1) for part in apart])
+        if not scalar and _differ(whole.reshape(-1), flat):
+            return False
+        if judge is None:
+            return True
+        losses = [judge(*pair) for pair in zip(apart, parts, strict=True)]
+        shares = [1.0] * len(parts)
+        if mass is not None:
+            masses = [mass_of(part, mass) for part in parts]
+            shares = [one / sum(masses) for one in masses]
+        pairs = zip(shares, losses, strict=True)
+        both = torch.stack([share * loss for share, loss in pairs]).sum()
+        return not _differ(judge(whole, few).reshape(-1), both.reshape(-1))
+
+
+def _few_that_count(
+    items: Sequence[Batch], mass: Mass | None
+) -> tuple[Batch, list[Batch]] | None:
+    """Return up to four samples, and the same in two parts that both count."""
+    for item in chain(items, _joined(items)):
+        samples = samples_in(item) or 0
+        for start in range(0, samples - 1, _FEW):
+            stop = min(start + _FEW, samples)
+            for cut in range(start + 1, stop):
+                spans = (start, cut), (cut, stop)
+                parts = [slice_batch(item, *span) for span in spans]
+                if mass is None or all(mass_of(part, mass) for part in parts):
+                    return slice_batch(item, start, stop), parts
+    return None
+
+
+def _joined(items: Sequence[Batch]) -> Iterator[Batch]:
+    """Yield the first batches as one, where each may hold a single sample."""
+    joined = join_batches(list(islice(items, _FEW)))
+    if joined is not None:
+        yield joined
 
 
 def not_separable() -> MeasurementError:

@@ -52,11 +52,17 @@ def norms_couple(
     first = _first_that_counts(prepared.items, micro_batch, mass)
     probe = Chunk(data=first, seed=derive(seed, "batch", 0))
     act = _statistics(prepared, micro_batch)
-    prepared.renew()
-    reseed(probe.seed)
+
+    def begin() -> None:
+        prepared.renew()
+        reseed(probe.seed)
+
+    begin()
     draws = Draws()
     with torch.no_grad(), BatchNormCalls(act) as calls:
-        value = prepared.check(prepared.measure(prepared.model, first))
+        value = prepared.check(
+            prepared.measure.try_out(prepared.model, first, begin=begin)
+        )
     if calls.calls and prepared.mode is NormMode.EVAL:
         raise MeasurementError(
             "a batch norm takes batch statistics also in eval mode: use norm mode "

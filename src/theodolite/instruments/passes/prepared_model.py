@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
 from theodolite.core import MeasurementError, NormMode
+from theodolite.instruments.differentiate.own_passes import Measure
 from theodolite.instruments.model.as_found import AsFound, opened
 from theodolite.instruments.model.fingerprint import Fingerprint
 from theodolite.instruments.model.objective import Batch, chosen_parameters
@@ -97,7 +98,7 @@ class PreparedModel:
         self._scalar, self.check = check is not None, check or (lambda value: value)
         self._callables = [measure, *callables]
         self.model = unwrapped(model)
-        self.mode, self.measure = NormMode(norm_mode), measure
+        self.mode, self.measure = NormMode(norm_mode), Measure(measure)
         self._names = list(chosen_parameters(self.model, params))
         self._careful = False
         self._quiet = False
@@ -108,6 +109,8 @@ class PreparedModel:
         check_devices(self.items, self.device)
         self.groups: list[Group] = []
         self._idle: list[Chunk] = []
+        self._regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None
+        self._begun = False
         self._norms, self._room = False, Room(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
         self._fingerprint: Fingerprint | None = None
@@ -135,6 +138,7 @@ class PreparedModel:
         norms: bool,
         room: Room,
         idle: Sequence[Chunk] = (),
+        regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None,
     ) -> None:
         """Say which passes a session makes, and whether norms couple samples.
 
@@ -144,9 +148,11 @@ class PreparedModel:
             room: Memory for what chunks carry from norm to norm.
             idle: Chunks in which nothing counts but their statistics, where norms are
                 frozen at those of all the data.
+            regroup: Makes groups and idle chunks anew, of data or weights of samples
+                that have changed.
         """
         self.groups, self._norms, self._room = groups, norms, room
-        self._idle = list(idle)
+        self._idle, self._regroup = list(idle), regroup
 
     def without_dropout(self) -> None:
         """Switch dropout off under ``EVAL``, as at inference; refuse it elsewhere."""
@@ -304,6 +310,9 @@ class PreparedModel:
     def _measure_anew(self) -> None:
         """Measure statistics; if that fails, the next session has to."""
         try:
+            if self._begun and self._regroup is not None:
+                self.groups, self._idle = self._regroup()
+            self._begun = True
             self._measure_statistics()
         except BaseException:
             self._fingerprint = None

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import NormMode
+from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.model.randomness import Randomness, check_randomness
 from theodolite.instruments.passes import forecast
-from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.batches import Batches, join_batches
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.graph_memory import Build, GraphMemory, Walk
 from theodolite.instruments.passes.grouping import (
     Chunk,
     Group,
+    Judge,
     Mass,
     group_batches,
     is_separable,
@@ -24,7 +26,7 @@ from theodolite.instruments.passes.grouping import (
 )
 from theodolite.instruments.passes.inspection import norms_couple
 from theodolite.instruments.passes.prepared_model import PreparedModel
-from theodolite.instruments.passes.streams import partition_of
+from theodolite.instruments.passes.streams import StreamedBatches, partition_of
 from theodolite.instruments.passes.whole_data import WholeData
 from theodolite.instruments.team.processes import as_team
 
@@ -70,6 +72,7 @@ def set_up(
     norm_mode: NormMode | str,
     params: Sequence[str] | None,
     mass: Mass | None,
+    judge: Judge | None = None,
     scalar: bool,
     micro_batch: int | None = None,
     graph_bytes: int | None = None,
@@ -91,6 +94,7 @@ def set_up(
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         mass: Share of a batch in the mean of all, None for a sum.
+        judge: Makes a loss of outputs and their batch, where there is one.
         scalar: Whether a loss is measured, or outputs.
         micro_batch: Samples a pass at most, to save memory.
         graph_bytes: Memory that graphs may take; most of what is free by default.
@@ -133,46 +137,94 @@ def set_up(
             # One graph of what ranks hold apart is nowhere.
             offload = several and prepared.mode is NormMode.FULL and not team.several
             offload = offload and WholeData(memory=memory).offloads()
-            groups = group_batches(
-                prepared.items,
+            group = partial(
+                group_batches,
                 mode=prepared.mode,
                 norms=norms,
                 micro_batch=micro_batch,
                 mass=mass,
                 seed=seed,
-                joined=lambda: memory.joined(offload=offload),
                 team=team,
             )
-            groups, idle = _parted(groups)
+            groups, idle = _parted(
+                group(prepared.items, joined=lambda: memory.joined(offload=offload))
+            )
             # Batches that cannot be joined share no graph, on the host or elsewhere.
-            offload = offload and not any(group.coupled for group in groups)
+            offload = offload and not any(one.coupled for one in groups)
             cut = micro_batch is not None or prepared.joins
-            first, run = prepared.items[0], prepared.run
-            if team.largest(cut and not is_separable(first, run, mass, scalar)):
+            items, run = prepared.items, prepared.run
+            if scalar:
+                judge = _itself
+            if team.largest(
+                cut and not is_separable(items, run, mass, judge, scalar=scalar)
+            ):
                 raise not_separable()
+            _refuse_to_part(prepared, groups)
             fits, largest = (True, None) if offload else memory.decide(groups)
-        if fits and micro_batch is None:
+        retain = fits and micro_batch is None
+        together = several and not any(one.coupled for one in groups)
+
+        def regroup() -> tuple[list[Group], list[Chunk]]:
+            """Weigh and join data anew that changed where it lies."""
+            items = list(prepared.items)
+            found = group(
+                items, joined=lambda: join_batches(items) if together else None
+            )
+            return _parted(_held(found) if retain else found)
+
+        prepared.settle(
             # Graphs that are kept hold the data anyway.
-            groups = [
-                replace(g, chunks=tuple(c.held() for c in g.chunks)) for g in groups
-            ]
-        prepared.settle(groups, norms=norms, room=memory.room(largest), idle=idle)
+            _held(groups) if retain else groups,
+            norms=norms,
+            room=memory.room(largest),
+            idle=idle,
+            regroup=None if _streams(prepared) else regroup,
+        )
         return SetUp(
             prepared=prepared,
-            retain=fits and micro_batch is None,
+            retain=retain,
             offload=offload,
             forecast_bytes=largest,
             partition=_partition(prepared),
             micro_batch=micro_batch,
             seed=seed,
-            coupled=team.largest(any(group.coupled for group in groups)) > 0,
+            coupled=team.largest(any(one.coupled for one in groups)) > 0,
         )
+
+
+def _itself(value: Tensor, _: Batch) -> Tensor:
+    return value
 
 
 def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
     """Return the groups that products take, and the chunks of the others."""
     idle = [chunk for group in groups if not group.counts for chunk in group.chunks]
     return [group for group in groups if group.counts], idle
+
+
+def _held(groups: Sequence[Group]) -> list[Group]:
+    return [replace(one, chunks=tuple(c.held() for c in one.chunks)) for one in groups]
+
+
+def _streams(prepared: PreparedModel) -> bool:
+    """Whether any rank reads data anew, which refuses what has changed."""
+    here = isinstance(prepared.items, StreamedBatches)
+    return prepared.team.largest(here) > 0
+
+
+def _refuse_to_part(prepared: PreparedModel, groups: Sequence[Group]) -> None:
+    """Refuse statistics over several passes where a pass differentiates them.
+
+    What a model passes back itself, it would pass back within each chunk alone.
+    """
+    coupled = any(group.coupled for group in groups)
+    if prepared.team.largest(coupled and prepared.measure.differentiates):
+        raise MeasurementError(
+            "the model or its loss differentiates in its own pass, and batch "
+            "statistics run over several, so that what it differentiates would end at "
+            "each: pass one batch without micro_batch or team, or norm mode 'frozen' "
+            "or 'eval'"
+        )
 
 
 def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:

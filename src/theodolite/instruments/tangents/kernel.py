@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
+from theodolite.instruments.differentiate.own_passes import Measure
 from theodolite.instruments.model.as_found import opened
 from theodolite.instruments.model.objective import (
     Batch,
@@ -99,7 +100,7 @@ def tangent_kernel(
         chosen = list(chosen_parameters(model, params).values())
         refuse_other_weights(model, mode, team)
         given = tuple(read_batches(batches))
-        pick = outputs or outputs_of
+        pick = Measure(outputs or outputs_of)
 
         def operator(micro_batch: int | None) -> TangentKernel:
             return TangentKernel(
@@ -113,7 +114,7 @@ def tangent_kernel(
             )
 
         with (
-            opened(model, careful=True, reach=Reach([model, pick])) as found,
+            opened(model, careful=True, reach=Reach([model, outputs])) as found,
             BatchNormCalls(plain_statistics),
         ):
             found.lend_buffers()
@@ -128,7 +129,11 @@ def tangent_kernel(
 
             settle_dropout(model, mode)
             set_norm_layers(model, mode)
-            norms = _takes_batch_statistics(lambda: pick(model, given[0]), mode, team)
+            norms = _takes_batch_statistics(
+                lambda: pick.try_out(model, given[0], begin=found.lend_buffers),
+                mode,
+                team,
+            )
             coupled = norms and mode is not NormMode.FROZEN
             apart = coupled and mode is NormMode.FULL and team.several
             if norms and mode is NormMode.FROZEN:

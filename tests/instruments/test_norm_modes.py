@@ -173,6 +173,20 @@ def test_instance_norm_couples_no_samples():
         Hessian(model, batch, loss=loss, norm_mode="frozen")
 
 
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_instance_norm_beside_a_batch_norm_that_is_frozen(micro_batch):
+    layers = nn.Conv1d(3, 2, 1), nn.InstanceNorm1d(2), nn.BatchNorm1d(2, momentum=1.0)
+    model = nn.Sequential(*layers, nn.Tanh(), nn.Flatten()).double()
+    x = torch.randn(4, 3, 5, dtype=torch.float64)
+    batch, loss = (x, torch.randn(4, 10, dtype=torch.float64)), HalfSquareLoss()
+    settings = {"norm_mode": "frozen", "micro_batch": micro_batch}
+    frozen = product(model, batch, loss, **settings)
+    model.train()
+    model(x)
+    model[2].running_var.mul_(19 / 20)
+    near(frozen, product(model, batch, loss, norm_mode="eval"))
+
+
 def test_what_has_no_statistics_is_said():
     model, batch, loss = dense_case(Twice())
     with pytest.raises(MeasurementError, match="also in eval mode"):

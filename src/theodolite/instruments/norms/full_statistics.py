@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.derivatives import Map
@@ -247,9 +248,11 @@ def frozen_statistics(
     """
     team = team or Team()
     order: list[nn.Module] = []
+    # Instance norms have statistics of each sample: there is nothing to freeze.
     handles = [
         norm.register_forward_pre_hook(lambda module, _: order.append(module))
         for norm in norms
+        if not isinstance(norm, _InstanceNorm)
     ]
     try:
         known = _known(chunks, run, team, find)

@@ -10,7 +10,12 @@ from torch.nn import functional
 from tests.instruments.test_preservation import portrait
 from theodolite.core import MeasurementError, UnknownNameError
 from theodolite.instruments import (
+    EmpiricalFisher,
+    Fisher,
     GaussNewton,
+    Hessian,
+    Jacobian,
+    TangentKernel,
     collapse,
     spectrum,
     tangent_kernel,
@@ -101,6 +106,18 @@ def test_a_float_batch_on_a_double_model_is_one_sentence(model):
     words = r"is float64 and does not take .* float32 .*to\(torch.float64\)"
     with pytest.raises(MeasurementError, match=words):
         top(model.double(), (X, Y))
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "kind", [Hessian, GaussNewton, Fisher, EmpiricalFisher, Jacobian, TangentKernel]
+)
+def test_weights_without_a_number_are_said_to_be_so(model, kind, weight):
+    model[0].weight.data[0, 0] = weight
+    outputs = kind in (Jacobian, TangentKernel)
+    settings = {} if outputs else {"loss": CROSS_ENTROPY}
+    with pytest.raises(MeasurementError, match="check the batch and the weights for"):
+        kind(model, (X, Y), norm_mode="batch", **settings)
 
 
 def test_dropout_draws_nothing_in_eval_mode():

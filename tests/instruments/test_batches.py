@@ -1,6 +1,7 @@
 """What may be given as data."""
 
 from collections import UserDict, namedtuple
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,16 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
-from theodolite.instruments import HalfSquareLoss, Hessian, read_batches
+from theodolite.instruments import (
+    BlockJacobian,
+    HalfSquareLoss,
+    Hessian,
+    Jacobian,
+    TangentKernel,
+    read_batches,
+    singular_values,
+    tangent_kernel,
+)
 from theodolite.instruments.passes.batches import (
     join_batches,
     samples_in,
@@ -103,6 +113,36 @@ def test_splitting_and_joining_are_inverse():
     assert join_batches([(X, Y), (X,)]) is None
     with pytest.raises(MeasurementError, match="cannot be cut"):
         split_batch((X, Y[:2]), 2)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        Jacobian,
+        TangentKernel,
+        tangent_kernel,
+        partial(BlockJacobian, block="0"),
+        partial(singular_values, block="0"),
+    ],
+)
+def test_a_list_that_may_be_a_pair_or_two_inputs_is_refused(measure):
+    model = nn.Sequential(nn.Linear(2, 2)).double()
+    for second in (Y, Y[:4]):
+        with pytest.raises(MeasurementError, match="two batches of inputs") as caught:
+            measure(model, [X, second], norm_mode="eval")
+        assert "\n" not in str(caught.value)
+    measure(model, (X, Y), norm_mode="eval")
+    measure(model, [X, torch.arange(6)], norm_mode="eval")
+
+
+def test_a_loader_of_one_pair_alike_is_inputs_and_targets():
+    model = nn.Linear(2, 2)
+    loader = DataLoader(TensorDataset(X.float(), Y.float()), batch_size=6)
+    found = tangent_kernel(model, loader, norm_mode="eval")
+    wanted = tangent_kernel(model, X.float(), norm_mode="eval")
+    near(found.matrix, wanted.matrix)
+    kernel = TangentKernel(model, loader, norm_mode="eval")
+    assert kernel.remade(lambda given: given).shape == kernel.shape
 
 
 def test_a_mapping_of_inputs_is_keyword_arguments():

@@ -30,6 +30,7 @@ from theodolite.instruments.norms.over_ranks import SharedStatistics
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
 from theodolite.instruments.passes.announcing import counted
+from theodolite.instruments.passes.batches import refuse_two_alike
 from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
 from theodolite.instruments.team.processes import Team, as_team
 from theodolite.instruments.team.vectors import agreed
@@ -120,6 +121,8 @@ class BlockJacobian(Operator):
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
         with self.team.telling():
+            if outputs is None:
+                refuse_two_alike(batch)
             if self.team.several:
                 model = unwrapped(model)
                 refuse_other_weights(model, self.norm_mode, self.team)

@@ -10,7 +10,14 @@ from tests.cases import CASES
 from tests.instruments.agreement import cut, near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobian
+from theodolite.instruments import (
+    BlockJacobian,
+    GaussNewton,
+    HalfSquareLoss,
+    Hessian,
+    Jacobian,
+    tangent_kernel,
+)
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 
 
@@ -195,6 +202,35 @@ def test_what_has_no_statistics_is_said():
         Hessian(model, batch, loss=loss, norm_mode="frozen") @ torch.ones(18)
     with pytest.raises(MeasurementError, match="one value a channel"):
         Hessian(model, cut(batch, 1), loss=loss, norm_mode="batch")
+
+
+ONE_SAMPLE = {
+    "Hessian": lambda model, batch, **given: Hessian(
+        model, batch, loss=HalfSquareLoss(), norm_mode="frozen", **given
+    ).dense(),
+    "Jacobian": lambda model, batch, **given: Jacobian(
+        model, batch, norm_mode="frozen", **given
+    ).dense(),
+    "kernel": lambda model, batch: tangent_kernel(model, batch, norm_mode="frozen"),
+    "block": lambda model, batch: BlockJacobian(
+        model, batch, block="1", norm_mode="frozen"
+    ),
+    "samples apart": lambda model, batch: BlockJacobian(
+        model, batch, block="1", norm_mode="batch", coupled=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SAMPLE)
+def test_one_sample_has_no_statistics_to_freeze(name):
+    layers = nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Tanh()
+    model, batch, _ = dense_case(nn.Sequential(*layers))
+    one = cut(batch, 1)[0]
+    cuts = [{}, {"micro_batch": 1}] if name in ("Hessian", "Jacobian") else [{}]
+    for given in cuts:
+        with pytest.raises(MeasurementError, match="one value a channel"):
+            ONE_SAMPLE[name](model, one, **given)
+        ONE_SAMPLE[name](model, batch, **given)
 
 
 class HandMade(nn.Module):

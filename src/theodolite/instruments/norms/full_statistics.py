@@ -256,6 +256,7 @@ def frozen_statistics(
     ]
     try:
         known = _known(chunks, run, team, find)
+        _refuse_one_value(known)
         order.clear()
         with torch.no_grad(), BatchNormCalls(passing(known)):
             run(chunks[0])
@@ -291,6 +292,14 @@ def _known(
     with torch.no_grad(), BatchNormCalls(act):
         run(chunks[0])
     return known
+
+
+def _refuse_one_value(known: Sequence[Moments]) -> None:
+    if any(moments.count == 1 for moments in known):
+        raise MeasurementError(
+            "batch norm got one value a channel of all the data, which has no "
+            "statistics: pass more samples"
+        )
 
 
 def passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:

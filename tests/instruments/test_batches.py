@@ -12,6 +12,7 @@ from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
 from theodolite.instruments import (
     BlockJacobian,
+    GaussNewton,
     HalfSquareLoss,
     Hessian,
     Jacobian,
@@ -20,6 +21,7 @@ from theodolite.instruments import (
     singular_values,
     tangent_kernel,
 )
+from theodolite.instruments.norms.full_statistics import moments_of
 from theodolite.instruments.passes.batches import (
     join_batches,
     samples_in,
@@ -78,6 +80,54 @@ def test_refused_in_one_sentence(data, words):
     with pytest.raises(MeasurementError, match=words) as caught:
         read_batches(data)
     assert "\n" not in str(caught.value)
+
+
+EMPTY = X[:0], Y[:0]
+
+
+class Again:
+    """Batches that are no list."""
+
+    def __init__(self, *batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+@pytest.mark.parametrize("kind", [list, lambda batches: Again(*batches)])
+def test_batches_without_samples_are_left_out(kind):
+    given = kind([EMPTY, (X[:4], Y[:4]), EMPTY, (X[4:], Y[4:])])
+    assert [samples_in(batch) for batch in read_batches(given)] == [4, 2]
+    assert [samples_in(batch) for batch in read_batches(given, max_batches=1)] == [4]
+    with pytest.raises(MeasurementError, match="no batches with samples"):
+        list(read_batches(kind([EMPTY])))
+
+
+@pytest.mark.parametrize("mode", ["batch", "full", "frozen"])
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton, Jacobian])
+def test_a_batch_without_samples_changes_nothing(kind, mode):
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Tanh()).double()
+    settings = {} if kind is Jacobian else {"loss": HalfSquareLoss()}
+    settings["norm_mode"] = mode
+    wanted = kind(model, (X, Y), **settings).dense()
+    near(kind(model, [(X, Y), EMPTY], **settings).dense(), wanted)
+    near(kind(model, [EMPTY, (X, Y)], **settings).dense(), wanted)
+
+
+def test_moments_of_nothing_leave_others_as_they_are():
+    nothing, some = moments_of(X[:0]), moments_of(X)
+    for both in (nothing.merge(some), some.merge(nothing)):
+        assert both.count == 6
+        near(both.mean, X.mean(0))
+        near(both.variance, X.var(0, correction=0))
+
+
+@pytest.mark.parametrize("measure", [Jacobian, tangent_kernel])
+def test_no_samples_at_all_have_no_statistics(measure):
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double()
+    with pytest.raises(MeasurementError, match=r"\(0, 2\), no value a channel"):
+        measure(model, X[:0], norm_mode="batch")
 
 
 def test_a_loader_that_shuffles_gives_one_operator_and_keeps_the_random_state():

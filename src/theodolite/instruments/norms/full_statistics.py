@@ -48,6 +48,8 @@ class Moments:
 
     def merge(self, other: "Moments") -> "Moments":
         """Return the moments of both sets (Chan et al. 1979), without cancellation."""
+        if not self.count or not other.count:  # means of nothing are NaN
+            return self if self.count else other
         count = self.count + other.count
         share = other.count / count
         gap = other.mean - self.mean

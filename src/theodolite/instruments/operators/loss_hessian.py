@@ -231,6 +231,7 @@ class Hessian(ParameterOperator):
 
     def matvecs(self, vectors: Tensor) -> Tensor:
         """Multiply many vectors; of a small graph several at once."""
+        vectors = self._as_rows(vectors)
         if self.at_once == 1 or len(vectors) < _FEWEST:
             return super().matvecs(vectors)
         self.passes += len(vectors)

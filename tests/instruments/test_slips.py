@@ -73,6 +73,11 @@ def test_an_error_of_a_loss_of_ones_own_is_its_own(model):
         top(model, (X, Y), lambda model, batch: model.no_such_layer(batch))
 
 
+class Several(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x), x
+
+
 SLIPS = {
     "train": ((X, Y), {"norm_mode": "train"}, "it is 'batch'"),
     "class": ((X, Y), {"loss": nn.CrossEntropyLoss}, r"one, CrossEntropyLoss\(\)"),
@@ -87,6 +92,14 @@ SLIPS = {
     "one-hot": ((X, functional.one_hot(Y, 3)), {}, r"one-hot.*argmax\(1\)"),
     "few": ((X, Y[:8]), {}, "12 outputs and 8 targets"),
     "spread": ((X, Y.float()), {"loss": nn.MSELoss()}, "wants equal shapes"),
+    "logits": (
+        (X, Y.float()), {"loss": nn.BCEWithLogitsLoss()}, "equal shapes.*one-hot",
+    ),
+    "tuple": ((X, Y), {"model": Several(nn.Linear(4, 3))}, "returned a tuple, and Cro"),
+    "tuple of squares": (
+        (X, X), {"model": Several(nn.Linear(4, 4)), "loss": nn.MSELoss()},
+        "returned a tuple, and MSELoss wants one tensor: pass loss=lambda",
+    ),
     "whole": (
         (X, functional.one_hot(Y, 3)), {"loss": nn.BCEWithLogitsLoss()}, "to.torch.f",
     ),
@@ -98,8 +111,27 @@ SLIPS = {
 def test_a_slip_is_one_sentence_with_the_right_words(model, slip):
     batch, settings, words = SLIPS[slip]
     with pytest.raises((MeasurementError, UnknownNameError), match=words) as said:
-        top(model, batch, **settings)
+        top(**{"model": model, "batch": batch} | settings)
     assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        (Hessian, nn.BCEWithLogitsLoss()),
+        (Hessian, nn.BCELoss()),
+        (GaussNewton, nn.BCEWithLogitsLoss()),
+        (GaussNewton, nn.BCELoss()),
+        (EmpiricalFisher, nn.BCELoss()),
+        (Fisher, nn.BCEWithLogitsLoss()),
+        (Fisher, nn.MSELoss()),
+    ],
+)
+def test_targets_want_the_shape_of_the_outputs(kind, loss):
+    model, targets = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid()), (Y > 1).float()
+    words = r"equal shapes, such as targets.reshape\(outputs.shape\)"
+    with pytest.raises(MeasurementError, match=words):
+        kind(model, (X, targets), loss=loss, norm_mode="eval").dense()
 
 
 def test_a_float_batch_on_a_double_model_is_one_sentence(model):

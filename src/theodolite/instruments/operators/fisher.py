@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.model.losses import as_loss
+from theodolite.instruments.model.losses import as_loss, judged
 from theodolite.instruments.model.objective import (
     Batch,
     HalfSquareLoss,
@@ -291,7 +291,7 @@ def _information(loss: Any) -> OutputLoss:
     own = own or (kind is nn.BCEWithLogitsLoss and loss.pos_weight is None)
     own = own or (kind is nn.PoissonNLLLoss and loss.log_input)
     if own:
-        return lambda found, batch: loss(found, pair_of(batch)[1])
+        return lambda found, batch: judged(loss, found, pair_of(batch)[1])
     raise MeasurementError(
         f"no distribution of outputs is known of {kind.__name__} as it is set: pass "
         "CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss without pos_weight, MSELoss, "

@@ -22,6 +22,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.passes.one_model import unwrapped
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
@@ -124,6 +125,7 @@ def hessian(
         array([[0.5, 0. ],
                [0. , 2. ]])
     """
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     mode, watch = NormMode(norm_mode), Stopwatch()
     chosen = chosen_parameters(unwrapped(model), params)
     size = sum(p.numel() for p in chosen.values())

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Numbers, as_numbers
+from theodolite.instruments.passes.forecast import as_bytes
 
 
 class Operator(ABC):
@@ -138,6 +139,7 @@ class Operator(ABC):
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, column by column."""
+        matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
         rows, columns = self.shape
         wanted = 8 * rows * columns
         if wanted > matrix_bytes:

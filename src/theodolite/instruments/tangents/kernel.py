@@ -35,6 +35,7 @@ from theodolite.instruments.passes.batches import (
     join_batches,
     refuse_two_alike,
 )
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
 from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.by_products import ProductWork
@@ -98,6 +99,7 @@ def tangent_kernel(
         array([[ 6., 12.],
                [12., 26.]])
     """
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
     with team.telling():
         model = unwrapped(model) if team.several else model

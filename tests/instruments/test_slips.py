@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from tests.instruments.agreement import near
 from tests.instruments.test_preservation import portrait
 from theodolite.core import MeasurementError, UnknownNameError
 from theodolite.instruments import (
@@ -138,6 +139,19 @@ def test_a_float_batch_on_a_double_model_is_one_sentence(model):
     words = r"is float64 and does not take .* float32 .*to\(torch.float64\)"
     with pytest.raises(MeasurementError, match=words):
         top(model.double(), (X, Y))
+
+
+@pytest.mark.parametrize("randomness", ["refuse", "fixed"])
+def test_dropout_is_off_in_eval_mode_also_where_masks_are_fixed(randomness):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.Linear(5, 3)).double()
+    settings = {"loss": CROSS_ENTROPY, "norm_mode": "eval", "randomness": randomness}
+    found = Hessian(model, (X.double(), Y), **settings).dense()
+    assert model[1].training
+    cut = Hessian(model, (X.double(), Y), **settings, micro_batch=5).dense()
+    wanted = Hessian(model.eval(), (X.double(), Y), **settings).dense()
+    near(found, wanted)
+    near(cut, wanted)
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf")])

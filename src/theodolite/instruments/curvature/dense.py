@@ -104,7 +104,8 @@ def hessian(
         matrix_bytes: Memory that the matrix and its copies may take.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.

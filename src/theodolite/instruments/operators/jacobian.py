@@ -34,7 +34,8 @@ class Jacobian(ParameterOperator):
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them; rows
             are the outputs of all, rank after rank.

@@ -1,6 +1,7 @@
 """What may be given as data."""
 
 from collections import UserDict, namedtuple
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,18 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
-from theodolite.instruments import HalfSquareLoss, Hessian, read_batches
+from theodolite.instruments import (
+    BlockJacobian,
+    GaussNewton,
+    HalfSquareLoss,
+    Hessian,
+    Jacobian,
+    TangentKernel,
+    read_batches,
+    singular_values,
+    tangent_kernel,
+)
+from theodolite.instruments.norms.full_statistics import moments_of
 from theodolite.instruments.passes.batches import (
     join_batches,
     samples_in,
@@ -70,6 +82,54 @@ def test_refused_in_one_sentence(data, words):
     assert "\n" not in str(caught.value)
 
 
+EMPTY = X[:0], Y[:0]
+
+
+class Again:
+    """Batches that are no list."""
+
+    def __init__(self, *batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+@pytest.mark.parametrize("kind", [list, lambda batches: Again(*batches)])
+def test_batches_without_samples_are_left_out(kind):
+    given = kind([EMPTY, (X[:4], Y[:4]), EMPTY, (X[4:], Y[4:])])
+    assert [samples_in(batch) for batch in read_batches(given)] == [4, 2]
+    assert [samples_in(batch) for batch in read_batches(given, max_batches=1)] == [4]
+    with pytest.raises(MeasurementError, match="no batches with samples"):
+        list(read_batches(kind([EMPTY])))
+
+
+@pytest.mark.parametrize("mode", ["batch", "full", "frozen"])
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton, Jacobian])
+def test_a_batch_without_samples_changes_nothing(kind, mode):
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Tanh()).double()
+    settings = {} if kind is Jacobian else {"loss": HalfSquareLoss()}
+    settings["norm_mode"] = mode
+    wanted = kind(model, (X, Y), **settings).dense()
+    near(kind(model, [(X, Y), EMPTY], **settings).dense(), wanted)
+    near(kind(model, [EMPTY, (X, Y)], **settings).dense(), wanted)
+
+
+def test_moments_of_nothing_leave_others_as_they_are():
+    nothing, some = moments_of(X[:0]), moments_of(X)
+    for both in (nothing.merge(some), some.merge(nothing)):
+        assert both.count == 6
+        near(both.mean, X.mean(0))
+        near(both.variance, X.var(0, correction=0))
+
+
+@pytest.mark.parametrize("measure", [Jacobian, tangent_kernel])
+def test_no_samples_at_all_have_no_statistics(measure):
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double()
+    with pytest.raises(MeasurementError, match=r"\(0, 2\), no value a channel"):
+        measure(model, X[:0], norm_mode="batch")
+
+
 def test_a_loader_that_shuffles_gives_one_operator_and_keeps_the_random_state():
     loader = DataLoader(TensorDataset(X, Y), batch_size=4, shuffle=True)
     model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).double()
@@ -103,6 +163,36 @@ def test_splitting_and_joining_are_inverse():
     assert join_batches([(X, Y), (X,)]) is None
     with pytest.raises(MeasurementError, match="cannot be cut"):
         split_batch((X, Y[:2]), 2)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        Jacobian,
+        TangentKernel,
+        tangent_kernel,
+        partial(BlockJacobian, block="0"),
+        partial(singular_values, block="0"),
+    ],
+)
+def test_a_list_that_may_be_a_pair_or_two_inputs_is_refused(measure):
+    model = nn.Sequential(nn.Linear(2, 2)).double()
+    for second in (Y, Y[:4]):
+        with pytest.raises(MeasurementError, match="two batches of inputs") as caught:
+            measure(model, [X, second], norm_mode="eval")
+        assert "\n" not in str(caught.value)
+    measure(model, (X, Y), norm_mode="eval")
+    measure(model, [X, torch.arange(6)], norm_mode="eval")
+
+
+def test_a_loader_of_one_pair_alike_is_inputs_and_targets():
+    model = nn.Linear(2, 2)
+    loader = DataLoader(TensorDataset(X.float(), Y.float()), batch_size=6)
+    found = tangent_kernel(model, loader, norm_mode="eval")
+    wanted = tangent_kernel(model, X.float(), norm_mode="eval")
+    near(found.matrix, wanted.matrix)
+    kernel = TangentKernel(model, loader, norm_mode="eval")
+    assert kernel.remade(lambda given: given).shape == kernel.shape
 
 
 def test_a_mapping_of_inputs_is_keyword_arguments():

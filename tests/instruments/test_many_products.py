@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.cases import CASES
-from theodolite.core import Status
+from theodolite.core import MeasurementError, Status
 from theodolite.instruments import (
     GaussNewton,
     Hessian,
@@ -80,6 +80,21 @@ def test_parts_are_judged_by_their_own_size_but_for_rounding_of_the_largest():
     assert not all_close([small, small], [small, -small])
     assert not all_close([large, small * 100], [large, -small * 100])
     assert not all_close([large, small * torch.nan], [large, small])
+
+
+@pytest.mark.parametrize("count", [0, 7, 8])
+@pytest.mark.parametrize("kind", [Hessian, GaussNewton])
+def test_rows_that_do_not_fit_are_one_sentence(kind, count):
+    model, data, loss = CONV.make()
+    operator = kind(model, data, loss=loss, norm_mode="batch")
+    rows = _rows(operator, count)
+    wrong = [rows[:, 1:], rows.T, rows.reshape(-1), rows[None], rows.numpy(), [rows]]
+    for given in wrong:
+        with pytest.raises(MeasurementError, match=r"wanted are vectors as") as said:
+            operator.matvecs(given)
+        assert "\n" not in str(said.value)
+    assert_close(operator.matvecs(rows.float()), operator.matvecs(rows), rtol=1e-4,
+                 atol=1e-4)  # fmt: skip
 
 
 def test_several_batches():

@@ -10,7 +10,14 @@ from tests.cases import CASES
 from tests.instruments.agreement import cut, near
 from tests.oracles import looped_hessian
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments import GaussNewton, HalfSquareLoss, Hessian, Jacobian
+from theodolite.instruments import (
+    BlockJacobian,
+    GaussNewton,
+    HalfSquareLoss,
+    Hessian,
+    Jacobian,
+    tangent_kernel,
+)
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 
 
@@ -173,6 +180,20 @@ def test_instance_norm_couples_no_samples():
         Hessian(model, batch, loss=loss, norm_mode="frozen")
 
 
+@pytest.mark.parametrize("micro_batch", [None, 2])
+def test_instance_norm_beside_a_batch_norm_that_is_frozen(micro_batch):
+    layers = nn.Conv1d(3, 2, 1), nn.InstanceNorm1d(2), nn.BatchNorm1d(2, momentum=1.0)
+    model = nn.Sequential(*layers, nn.Tanh(), nn.Flatten()).double()
+    x = torch.randn(4, 3, 5, dtype=torch.float64)
+    batch, loss = (x, torch.randn(4, 10, dtype=torch.float64)), HalfSquareLoss()
+    settings = {"norm_mode": "frozen", "micro_batch": micro_batch}
+    frozen = product(model, batch, loss, **settings)
+    model.train()
+    model(x)
+    model[2].running_var.mul_(19 / 20)
+    near(frozen, product(model, batch, loss, norm_mode="eval"))
+
+
 def test_what_has_no_statistics_is_said():
     model, batch, loss = dense_case(Twice())
     with pytest.raises(MeasurementError, match="also in eval mode"):
@@ -181,6 +202,35 @@ def test_what_has_no_statistics_is_said():
         Hessian(model, batch, loss=loss, norm_mode="frozen") @ torch.ones(18)
     with pytest.raises(MeasurementError, match="one value a channel"):
         Hessian(model, cut(batch, 1), loss=loss, norm_mode="batch")
+
+
+ONE_SAMPLE = {
+    "Hessian": lambda model, batch, **given: Hessian(
+        model, batch, loss=HalfSquareLoss(), norm_mode="frozen", **given
+    ).dense(),
+    "Jacobian": lambda model, batch, **given: Jacobian(
+        model, batch, norm_mode="frozen", **given
+    ).dense(),
+    "kernel": lambda model, batch: tangent_kernel(model, batch, norm_mode="frozen"),
+    "block": lambda model, batch: BlockJacobian(
+        model, batch, block="1", norm_mode="frozen"
+    ),
+    "samples apart": lambda model, batch: BlockJacobian(
+        model, batch, block="1", norm_mode="batch", coupled=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SAMPLE)
+def test_one_sample_has_no_statistics_to_freeze(name):
+    layers = nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Tanh()
+    model, batch, _ = dense_case(nn.Sequential(*layers))
+    one = cut(batch, 1)[0]
+    cuts = [{}, {"micro_batch": 1}] if name in ("Hessian", "Jacobian") else [{}]
+    for given in cuts:
+        with pytest.raises(MeasurementError, match="one value a channel"):
+            ONE_SAMPLE[name](model, one, **given)
+        ONE_SAMPLE[name](model, batch, **given)
 
 
 class HandMade(nn.Module):

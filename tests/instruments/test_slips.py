@@ -7,10 +7,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from tests.instruments.agreement import near
 from tests.instruments.test_preservation import portrait
 from theodolite.core import MeasurementError, UnknownNameError
 from theodolite.instruments import (
+    EmpiricalFisher,
+    Fisher,
     GaussNewton,
+    Hessian,
+    Jacobian,
+    TangentKernel,
     collapse,
     spectrum,
     tangent_kernel,
@@ -68,6 +74,11 @@ def test_an_error_of_a_loss_of_ones_own_is_its_own(model):
         top(model, (X, Y), lambda model, batch: model.no_such_layer(batch))
 
 
+class Several(nn.Sequential):
+    def forward(self, x):
+        return super().forward(x), x
+
+
 SLIPS = {
     "train": ((X, Y), {"norm_mode": "train"}, "it is 'batch'"),
     "class": ((X, Y), {"loss": nn.CrossEntropyLoss}, r"one, CrossEntropyLoss\(\)"),
@@ -82,6 +93,14 @@ SLIPS = {
     "one-hot": ((X, functional.one_hot(Y, 3)), {}, r"one-hot.*argmax\(1\)"),
     "few": ((X, Y[:8]), {}, "12 outputs and 8 targets"),
     "spread": ((X, Y.float()), {"loss": nn.MSELoss()}, "wants equal shapes"),
+    "logits": (
+        (X, Y.float()), {"loss": nn.BCEWithLogitsLoss()}, "equal shapes.*one-hot",
+    ),
+    "tuple": ((X, Y), {"model": Several(nn.Linear(4, 3))}, "returned a tuple, and Cro"),
+    "tuple of squares": (
+        (X, X), {"model": Several(nn.Linear(4, 4)), "loss": nn.MSELoss()},
+        "returned a tuple, and MSELoss wants one tensor: pass loss=lambda",
+    ),
     "whole": (
         (X, functional.one_hot(Y, 3)), {"loss": nn.BCEWithLogitsLoss()}, "to.torch.f",
     ),
@@ -93,14 +112,58 @@ SLIPS = {
 def test_a_slip_is_one_sentence_with_the_right_words(model, slip):
     batch, settings, words = SLIPS[slip]
     with pytest.raises((MeasurementError, UnknownNameError), match=words) as said:
-        top(model, batch, **settings)
+        top(**{"model": model, "batch": batch} | settings)
     assert "\n" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"),
+    [
+        (Hessian, nn.BCEWithLogitsLoss()),
+        (Hessian, nn.BCELoss()),
+        (GaussNewton, nn.BCEWithLogitsLoss()),
+        (GaussNewton, nn.BCELoss()),
+        (EmpiricalFisher, nn.BCELoss()),
+        (Fisher, nn.BCEWithLogitsLoss()),
+        (Fisher, nn.MSELoss()),
+    ],
+)
+def test_targets_want_the_shape_of_the_outputs(kind, loss):
+    model, targets = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid()), (Y > 1).float()
+    words = r"equal shapes, such as targets.reshape\(outputs.shape\)"
+    with pytest.raises(MeasurementError, match=words):
+        kind(model, (X, targets), loss=loss, norm_mode="eval").dense()
 
 
 def test_a_float_batch_on_a_double_model_is_one_sentence(model):
     words = r"is float64 and does not take .* float32 .*to\(torch.float64\)"
     with pytest.raises(MeasurementError, match=words):
         top(model.double(), (X, Y))
+
+
+@pytest.mark.parametrize("randomness", ["refuse", "fixed"])
+def test_dropout_is_off_in_eval_mode_also_where_masks_are_fixed(randomness):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.Linear(5, 3)).double()
+    settings = {"loss": CROSS_ENTROPY, "norm_mode": "eval", "randomness": randomness}
+    found = Hessian(model, (X.double(), Y), **settings).dense()
+    assert model[1].training
+    cut = Hessian(model, (X.double(), Y), **settings, micro_batch=5).dense()
+    wanted = Hessian(model.eval(), (X.double(), Y), **settings).dense()
+    near(found, wanted)
+    near(cut, wanted)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "kind", [Hessian, GaussNewton, Fisher, EmpiricalFisher, Jacobian, TangentKernel]
+)
+def test_weights_without_a_number_are_said_to_be_so(model, kind, weight):
+    model[0].weight.data[0, 0] = weight
+    outputs = kind in (Jacobian, TangentKernel)
+    settings = {} if outputs else {"loss": CROSS_ENTROPY}
+    with pytest.raises(MeasurementError, match="check the batch and the weights for"):
+        kind(model, (X, Y), norm_mode="batch", **settings)
 
 
 def test_dropout_draws_nothing_in_eval_mode():

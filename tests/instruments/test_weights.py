@@ -61,6 +61,26 @@ def test_a_batch_with_ignored_targets_alone_counts_zero(kind):
         kind(model(), [batches[0], batches[0]], **settings)
 
 
+class Looking(nn.Sequential):
+    """Takes a path that hangs on values behind its norm, so that chunks take turns."""
+
+    def forward(self, x):
+        z = self[1](self[0](x))
+        return self[3](self[2](z if z.mean() < 1e9 else 2 * z))
+
+
+def test_chunks_without_a_target_take_turns_before_weights_behind_all_norms():
+    network, targets = Looking(*model(norm=True)), TARGETS.clone()
+    targets[:4] = -100
+    settings = {"loss": nn.CrossEntropyLoss(), "norm_mode": "full"}
+    settings["params"] = ["3.weight"]
+    whole = Hessian(network, (X, targets), **settings)
+    turns = Hessian(network, (X, targets), micro_batch=4, **settings)
+    near(turns.dense(), whole.dense())
+    assert turns.way == "by turns"
+    near(turns.loss_and_gradient()[1], whole.loss_and_gradient()[1])
+
+
 def test_weights_may_be_one_number_or_one_a_sample():
     whole = Hessian(model(), (X, TARGETS), loss=masked, norm_mode="eval").dense()
     for weights in (

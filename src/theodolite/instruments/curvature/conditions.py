@@ -28,6 +28,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.checks import (
     check_count,
     check_level,
@@ -68,6 +69,7 @@ def condition_of_operator(
         4.0
     """
     check_symmetric(operator)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     if goes_dense(operator, method, max_matvecs + n_probes * steps):
         found = spectrum_of_operator(operator)

@@ -22,6 +22,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.passes.announcing import announcing, counted, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.passes.one_model import unwrapped
 from theodolite.instruments.team.crews import Executor
 from theodolite.instruments.team.processes import Team
@@ -103,7 +104,8 @@ def hessian(
         matrix_bytes: Memory that the matrix and its copies may take.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them.
@@ -124,6 +126,7 @@ def hessian(
         array([[0.5, 0. ],
                [0. , 2. ]])
     """
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     mode, watch = NormMode(norm_mode), Stopwatch()
     chosen = chosen_parameters(unwrapped(model), params)
     size = sum(p.numel() for p in chosen.values())

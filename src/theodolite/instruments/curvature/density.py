@@ -29,6 +29,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.checks import (
     check_count,
     check_level,
@@ -135,6 +136,7 @@ def density_of(
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
     check_level(level)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     watch, before = Stopwatch(), operator.passes
     exact = goes_dense(operator, method, n_probes * steps)

@@ -25,6 +25,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.certified import certified_pairs
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -170,6 +171,7 @@ def extremes_of(
     """
     check_symmetric(operator)
     _check(k, ends, tol, max_matvecs, chance)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     if stop not in get_args(Stop):
         raise unknown_name("stopping rule", stop, get_args(Stop))

@@ -21,6 +21,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.checks import (
     check_count,
     check_level,
@@ -67,6 +68,7 @@ def index_of_operator(
     check_symmetric(operator)
     n_probes, steps = _spent(operator, n_probes, steps)
     check_level(level)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     if rounding is not None and not rounding >= 0:
         raise ConfigError(f"rounding is {rounding!r}: pass a number from 0 up, or None")

@@ -22,6 +22,7 @@ from theodolite.instruments.curvature.extremes import (
 from theodolite.instruments.model.objective import Loss
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.checks import check_count
 from theodolite.instruments.solvers.placement import Placement, check_placement
 
@@ -213,6 +214,7 @@ def sharpness_along(
     """
     check_count("every", every)
     check_count("k", k)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     operator = Hessian(
         model,

@@ -27,7 +27,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.matrix_noise import matrix_noise
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.forecast import refuse_beyond
+from theodolite.instruments.passes.forecast import as_bytes, refuse_beyond
 from theodolite.instruments.solvers.checks import norm_mode_of
 from theodolite.instruments.solvers.eigenpairs import Ends, Pairs, wanted
 
@@ -286,6 +286,7 @@ def spectrum(
         >>> reading.eigenvalues, reading.condition(quantile=0.0).ratio
         (array([2. , 0.5]), 4.0)
     """
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     if operator is not Hessian:
         given = {"loss": loss, "norm_mode": norm_mode, "params": params}
         with operator(model, batch, **given, **options) as found:

@@ -30,6 +30,7 @@ from theodolite.instruments.operators.loss_hessian import Hessian, HessianOption
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.announcing import announcing, expected
 from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.solvers.blocks import products, strides
 from theodolite.instruments.solvers.checks import (
     check_count,
@@ -112,6 +113,7 @@ def trace_of(
     check_symmetric(operator)
     check_count("max_matvecs", max_matvecs, 6)
     check_level(level)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     watch, before = Stopwatch(), operator.passes
     check_placement(basis)
     exact = goes_dense(operator, method, max_matvecs)

@@ -30,8 +30,16 @@ _OUTPUTS = {
     "pred", "preds", "prediction", "predictions", "predicted", "y_pred", "y_hat",
 }  # fmt: skip
 _TARGETS = {"target", "targets", "label", "labels", "y", "y_true", "truth"}
+_LOSSES = nn.MSELoss.__module__
 _OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss)
-_BY_ELEMENTS = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
+_BY_ELEMENTS = (
+    nn.MSELoss,
+    nn.L1Loss,
+    nn.SmoothL1Loss,
+    nn.HuberLoss,
+    nn.BCELoss,
+    nn.BCEWithLogitsLoss,
+)
 
 
 class FunctionLoss(nn.Module):
@@ -86,7 +94,13 @@ def as_loss(loss: Any) -> Any:
 
 
 def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
-    """Return what a loss module says, or in a sentence why the targets do not fit."""
+    """Return what a loss module says, or in a sentence why the parts do not fit."""
+    name = type(loss).__name__
+    if type(loss).__module__ == _LOSSES and not isinstance(outputs, Tensor):
+        raise MeasurementError(
+            f"the model returned a {type(outputs).__name__}, and {name} wants one "
+            "tensor: pass loss=lambda model, batch: …, which picks it"
+        )
     if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
         spread = isinstance(loss, _BY_ELEMENTS) and outputs.shape != targets.shape
         # On a GPU a label that is out of range ends the process's use of it.
@@ -115,10 +129,11 @@ def _misfit(loss: nn.Module, outputs: Tensor, targets: Tensor) -> str:
         return _misfit_of_classes(loss, outputs, targets)
     name = type(loss).__name__
     if isinstance(loss, _BY_ELEMENTS) and outputs.shape != targets.shape:
+        alike = outputs.numel() == targets.numel()
+        such = "targets.reshape(outputs.shape)" if alike else "one-hot targets"
         return (
             f"outputs of shape {tuple(outputs.shape)} and targets of shape "
-            f"{tuple(targets.shape)}: {name} wants equal shapes, such as "
-            "targets.reshape(outputs.shape)"
+            f"{tuple(targets.shape)}: {name} wants equal shapes, such as {such}"
         )
     if not targets.is_floating_point():
         return (

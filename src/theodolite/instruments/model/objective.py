@@ -155,6 +155,15 @@ def checked_outputs(outputs: Any) -> Tensor:
     return outputs
 
 
+def check_finite(outputs: Tensor) -> None:
+    """Refuse outputs that hold NaN or infinity."""
+    if not torch.isfinite(outputs).all():
+        raise MeasurementError(
+            "the outputs hold NaN or infinity: check the batch and the weights for NaN "
+            "and infinity, and the dtype for overflow"
+        )
+
+
 def reduction_of(loss: Loss, stated: Reduction | None) -> Reduction:
     """Return how a loss combines samples: as its module says, or as stated."""
     own = getattr(loss, "reduction", None) if isinstance(loss, nn.Module) else None

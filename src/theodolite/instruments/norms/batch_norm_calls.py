@@ -91,26 +91,28 @@ class BatchNormCalls(TorchFunctionMode):
 
 def own_statistics(call: NormCall) -> Tensor:
     """Normalise an input by its own statistics, be it of one value a channel."""
+    _refuse_fewer(call, 1)
     return call.by_own()
 
 
 def batch_statistics(call: NormCall) -> Tensor:
     """Normalise a batch by its own statistics; refuse one value a channel."""
-    _refuse_one_value(call)
+    _refuse_fewer(call, 2)
     return call.by_own()
 
 
 def plain_statistics(call: NormCall) -> Tensor:
     """Do the same by torch's own operator, of which backward passes can be batched."""
-    _refuse_one_value(call)
+    _refuse_fewer(call, 2)
     return torch.batch_norm(
         call.x, call.weight, call.bias, None, None, True, 0.0, call.eps, False
     )
 
 
-def _refuse_one_value(call: NormCall) -> None:
-    if call.x.numel() == call.x.shape[1]:
+def _refuse_fewer(call: NormCall, values: int) -> None:
+    if call.x.numel() < values * call.x.shape[1]:
+        few = "one" if call.x.numel() else "no"
         raise MeasurementError(
-            f"batch norm got an input of shape {tuple(call.x.shape)}, one value a "
+            f"batch norm got an input of shape {tuple(call.x.shape)}, {few} value a "
             "channel, which has no statistics: pass more samples a batch"
         )

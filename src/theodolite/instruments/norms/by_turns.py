@@ -114,7 +114,10 @@ class ByTurns:
         value, shares = self._statistics.forward(chunk, variables)
         pairs = zip(multipliers, shares, strict=True)
         pulled = torch.stack([(m * share).sum() for m, share in pairs]).sum()
-        curve = Curve(weight * value + pulled, [*self._leaves, *variables])
+        # Where nothing counts, leaves behind all norms play no part in a chunk.
+        curve = Curve(
+            weight * value + pulled, [*self._leaves, *variables], constant=weight == 0
+        )
         return curve, value.detach(), shares
 
     def _solved(self, weights: Sequence[float]) -> Parts:

@@ -25,6 +25,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError
 from theodolite.instruments.differentiate.derivatives import Map
@@ -47,6 +48,8 @@ class Moments:
 
     def merge(self, other: "Moments") -> "Moments":
         """Return the moments of both sets (Chan et al. 1979), without cancellation."""
+        if not self.count or not other.count:  # means of nothing are NaN
+            return self if self.count else other
         count = self.count + other.count
         share = other.count / count
         gap = other.mean - self.mean
@@ -247,12 +250,15 @@ def frozen_statistics(
     """
     team = team or Team()
     order: list[nn.Module] = []
+    # Instance norms have statistics of each sample: there is nothing to freeze.
     handles = [
         norm.register_forward_pre_hook(lambda module, _: order.append(module))
         for norm in norms
+        if not isinstance(norm, _InstanceNorm)
     ]
     try:
         known = _known(chunks, run, team, find)
+        _refuse_one_value(known)
         order.clear()
         with torch.no_grad(), BatchNormCalls(passing(known)):
             run(chunks[0])
@@ -288,6 +294,14 @@ def _known(
     with torch.no_grad(), BatchNormCalls(act):
         run(chunks[0])
     return known
+
+
+def _refuse_one_value(known: Sequence[Moments]) -> None:
+    if any(moments.count == 1 for moments in known):
+        raise MeasurementError(
+            "batch norm got one value a channel of all the data, which has no "
+            "statistics: pass more samples"
+        )
 
 
 def passing(known: list[Moments]) -> Callable[[NormCall], Tensor]:

@@ -30,6 +30,8 @@ from theodolite.instruments.norms.over_ranks import SharedStatistics
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.span import Block, linearise
 from theodolite.instruments.passes.announcing import counted
+from theodolite.instruments.passes.batches import refuse_two_alike
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
 from theodolite.instruments.team.processes import Team, as_team
 from theodolite.instruments.team.vectors import agreed
@@ -120,6 +122,8 @@ class BlockJacobian(Operator):
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
         with self.team.telling():
+            if outputs is None:
+                refuse_two_alike(batch)
             if self.team.several:
                 model = unwrapped(model)
                 refuse_other_weights(model, self.norm_mode, self.team)
@@ -237,6 +241,7 @@ class BlockJacobian(Operator):
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, many rows at a time."""
+        matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
         height, width = self.shape
         if 8 * height * width > matrix_bytes:
             raise MeasurementError(

@@ -54,7 +54,8 @@ class Fisher(ThroughOutputs):
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.
@@ -166,7 +167,8 @@ class EmpiricalFisher(ThroughOutputs):
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
             by, as one number or one a sample.
         max_batches: Batches to take at most, from the first.

@@ -12,7 +12,7 @@ from theodolite.instruments.model.objective import Batch, checked_outputs, outpu
 from theodolite.instruments.model.randomness import Randomness
 from theodolite.instruments.operators.output_map import OutputMap
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
-from theodolite.instruments.passes.batches import Batches
+from theodolite.instruments.passes.batches import Batches, refuse_two_alike
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import set_up
 from theodolite.instruments.team.crews import Executor
@@ -26,14 +26,16 @@ class Jacobian(ParameterOperator):
     Args:
         model: Any module; left as found by every product.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
-            list or DataLoader of them.
+            list or DataLoader of them. A list of tensors is one batch, as loaders
+            make it of a pair; of two tensors alike it is refused.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
         micro_batch: Samples a pass at most; saves memory, changes nothing else.
         graph_bytes: Memory that graphs may take; most of what is free by default.
         seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed.
+        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
+            ``eval`` dropout is off.
         max_batches: Batches to take at most, from the first.
         team: Who else holds batches, where this process holds its share of them; rows
             are the outputs of all, rank after rank.
@@ -66,6 +68,8 @@ class Jacobian(ParameterOperator):
         executor: Executor | None = None,
     ) -> None:
         del executor  # where it is given, no operator is made here
+        if outputs is None:
+            refuse_two_alike(batches)
         pick = outputs or outputs_of
         given = set_up(
             model,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Numbers, as_numbers
+from theodolite.instruments.passes.forecast import as_bytes
 
 
 class Operator(ABC):
@@ -56,10 +57,28 @@ class Operator(ABC):
         Returns:
             The products as rows, shape (count, rows).
         """
+        vectors = self._as_rows(vectors)
         if not len(vectors):
             return vectors.new_zeros(0, self.shape[0])
         with self.together():
             return torch.stack([self.matvec(vector).detach() for vector in vectors])
+
+    def _as_rows(self, vectors: object) -> Tensor:
+        """Return vectors to multiply, in the operator's type, or say what was wanted.
+
+        Args:
+            vectors: What came.
+        """
+        if isinstance(vectors, Tensor) and vectors.ndim == 2:
+            if vectors.shape[1] == self.shape[1]:
+                return vectors.to(dtype=self.dtype, device=self.device)
+        shape = getattr(vectors, "shape", None)
+        came = type(vectors).__name__ + (f" of shape {tuple(shape)}" if shape else "")
+        raise MeasurementError(
+            f"a {came} came, wanted are vectors as the rows of a tensor of shape "
+            f"(count, {self.shape[1]}): pass torch.stack([…]) of them, or a block of "
+            "columns to operator @ block"
+        )
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         """Multiply one flat vector into the transpose."""
@@ -120,6 +139,7 @@ class Operator(ABC):
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
         """Return the whole matrix in float64, column by column."""
+        matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
         rows, columns = self.shape
         wanted = 8 * rows * columns
         if wanted > matrix_bytes:

@@ -12,6 +12,7 @@ from theodolite.core import MeasurementError, NormMode, unknown_name
 from theodolite.instruments.differentiate.parts import Parts, flat
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.operators.twin import Several
+from theodolite.instruments.passes.batches import are_two_alike
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
 from theodolite.instruments.team.crews import Executor
@@ -183,7 +184,9 @@ class ParameterOperator(Operator):
     def changed_data(self, change: Callable[[Any], Any]) -> Any:
         """Return the batches, changed one by one."""
         items = self._prepared.items
-        return change(items[0]) if len(items) == 1 else Several(items, change)
+        # A loader's pair may be one that is refused where it is given by itself.
+        alone = len(items) == 1 and not are_two_alike(items[0])
+        return change(items[0]) if alone else Several(items, change)
 
     def _parts(self, vector: Tensor) -> Parts:
         return list(self.split(agreed(vector.detach(), self.team)).values())

@@ -25,7 +25,8 @@ class TangentKernel(Operator):
     Args:
         model: Any module; left as found by every product.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
-            list or DataLoader of them.
+            list or DataLoader of them. A list of tensors is one batch, as loaders
+            make it of a pair; of two tensors alike it is refused.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         outputs: ``outputs(model, batch) -> tensor``; the model's own by default.

@@ -82,6 +82,31 @@ def join_batches(batches: Sequence[Batch]) -> Batch | None:
     return _map_tensors(batches[0], lambda _: next(joined))
 
 
+def refuse_two_alike(batches: Batches) -> None:
+    """Refuse a list that may be a pair, or two batches of inputs.
+
+    Loaders make lists of pairs, so a list of two tensors is one, whose second part
+    plays no role in outputs.
+    """
+    if are_two_alike(batches):
+        raise MeasurementError(
+            f"a list of two tensors came, of shapes {tuple(batches[0].shape)} and "
+            f"{tuple(batches[1].shape)}, which may be inputs and targets or two "
+            "batches of inputs: pass a tuple (inputs, targets), or all inputs as one "
+            "tensor or a DataLoader"
+        )
+
+
+def are_two_alike(batches: Batches) -> bool:
+    """Say whether a list holds two tensors of samples of one shape and type."""
+    if not (isinstance(batches, list) and len(batches) == 2):
+        return False
+    if not all(isinstance(part, Tensor) for part in batches):
+        return False
+    kinds = {(part.dtype, part.ndim, part.shape[1:]) for part in batches}
+    return len(kinds) == 1
+
+
 def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
     """Refuse data that lies elsewhere than the model."""
     for batch in batches:

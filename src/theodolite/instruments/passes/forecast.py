@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError, free_memory
+from theodolite.core import ConfigError, MeasurementError, free_memory
 
 # Of the memory that is free: what a graph may take, the rest being for vectors and for
 # the other work of the process.
@@ -138,8 +139,25 @@ def available_bytes(device: torch.device) -> int:
 
 
 def budget(given: int | None, device: torch.device) -> int:
-    """Return what graphs may take: the argument, or most of what is free."""
-    return int(_SHARE * available_bytes(device)) if given is None else given
+    """Return what graphs may take: ``graph_bytes``, or most of what is free."""
+    if given is None:
+        return int(_SHARE * available_bytes(device))
+    return as_bytes("graph_bytes", given)
+
+
+def as_bytes(name: str, value: object) -> int:
+    """Return a limit of memory as a number of bytes, or say that it is none.
+
+    Args:
+        name: Name of the argument.
+        value: What came.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise ConfigError(
+            f"{name} is {value!r}: pass a whole number of bytes from 0 up, such as "
+            "2**30"
+        )
+    return int(value)
 
 
 def still_to_come(peak: int, *, held: bool) -> int:

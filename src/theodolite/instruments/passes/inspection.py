@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, NormMode, derive
-from theodolite.instruments.model.objective import Batch
+from theodolite.instruments.model.objective import Batch, check_finite
 from theodolite.instruments.model.randomness import (
     Draws,
     Randomness,
@@ -68,6 +68,7 @@ def norms_couple(
             "a batch norm takes batch statistics also in eval mode: use norm mode "
             "'batch' or 'full'"
         )
+    check_finite(value)
     if draws.happened():
         _check_random(prepared, micro_batch, randomness)
     with torch.no_grad(), BatchNormCalls(act):

@@ -121,7 +121,7 @@ def set_up(
         )
         allowed = forecast.budget(graph_bytes, prepared.device)
         memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
-        if randomness == "refuse":
+        if randomness == "refuse" or prepared.mode is NormMode.EVAL:
             prepared.without_dropout()
         norms = prepared.try_out(
             lambda: norms_couple(

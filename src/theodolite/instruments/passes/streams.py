@@ -32,7 +32,8 @@ def read_batches(
     One batch is a tensor, a tuple such as (inputs, targets), a list of tensors, a
     mapping, or anything that cannot be iterated. Several are any other list, a
     DataLoader, or an iterable that can be iterated again; the latter two are never in
-    memory as a whole, see :class:`StreamedBatches`.
+    memory as a whole, see :class:`StreamedBatches`. Of several, those without samples
+    are left out.
 
     Args:
         batches: The data.
@@ -73,9 +74,10 @@ def read_batches(
             )
     if not isinstance(batches, list):
         return StreamedBatches(batches, max_batches)
-    if not batches:
+    found = [batch for batch in batches if samples_in(batch) != 0]
+    if not found:
         raise _none()
-    return tuple(batches[:max_batches])
+    return tuple(found[:max_batches])
 
 
 class StreamedBatches(Sequence[Batch]):
@@ -248,12 +250,13 @@ def _restore(generators: list[torch.Generator], states: Any) -> None:
 
 def _next(iterator: Iterator[Batch]) -> Iterator[Batch]:
     for batch in iterator:
-        yield batch
-        return
+        if samples_in(batch) != 0:
+            yield batch
+            return
 
 
 def _none() -> MeasurementError:
-    return MeasurementError("no batches came: pass at least one")
+    return MeasurementError("no batches with samples came: pass at least one")
 
 
 def _changed() -> MeasurementError:

@@ -19,6 +19,7 @@ from theodolite.instruments.operators.block_jacobian import BlockJacobian
 from theodolite.instruments.operators.graph_noise import graph_noise
 from theodolite.instruments.operators.span import Block
 from theodolite.instruments.passes.announcing import announcing
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
 from theodolite.instruments.singular.over_ranks import over_ranks
 from theodolite.instruments.singular.per_sample import (
@@ -106,6 +107,8 @@ def singular_values(
         (6, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
     _check(method, tol, max_steps)
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
+    basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     watch = Stopwatch()
     team = as_team(team)

@@ -31,7 +31,12 @@ from theodolite.instruments.norms.normalisation import (
 from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.tangent import TangentKernel
 from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.batches import Batches, join_batches
+from theodolite.instruments.passes.batches import (
+    Batches,
+    join_batches,
+    refuse_two_alike,
+)
+from theodolite.instruments.passes.forecast import as_bytes
 from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
 from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.by_products import ProductWork
@@ -72,7 +77,8 @@ def tangent_kernel(
     Args:
         model: Any module; left as found.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
-            list or DataLoader of them.
+            list or DataLoader of them. A list of tensors is one batch, as loaders
+            make it of a pair; of two tensors alike it is refused.
         norm_mode: Statistics that normalisation layers use. But for ``batch`` through
             BatchNorm, how the data is split changes nothing.
         params: Names of parameters; all that require a gradient by default.
@@ -94,11 +100,14 @@ def tangent_kernel(
         array([[ 6., 12.],
                [12., 26.]])
     """
+    matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
     with team.telling():
         model = unwrapped(model) if team.several else model
         chosen = list(chosen_parameters(model, params).values())
         refuse_other_weights(model, mode, team)
+        if outputs is None:
+            refuse_two_alike(batches)
         given = tuple(read_batches(batches))
         pick = Measure(outputs or outputs_of)
 

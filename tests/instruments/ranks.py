@@ -137,7 +137,22 @@ def measured(team=None):
     )
     vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
     found["by turns"] = by_turns @ vector
+    found |= ignored(model, team)
     return found | spectra(model, mine, team) | followed(model, mine, team)
+
+
+def ignored(model, team):
+    """Multiply where no target of the second of three ranks counts."""
+    batches = [
+        (x, torch.full_like(y, -100) if place in (2, 3) else y)
+        for place, (x, y) in enumerate(data())
+    ]
+    mine, found = share_of(batches, team), {}
+    for mode in ("batch", "full", "frozen", "eval"):
+        operator = Hessian(model, mine, loss=LOSS, norm_mode=mode, team=team)
+        vector = torch.linspace(-1, 1, operator.shape[1], dtype=torch.float64)
+        found[f"ignored {mode}"] = operator @ vector
+    return found
 
 
 def spectra(model, mine, team):
@@ -186,13 +201,42 @@ def refused(team, other):
         model[0].bias += team.rank
     said["weights"] = sentence(lambda: operator @ vector)
     said["batches"] = sentence(lambda: share_of(data()[:2], team))
+    said["nothing"] = sentence(
+        lambda: Hessian(network(), [(x, 0 * y - 100) for x, y in mine], **given)
+    )
+    first, same = team.rank == 0, {"loss": LOSS, "team": team, "norm_mode": "full"}
+    others = {
+        "params": {"params": ["0.weight" if first else "3.weight"]},
+        "modes": {"norm_mode": "frozen" if first else "batch"},
+        "reductions": {"reduction": "sum" if first else "mean", "loss": own_loss},
+    }
+    for name, changed in others.items():
+        call = {**same, **changed}
+        said[name] = sentence(lambda call=call: Hessian(network(), mine, **call))
+    kind = GaussNewton if first else Hessian
+    said["kinds"] = sentence(lambda: kind(network(), mine, **same))
+    half = network().float() if first else network()
+    said["dtypes"] = sentence(lambda: Hessian(half, mine, **same))
+    said["bases"] = sentence(
+        lambda: extreme_eigenvalues(
+            network(),
+            mine,
+            **same,
+            method="products",
+            basis="shared" if first else "device",
+        )
+    )
     given["team"] = other
     if team.rank == 1:
-        mine = [(x, torch.full_like(y, -100)) for x, y in mine]
+        mine = [(x * torch.nan, y) for x, y in mine]
     begun = time.monotonic()
     said["one fails"] = sentence(lambda: Hessian(network(), mine, **given))
     said["and later"] = sentence(lambda: other.sum(vector) if team.rank != 1 else 1)
     return said, time.monotonic() - begun
+
+
+def own_loss(model, batch):
+    return nn.functional.cross_entropy(model(batch[0]), batch[1])
 
 
 def sentence(act):
@@ -272,8 +316,8 @@ def as_members(rank, size, place, port):
     shelf, said = Shelf(), []
     station = Station(seat(rank, size, port, shelf.__getitem__))
     for name, count in ("first", 2), ("first", 2), ("second", 3):
-        label = -100 if name == "first" else 0
-        mine = [(x, torch.full_like(y, label)) for x, y in data()[:count]]
+        spoilt = torch.nan if name == "first" else 1
+        mine = [(spoilt * x, y) for x, y in data()[:count]]
         order = shelf.order(name, mine)
         said.append(sentence(lambda order=order: station.operator(order)))
     torch.save(said, f"{place}/member-{rank}")
@@ -325,6 +369,25 @@ def lose(rank, size, place, how):
         with open(f"{place}/said-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)  # with connections open, of which the dead hold one end
+
+
+def leave_at_once(rank, size, place, port, gone):
+    """Lose a rank between the start and the first call that all make."""
+    torch.set_num_threads(1)
+    meeting = f"tcp://localhost:{port}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
+    team = Team(True)
+    if rank == gone:
+        time.sleep(1)
+        os.kill(os.getpid(), KILLED)
+    time.sleep(2)
+    begun = time.monotonic()
+    try:
+        team.sum(torch.ones(1))
+    except TeamError as error:
+        with open(f"{place}/left-{rank}", "w") as file:
+            file.write(f"{time.monotonic() - begun} {error}")
+    os._exit(0)
 
 
 def stay_away(rank, size, place, how):

@@ -181,3 +181,12 @@ def test_dropout_draws_nothing_in_eval_mode():
     model.train()
     with pytest.raises(MeasurementError, match="dropout '1' is active"):
         top(model, (X, Y), norm_mode="batch")
+
+
+def test_errors_of_ones_own_loss_are_ones_own():
+    def loss(outputs, targets):
+        raise ValueError("out of luck")
+
+    data = torch.randn(6, 4), torch.randint(3, (6,))
+    with pytest.raises(ValueError, match="out of luck"):
+        Hessian(nn.Linear(4, 3), data, loss=loss, norm_mode="eval", reduction="mean")

@@ -60,12 +60,16 @@ def test_what_ranks_must_not_do_is_said_and_the_team_works_on(together):
         assert "3 ranks multiply different vectors" in said["vectors"]
         assert "models of 3 ranks have different weights" in said["weights"]
         assert "2 batches came for 3 ranks" in said["batches"]
+        assert "no sample counts in the loss" in said["nothing"]
+        for name in ("params", "modes", "reductions", "kinds", "dtypes"):
+            assert "3 ranks ask for different things" in said[name], name
+        assert "pass the same on every rank" in said["bases"]
         assert found["sum"].item() == 6.0
 
 
 def test_a_rank_that_fails_is_named_on_the_others_within_seconds(together):
     for rank, (_, said, seconds) in enumerate(together):
-        why = "no sample counts in the loss"
+        why = "the loss is nan"
         if rank == 1:
             assert said["one fails"].startswith(f"MeasurementError: {why}")
         else:
@@ -83,6 +87,25 @@ def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
         assert float(seconds) < SECONDS
 
 
+def test_wrong_teams_are_said_in_a_sentence():
+    for wrong in ("x", 3, False, []):
+        with pytest.raises(ConfigError, match="pass a Team, True for all processes"):
+            Team(wrong)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_rank_that_is_killed_before_anything_is_shared(tmp_path, rank):
+    """The first holds the store: the others cannot even ask who it was."""
+    place = free_port(), rank
+    ended = launch(ranks.leave_at_once, tmp_path, *place, size=SIZE, seconds=60)
+    assert ended == [-ranks.KILLED if r == rank else 0 for r in range(SIZE)]
+    for other in set(range(SIZE)) - {rank}:
+        seconds, said = (tmp_path / f"left-{other}").read_text().split(" ", 1)
+        silent = "no longer answers|does not answer"
+        assert re.search("rank 2 of 3 was lost" if rank else silent, said), said
+        assert float(seconds) < SECONDS
+
+
 def free_port():
     with socket.socket() as found:
         found.bind(("localhost", 0))
@@ -96,7 +119,7 @@ def test_members_without_a_share_keep_no_others_waiting(tmp_path):
         said = torch.load(tmp_path / f"member-{rank}")
         assert said[2] == "nothing"
         for sentence in said[:2] if rank < 2 else []:
-            assert sentence.startswith("MeasurementError: no sample counts in the loss")
+            assert sentence.startswith("MeasurementError: the loss is nan")
 
 
 def test_members_that_are_left_keep_their_model_and_data(tmp_path):

@@ -1,7 +1,9 @@
 """Losses of any make: modules, functions of outputs and targets, and their slips."""
 
 import inspect
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +33,7 @@ _OUTPUTS = {
 }  # fmt: skip
 _TARGETS = {"target", "targets", "label", "labels", "y", "y_true", "truth"}
 _LOSSES = nn.MSELoss.__module__
+_TORCH = Path(torch.__file__).parent
 _OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss)
 _BY_ELEMENTS = (
     nn.MSELoss,
@@ -112,10 +115,19 @@ def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
     except TheodoliteError:
         raise
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if isinstance(outputs, Tensor) and isinstance(targets, Tensor):
+        both = isinstance(outputs, Tensor) and isinstance(targets, Tensor)
+        if both and _says_torch(error):
             if reason := _misfit(loss, outputs, targets):
                 raise MeasurementError(reason) from error
         raise
+
+
+def _says_torch(error: BaseException) -> bool:
+    """Whether torch refused, and not the code of somebody's own loss."""
+    if isinstance(error, RuntimeError):  # of operators, wherever they are called
+        return True
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return _TORCH in Path(frames[-1][0].f_code.co_filename).parents
 
 
 def _misfit(loss: nn.Module, outputs: Tensor, targets: Tensor) -> str:

@@ -74,6 +74,7 @@ class Jacobian(ParameterOperator):
         given = set_up(
             model,
             batches,
+            kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
             walk=lambda found, _: found.walk(),

@@ -137,6 +137,7 @@ class Hessian(ParameterOperator):
         given = set_up(
             model,
             batches,
+            kind=type(self).__name__,
             measure=lambda network, batch: evaluate(network, batch, loss),
             build=Curve,
             walk=lambda curve, _: curve.walk(),

@@ -91,6 +91,7 @@ class ThroughOutputs(ParameterOperator):
         given = set_up(
             model,
             batches,
+            kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(outputs(network, batch)),
             build=lambda found, leaves: Map(found, leaves).prepare(),
             walk=lambda found, chunk: found.walk(partial(self._curved, chunk)),

@@ -49,7 +49,9 @@ def norms_couple(
     Returns:
         Whether norms take batch statistics, which couple samples.
     """
-    first = _first_that_counts(prepared.items, micro_batch, mass)
+    first, counts = _first_that_counts(prepared.items, micro_batch, mass)
+    if not prepared.team.largest(counts):
+        raise no_sample_counts()
     probe = Chunk(data=first, seed=derive(seed, "batch", 0))
     act = _statistics(prepared, micro_batch)
 
@@ -60,32 +62,37 @@ def norms_couple(
     begin()
     draws = Draws()
     with torch.no_grad(), BatchNormCalls(act) as calls:
-        value = prepared.check(
-            prepared.measure.try_out(prepared.model, first, begin=begin)
-        )
+        value = prepared.measure.try_out(prepared.model, first, begin=begin)
+        value = prepared.check(value) if counts else value
     if calls.calls and prepared.mode is NormMode.EVAL:
         raise MeasurementError(
             "a batch norm takes batch statistics also in eval mode: use norm mode "
             "'batch' or 'full'"
         )
-    check_finite(value)
+    if counts:
+        check_finite(value)
     if draws.happened():
         _check_random(prepared, micro_batch, randomness)
-    with torch.no_grad(), BatchNormCalls(act):
-        check_repeats(value, prepared.run(probe))
+    if counts:
+        with torch.no_grad(), BatchNormCalls(act):
+            check_repeats(value, prepared.run(probe))
     return calls.calls > 0
 
 
 def _first_that_counts(
     items: Sequence[Batch], micro_batch: int | None, mass: Mass | None
-) -> Batch:
-    """Return the first samples on which the loss is a number."""
+) -> tuple[Batch, bool]:
+    """Return the first samples on which the loss is a number, or any, and which."""
     for item in items:
-        parts = [item] if micro_batch is None else split_batch(item, micro_batch)
-        for part in parts:
+        for part in _parts_of(item, micro_batch):
             if mass is None or samples_in(part) is None or mass_of(part, mass) > 0:
-                return part
-    raise no_sample_counts()
+                return part, True
+    return _parts_of(items[0], micro_batch)[0], False
+
+
+def _parts_of(batch: Batch, micro_batch: int | None) -> Sequence[Batch]:
+    """Return what passes take of a batch."""
+    return [batch] if micro_batch is None else split_batch(batch, micro_batch)
 
 
 def _statistics(

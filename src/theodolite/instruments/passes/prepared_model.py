@@ -221,6 +221,11 @@ class PreparedModel:
                     self._open = False
 
     @property
+    def chosen(self) -> dict[str, Tensor]:
+        """The parameters to differentiate by, and their names."""
+        return dict(zip(self._names, self.leaves, strict=True))
+
+    @property
     def is_open(self) -> bool:
         """Whether products are made within one session, which found it unchanged."""
         return self._open

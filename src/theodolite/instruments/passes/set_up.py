@@ -25,6 +25,7 @@ from theodolite.instruments.passes.grouping import (
     not_separable,
 )
 from theodolite.instruments.passes.inspection import norms_couple
+from theodolite.instruments.passes.one_model import refuse_other_calls
 from theodolite.instruments.passes.prepared_model import PreparedModel
 from theodolite.instruments.passes.streams import StreamedBatches, partition_of
 from theodolite.instruments.passes.whole_data import WholeData
@@ -66,6 +67,7 @@ def set_up(
     model: nn.Module,
     batches: Batches,
     *,
+    kind: str,
     measure: Callable[[nn.Module, Batch], Tensor],
     build: Build,
     walk: Walk,
@@ -88,6 +90,7 @@ def set_up(
     Args:
         model: Any module; a compiled one is unwrapped.
         batches: What :func:`read_batches` takes.
+        kind: What is measured, in a word.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
         walk: Makes a product of such a graph and its chunk, for what that takes.
@@ -118,6 +121,9 @@ def set_up(
             callables=callables,
             check=check,
             team=team,
+        )
+        refuse_other_calls(
+            team, kind, prepared.mode, prepared.chosen, mass is None, seed, randomness
         )
         allowed = forecast.budget(graph_bytes, prepared.device)
         memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)

@@ -66,6 +66,7 @@ def storage_for(
         length: Numbers that each of them holds; as many as columns by default.
     """
     check_placement(wish)
+    _refuse_other_wishes(operator, wish)
     if wish == "shared":
         team = _team(operator)
         return Storage("shared", team, alike=team is getattr(operator, "team", None))
@@ -88,6 +89,15 @@ def check_placement(wish: str) -> None:
     """Refuse a place that there is not."""
     if wish not in get_args(Placement):
         raise unknown_name("place of a basis", wish, get_args(Placement))
+
+
+def _refuse_other_wishes(operator: Operator, wish: Placement) -> None:
+    team = getattr(operator, "team", None) or Team()
+    if not team.alike(get_args(Placement).index(wish)):
+        raise ConfigError(
+            f"basis is {wish!r} on this rank and another on others: pass the same on "
+            "every rank"
+        )
 
 
 def _team(operator: Operator) -> Team:

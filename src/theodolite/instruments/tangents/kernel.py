@@ -37,7 +37,11 @@ from theodolite.instruments.passes.batches import (
     refuse_two_alike,
 )
 from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
+from theodolite.instruments.passes.one_model import (
+    refuse_other_calls,
+    refuse_other_weights,
+    unwrapped,
+)
 from theodolite.instruments.passes.streams import read_batches
 from theodolite.instruments.tangents.by_products import ProductWork
 from theodolite.instruments.tangents.layer_sweep import one_width, plan
@@ -104,7 +108,9 @@ def tangent_kernel(
     mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
     with team.telling():
         model = unwrapped(model) if team.several else model
-        chosen = list(chosen_parameters(model, params).values())
+        named = chosen_parameters(model, params)
+        chosen = list(named.values())
+        refuse_other_calls(team, "tangent kernel", mode, named, trace_outputs)
         refuse_other_weights(model, mode, team)
         if outputs is None:
             refuse_two_alike(batches)

@@ -40,11 +40,13 @@ class Team:
         self._device = torch.device("cpu")  # of what is sent
         if group is None:
             return
-        self._group = _default_group() if group is True else group
+        self._group = _default_group() if group is True else _checked(group)
         self.rank = dist.get_rank(self._group)
         self.size = dist.get_world_size(self._group)
         if self.several and dist.get_backend(self._group) == "nccl":
             self._device = torch.device("cuda", torch.cuda.current_device())
+        if self.several:
+            self._meeting()  # from now on a process that ends is missed
 
     @property
     def several(self) -> bool:
@@ -144,6 +146,22 @@ class Team:
 def as_team(given: Any) -> Team:
     """Return the team that a person means: a team, a group, True or None."""
     return given if isinstance(given, Team) else Team(given)
+
+
+def _checked(group: Any) -> Any:
+    """Return a group that this process belongs to."""
+    if dist.is_available() and isinstance(group, dist.ProcessGroup):
+        if dist.get_rank(group) >= 0:
+            return group
+    elif not dist.is_available() or group != dist.GroupMember.NON_GROUP_MEMBER:
+        raise ConfigError(
+            f"team is {group!r}: pass a Team, True for all processes, a group that "
+            "torch.distributed.new_group() made, or None for this process alone"
+        )
+    raise ConfigError(
+        "this process does not belong to the group: measure only where new_group() "
+        "gave one, or pass team=None to measure alone"
+    )
 
 
 def _default_group() -> Any:

@@ -80,6 +80,8 @@ class Meeting:
         silent = self._watch.silent()
         if (trouble := self._watch.trouble()) is not None:
             return trouble
+        if silent is None:
+            return self._watch.unanswered
         if silent:
             return lost(silent, size)
         said = first_line(error).split(". ")[0]

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from theodolite.core import TeamError
 from theodolite.instruments.team import farewell
 
 # Beats a second make two requests to the store each. A live process may miss some,
@@ -67,7 +68,21 @@ def _store_of(group: Any) -> Any:
 
     tell = getattr(group, "get_group_store", None)
     shared: Any = tell() if tell else distributed_c10d._get_process_group_store(group)
-    return distributed_c10d.PrefixStore("theodolite", shared.clone())
+    made: list[Any] = []
+
+    def connect() -> None:
+        with suppress(RuntimeError):
+            made.append(distributed_c10d.PrefixStore("theodolite", shared.clone()))
+
+    asker = threading.Thread(target=connect, daemon=True)
+    asker.start()
+    asker.join(PATIENCE_S)
+    if not made:
+        raise TeamError(
+            "what the ranks share does not answer, with its host, often that of rank "
+            "0: start all ranks again"
+        )
+    return made[0]
 
 
 @dataclass(frozen=True)
@@ -138,9 +153,12 @@ class Watch:
         for note in (*self._notes, *self._own_notes):
             if note.first <= self.turn <= note.last and note.rank != self.rank:
                 return note.reason
-        if self._stalled():
-            return f"what {self.size} ranks share no longer answers, with its host"
-        return None
+        return self.unanswered if self._stalled() else None
+
+    @property
+    def unanswered(self) -> str:
+        """What is said where the store does not answer."""
+        return f"what {self.size} ranks share no longer answers, with its host"
 
     def give_up(self, reason: str) -> None:
         """Tell the others that this process takes no part in the next turn."""
@@ -197,8 +215,8 @@ class Watch:
         self.stop()
         self._thread.join(_STAY_S)
 
-    def silent(self) -> list[int]:
-        """Return the other processes that are seen to beat no more."""
+    def silent(self) -> list[int] | None:
+        """Return the other processes that beat no more, None where nobody can tell."""
         others = [rank for rank in range(self.size) if rank != self.rank]
 
         def look() -> list[int]:
@@ -206,7 +224,7 @@ class Watch:
             # Where several are, some may be slow, and have another chance.
             return found if len(found) < 2 else self._still_silent(found)
 
-        return self._asked(look) or []
+        return self._asked(look)
 
     def _stalled(self) -> bool:
         """Say whether the store has not answered for too long.

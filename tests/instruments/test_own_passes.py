@@ -28,6 +28,15 @@ class Convolve(nn.Module):
         return self.inner(x.reshape(len(x), 2, 3)).reshape(len(x), 8)[:, :6]
 
 
+class ByInstance(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.InstanceNorm1d(2, affine=True)
+
+    def forward(self, x):
+        return self.inner(x.reshape(len(x), 2, 3)).reshape(len(x), 6)
+
+
 LAYERS = {
     "rectifier": nn.ReLU,
     "in place": lambda: nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace=True)),
@@ -35,6 +44,7 @@ LAYERS = {
     "gelu by tanh": lambda: nn.GELU("tanh"),
     "silu": nn.SiLU,
     "layer norm": lambda: nn.LayerNorm(6),
+    "instance norm": ByInstance,
     "batch norm": lambda: nn.BatchNorm1d(6),
     "attention": Attend,
     "convolution": Convolve,

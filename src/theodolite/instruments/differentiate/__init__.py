@@ -10,6 +10,7 @@
   wrongly or slowly the second time, replaced by others.
 - ``own_passes``: passes back of models themselves, by elementary operators.
 - ``elementary_norms``: what norms are there.
+- ``missing_weights``: ones for weights that norms with a bias lack.
 - ``channels``: numbers a channel.
 - ``replay``: a product recorded once as a CUDA graph.
 - ``over_ranks``: sums over processes within a graph.

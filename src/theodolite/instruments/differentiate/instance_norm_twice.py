@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
+from theodolite.instruments.differentiate.missing_weights import with_weight
 from theodolite.instruments.differentiate.own_passes import is_transformed
 
 INSTANCE_NORMS: tuple[Callable[..., Any], ...] = (
@@ -28,11 +29,11 @@ def instance_norm(
     """Call instance norm of torch, with right derivatives of any order.
 
     On given statistics it is a line, whose derivatives torch has. That and what is not
-    an ordinary call torch itself is asked for.
+    an ordinary call torch itself is asked for, with a weight.
     """
     given = _arguments(func, args, kwargs)
     if not given["use_input_stats"] or not _ordinary(given):
-        return func(*args, **kwargs)
+        return with_weight(func, given, args, kwargs)
     if any(given.get(name) is not None for name in _RUNNING):
         with torch.no_grad():
             func(*args, **kwargs)  # which moves the running statistics

@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from theodolite.instruments.differentiate.elementary_norms import standardised
+from theodolite.instruments.differentiate.missing_weights import with_weight
 from theodolite.instruments.differentiate.own_passes import (
     by_elements,
     is_theirs,
@@ -55,7 +56,7 @@ def layer_norm(
             like.dtype
         )
     if not _ordinary(x, shape, weight, bias):
-        return func(*args, **kwargs)
+        return with_weight(func, given, args, kwargs)
     shape = list(shape)
     weight = x.new_ones(shape) if weight is None else weight
     bias = x.new_zeros(shape) if bias is None else bias

@@ -32,6 +32,10 @@ from theodolite.instruments.differentiate.layer_norm_twice import (
     LAYER_NORMS,
     layer_norm,
 )
+from theodolite.instruments.differentiate.missing_weights import (
+    GROUP_NORMS,
+    group_norm,
+)
 from theodolite.instruments.differentiate.own_passes import PASSES_BACK, passed_back
 from theodolite.instruments.differentiate.recomputing import without_recomputing
 from theodolite.instruments.differentiate.rectifier_twice import RECTIFIERS, rectifier
@@ -45,6 +49,7 @@ REPLACED: frozenset[Callable[..., Any]] = frozenset(
         *ACTIVATIONS,
         *LAYER_NORMS,
         *INSTANCE_NORMS,
+        *GROUP_NORMS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -66,7 +71,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     is left out, which has no second derivative for them. Embeddings have dense
     gradients, and bags of them second ones. Nothing is recomputed: activation
     checkpointing runs outside of what is replaced here, and its reentrant form has no
-    second derivative.
+    second derivative. Norms with a bias and no weight get one of ones.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -112,6 +117,8 @@ class _Replace(TorchFunctionMode):
             return layer_norm(func, args, kwargs)
         if func in INSTANCE_NORMS:
             return instance_norm(func, args, kwargs)
+        if func in GROUP_NORMS:
+            return group_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

@@ -11,6 +11,7 @@ from tests.instruments.test_preservation import portrait
 from theodolite.core import MeasurementError, UnknownNameError
 from theodolite.instruments import (
     GaussNewton,
+    Hessian,
     collapse,
     spectrum,
     tangent_kernel,
@@ -118,3 +119,26 @@ def test_dropout_draws_nothing_in_eval_mode():
     model.train()
     with pytest.raises(MeasurementError, match="dropout '1' is active"):
         top(model, (X, Y), norm_mode="batch")
+
+
+class Overwriting(nn.Module):
+    """Writes to what its own derivative needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.first(x).relu_().mul_(2.0))
+
+
+@pytest.mark.parametrize("operator", [Hessian, GaussNewton])
+def test_writes_that_forbid_a_derivative_are_named(operator):
+    with pytest.raises(MeasurementError, match="wants its in-place operations replac"):
+        trace(
+            Overwriting(),
+            (X, Y),
+            loss=CROSS_ENTROPY,
+            norm_mode="eval",
+            operator=operator,
+        )

@@ -3,11 +3,15 @@
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call
+from torch.func import functional_call, grad, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from theodolite.instruments import Hessian
+from tests.instruments.agreement import near
+from tests.instruments.test_tangent_kernel import jacobian
+from theodolite.instruments import Hessian, tangent_kernel
 from theodolite.instruments.differentiate import batch_norm_given, convolution_twice
+from theodolite.instruments.tangents.layer_sweep import plan
+from theodolite.instruments.team.processes import Team
 
 LOSS = nn.MSELoss()
 
@@ -113,3 +117,45 @@ def test_products_with_the_hessian(name, mode, batched, monkeypatch):
     wanted = (ahead - behind) / (2 * step)
     torch.testing.assert_close(operator @ vector, wanted, rtol=1e-5, atol=1e-7)
     assert wanted.norm() > 1e-3
+
+
+class Turning(nn.Module):
+    """Returns how its layers turn the input, by a transform of torch."""
+
+    def __init__(self, way):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last, self.way = nn.Linear(3, 4), nn.Linear(4, 3), way
+
+    def layers(self, x):
+        return self.last(self.first(x).tanh())
+
+    def forward(self, x):
+        return self.way(self, x)
+
+
+WAYS = {
+    "all forwards": lambda m, x: jvp(m.layers, (x,), (x.cos(),))[1],
+    "one layer forwards": lambda m, x: m.last(jvp(m.first, (x,), (x.cos(),))[1].tanh()),
+    "back": lambda m, x: grad(lambda z: m.layers(z).square().sum())(x),
+    "side by side": lambda m, x: torch.vmap(m.layers)(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is")
+@pytest.mark.parametrize("way", WAYS)
+def test_tangent_kernels_of_models_by_transforms(way):
+    model = Turning(WAYS[way]).double()
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)).double()
+    rows = jacobian(model, x)
+    near(tangent_kernel(model, x, norm_mode="eval").matrix, rows @ rows.T)
+
+
+def test_a_plan_that_fails_leaves_no_hooks():
+    def run(_):
+        raise ValueError("no such batch")
+
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="no such batch"):
+        plan(model, [None], run, list(model.parameters()), Team())
+    assert not model._forward_hooks

@@ -28,10 +28,12 @@ def embedding_bag(*args: Any, **kwargs: Any) -> Tensor:
     names = ("input", "weight", "offsets", "max_norm", "norm_type")
     names += ("scale_grad_by_freq", "mode", "sparse", "per_sample_weights")
     names += ("include_last_offset", "padding_idx")
-    given = {**dict(zip(names, args, strict=False)), **kwargs, **_PLAIN}
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
     # The old spelling gives the weight first.
     if given.get("max_norm") is not None or given["input"].is_floating_point():
-        return functional.embedding_bag(**given)
+        return functional.embedding_bag(**{**given, **_PLAIN})
+    with torch.no_grad():
+        functional.embedding_bag(**given)  # which refuses what is mistaken
     return _reduced(given)
 
 

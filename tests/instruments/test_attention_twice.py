@@ -22,6 +22,8 @@ CALLS = {
     "rows that attend to nothing": ((1, 2), 3, 4, 2, 3, {"attn_mask": ROWS}),
     "a mask for each": ((2, 2), 3, 4, 2, 2, {"attn_mask": ROWS.expand(2, 1, 3, 4)}),
     "one for all rows": ((2, 2), 3, 4, 2, 2, {"attn_mask": ROWS[:1]}),
+    "one for all": ((2, 2), 3, 4, 2, 2, {"attn_mask": torch.tensor(True)}),
+    "one for each column": ((2, 2), 3, 4, 2, 2, {"attn_mask": ROWS[0]}),
     "added": ((2,), 2, 3, 2, 2, {"attn_mask": torch.arange(6.0).double().view(2, 3)}),
 }
 
@@ -94,6 +96,32 @@ def test_the_rest_is_left_to_torch(options):
         assert not _is_ours(out)
         (first,) = torch.autograd.grad(out.sum(), q, create_graph=True)
         assert first.requires_grad
+
+
+@pytest.mark.parametrize("options", [{}, {"attn_mask": torch.ones(3, 0).bool()}])
+def test_no_keys_are_left_to_torch(options):
+    q, k = torch.randn(2, 2, 3, 4), torch.randn(2, 2, 0, 4)
+    q.requires_grad_()
+    with as_instruments_do():
+        out = scaled_dot_product_attention(q, k, k, **options)
+        (first,) = torch.autograd.grad(out.square().sum(), q, create_graph=True)
+    assert not out.any()
+    assert not first.any()
+
+
+def test_masks_that_do_not_fit_are_torch_s_to_tell():
+    q = torch.randn(1, 2, 3, 4, requires_grad=True)
+    said = []
+    for mask in (
+        torch.zeros(5, 2, 3, 3),
+        torch.zeros(2, 3),
+        torch.zeros(1, 1, 1, 1, 3),
+    ):
+        for around in (sdpa_kernel(SDPBackend.MATH), as_instruments_do()):
+            with around, pytest.raises(RuntimeError) as told:
+                scaled_dot_product_attention(q, q, q, attn_mask=mask)
+            said.append(str(told.value))
+    assert said[::2] == said[1::2]
 
 
 def test_mistakes_are_torch_s_to_tell():

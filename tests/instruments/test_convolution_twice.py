@@ -2,6 +2,7 @@
 
 import weakref
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -72,6 +73,18 @@ CALLS = {
         (2, 2, 2, 2, 2),
         True,
         {"stride": 2},
+    ),
+    "numbers of NumPy": (
+        functional.conv2d,
+        (2, 4, 6, 6),
+        (2, 2, 2, 2),
+        True,
+        {
+            "stride": np.int64(2),
+            "padding": (np.int32(1), 0),
+            "dilation": [np.int64(2)],
+            "groups": np.int64(2),
+        },
     ),
     "general": (
         torch.convolution,
@@ -267,6 +280,9 @@ def test_what_is_not_ordinary_is_left_to_torch():
             functional.conv2d(x, weight, stride=2, padding="same")
         with pytest.raises(RuntimeError, match="scalar type"):
             functional.conv2d(x.double(), weight)
+        for mistaken in ({"stride": 2.0}, {"padding": None}, {"dilation": "same"}):
+            with pytest.raises(TypeError, match=r"conv2d\(\) received"):
+                functional.conv2d(x, weight, **mistaken)
         with torch.no_grad():
             assert not functional.conv2d(x, weight).requires_grad
         mapped = torch.func.vmap(lambda w: functional.conv2d(x, w))(weight[None])

@@ -4,12 +4,16 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import nn
-from torch.func import functional_call
+from torch.func import functional_call, grad, jvp
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tests.instruments.agreement import near
+from tests.instruments.test_tangent_kernel import jacobian
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, Jacobian, tangent_kernel
 from theodolite.instruments.differentiate import batch_norm_given, convolution_twice
+from theodolite.instruments.tangents.layer_sweep import plan
+from theodolite.instruments.team.processes import Team
 
 LOSS = nn.MSELoss()
 
@@ -30,6 +34,15 @@ class Convolve(nn.Module):
         return self.inner(x.reshape(len(x), 2, 3)).reshape(len(x), 8)[:, :6]
 
 
+class ByInstance(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.InstanceNorm1d(2, affine=True)
+
+    def forward(self, x):
+        return self.inner(x.reshape(len(x), 2, 3)).reshape(len(x), 6)
+
+
 LAYERS = {
     "rectifier": nn.ReLU,
     "in place": lambda: nn.Sequential(nn.Linear(6, 6), nn.ReLU(inplace=True)),
@@ -37,6 +50,7 @@ LAYERS = {
     "gelu by tanh": lambda: nn.GELU("tanh"),
     "silu": nn.SiLU,
     "layer norm": lambda: nn.LayerNorm(6),
+    "instance norm": ByInstance,
     "batch norm": lambda: nn.BatchNorm1d(6),
     "attention": Attend,
     "convolution": Convolve,
@@ -181,3 +195,45 @@ def test_a_penalty_on_gradients(mode):
     else:
         cut = Hessian(model, batch, **given, micro_batch=3).dense()
         assert_allclose(cut, wanted, atol=1e-12)
+
+
+class Turning(nn.Module):
+    """Returns how its layers turn the input, by a transform of torch."""
+
+    def __init__(self, way):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last, self.way = nn.Linear(3, 4), nn.Linear(4, 3), way
+
+    def layers(self, x):
+        return self.last(self.first(x).tanh())
+
+    def forward(self, x):
+        return self.way(self, x)
+
+
+WAYS = {
+    "all forwards": lambda m, x: jvp(m.layers, (x,), (x.cos(),))[1],
+    "one layer forwards": lambda m, x: m.last(jvp(m.first, (x,), (x.cos(),))[1].tanh()),
+    "back": lambda m, x: grad(lambda z: m.layers(z).square().sum())(x),
+    "side by side": lambda m, x: torch.vmap(m.layers)(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is")
+@pytest.mark.parametrize("way", WAYS)
+def test_tangent_kernels_of_models_by_transforms(way):
+    model = Turning(WAYS[way]).double()
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)).double()
+    rows = jacobian(model, x)
+    near(tangent_kernel(model, x, norm_mode="eval").matrix, rows @ rows.T)
+
+
+def test_a_plan_that_fails_leaves_no_hooks():
+    def run(_):
+        raise ValueError("no such batch")
+
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="no such batch"):
+        plan(model, [None], run, list(model.parameters()), Team())
+    assert not model._forward_hooks

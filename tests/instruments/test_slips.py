@@ -190,3 +190,26 @@ def test_errors_of_ones_own_loss_are_ones_own():
     data = torch.randn(6, 4), torch.randint(3, (6,))
     with pytest.raises(ValueError, match="out of luck"):
         Hessian(nn.Linear(4, 3), data, loss=loss, norm_mode="eval", reduction="mean")
+
+
+class Overwriting(nn.Module):
+    """Writes to what its own derivative needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.first(x).relu_().mul_(2.0))
+
+
+@pytest.mark.parametrize("operator", [Hessian, GaussNewton])
+def test_writes_that_forbid_a_derivative_are_named(operator):
+    with pytest.raises(MeasurementError, match="wants its in-place operations replac"):
+        trace(
+            Overwriting(),
+            (X, Y),
+            loss=CROSS_ENTROPY,
+            norm_mode="eval",
+            operator=operator,
+        )

@@ -89,8 +89,19 @@ def _ordinary(given: dict[str, Any]) -> bool:
     alike = q.dtype == k.dtype == v.dtype and q.device == k.device == v.device
     fixed = mask is None or not (given["is_causal"] or mask.requires_grad)
     known = mask is None or mask.dtype in (torch.bool, q.dtype)
-    quiet = not given["dropout_p"] and q.is_floating_point() and q.numel() > 0
-    return fits and alike and fixed and known and quiet
+    quiet = not given["dropout_p"] and q.is_floating_point()
+    filled = all(part.numel() > 0 for part in (q, k, v))
+    ordinary = fits and alike and fixed and known and quiet and filled
+    return ordinary and _spreads(mask, q, k)
+
+
+def _spreads(mask: Tensor | None, q: Tensor, k: Tensor) -> bool:
+    """Say whether a mask has a number for each pair, or one for several."""
+    if mask is None:
+        return True
+    whole = (*q.shape[:-1], k.shape[-2])
+    pairs = zip(reversed(mask.shape), reversed(whole), strict=False)
+    return mask.ndim <= q.ndim and all(own in (1, wanted) for own, wanted in pairs)
 
 
 def _bias(given: dict[str, Any]) -> Tensor | None:
@@ -101,7 +112,7 @@ def _bias(given: dict[str, Any]) -> Tensor | None:
         mask = torch.ones(shape, dtype=torch.bool, device=q.device).tril()
     if mask is None:
         return None
-    mask = mask if mask.ndim > 1 else mask.unsqueeze(0)
+    mask = torch.atleast_2d(mask)
     if mask.dtype is torch.bool:
         zeros = torch.zeros(mask.shape, dtype=q.dtype, device=q.device)
         mask = zeros.masked_fill(~mask, -torch.inf)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from theodolite.instruments.differentiate.line_twice import line_twice
+from theodolite.instruments.differentiate.missing_weights import with_weight
 from theodolite.instruments.differentiate.own_passes import is_transformed
 
 BATCH_NORMS: tuple[Callable[..., Any], ...] = (functional.batch_norm, torch.batch_norm)
@@ -30,7 +31,7 @@ def batch_norm_arguments(
     head = ("input", "running_mean", "running_var", "weight", "bias")
     if func is torch.batch_norm:
         head = ("input", "weight", "bias", "running_mean", "running_var")
-    names = (*head, "training", "momentum", "eps")
+    names = (*head, "training", "momentum", "eps", "cudnn_enabled")
     defaults = {"weight": None, "bias": None, "training": False, "eps": 1e-5}
     return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
 
@@ -40,11 +41,11 @@ def batch_norm(
 ) -> Tensor:
     """Call batch norm of torch; on given statistics as the line that it is.
 
-    What is not an ordinary call torch itself is asked for.
+    What is not an ordinary call torch itself is asked for, with a weight.
     """
     given = batch_norm_arguments(func, args, kwargs)
     if given["training"] or not _ordinary(given) or not quicker(given["input"]):
-        return func(*args, **kwargs)
+        return with_weight(func, given, args, kwargs)
     mean, weight, bias = (given[n] for n in ("running_mean", "weight", "bias"))
     variance = given["running_var"] + given["eps"]
     slope = torch.ones_like(mean) if weight is None else weight

@@ -22,8 +22,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from theodolite.instruments.differentiate.channels import other_axes, wide
+from theodolite.instruments.differentiate.elementary_norms import standardised
 from theodolite.instruments.differentiate.line_twice import line
-from theodolite.instruments.differentiate.own_passes import by_elements, is_theirs
+from theodolite.instruments.differentiate.own_passes import (
+    by_elements,
+    is_theirs,
+    is_transformed,
+)
 
 
 def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
@@ -31,6 +36,9 @@ def batch_norm_twice(x: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
     channels = x.shape[1]
     weight = x.new_ones(channels) if weight is None else weight
     bias = x.new_zeros(channels) if bias is None else bias
+    if is_transformed():
+        normed = standardised(x, other_axes(x), eps)
+        return (normed * wide(weight, x) + wide(bias, x)).to(x.dtype)
     return _Forward.apply(x, weight, bias, eps)  # pyright: ignore[reportReturnType]
 
 
@@ -108,8 +116,6 @@ def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
     axes = other_axes(x)
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:
-        centred = x - x.mean(axes, keepdim=True)
-        variance = centred.square().mean(axes, keepdim=True)
-        return centred * (variance + eps).rsqrt() * wide(weight, x)
+        return standardised(x, axes, eps) * wide(weight, x)
 
     return [*by_elements(normed, [x, weight], g), g.sum(axes)]

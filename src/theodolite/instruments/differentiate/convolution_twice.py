@@ -17,6 +17,7 @@ These are convolutions again, so that derivatives of any order are right.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
+from operator import index
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")
 _TRANSPOSED = (*_NAMES, "output_padding", "groups", "dilation")
 _GENERAL = (*_NAMES, "dilation", "transposed", "output_padding", "groups")
+_BY_ONE = ("stride", "dilation")
 # The operators that are replaced, with how many axes they slide along and what their
 # arguments are called in order.
 CONVOLUTIONS: dict[Any, tuple[int | None, tuple[str, ...]]] = {
@@ -124,29 +126,35 @@ def _padded(
     x: Tensor, given: dict[str, Any], axes: int
 ) -> tuple[Tensor, Sliding | None]:
     """Return the input and how it is slid over, with padding given by name laid out."""
-    stride, dilation = (_wide(given.get(n, 1), axes) for n in ("stride", "dilation"))
-    padding, extra = (
-        given.get("padding", 0),
-        _wide(given.get("output_padding", 0), axes),
-    )
-    transposed, groups = bool(given["transposed"]), given.get("groups", 1)
-    if padding == "valid":
-        padding = 0
-    elif isinstance(padding, str):
+    padding = given.get("padding", 0)
+    named = isinstance(padding, str)
+    try:
+        stride, dilation = (_wide(given.get(n, 1), axes) for n in _BY_ONE)
+        extra = _wide(given.get("output_padding", 0), axes)
+        laid = _wide(0 if named else padding, axes)
+        groups = index(given.get("groups", 1))
+    except TypeError:
+        return x, None  # torch says what is wrong with it
+    if named and padding != "valid":
         if padding != "same" or stride != [1] * axes:
-            return x, None  # torch says what is wrong with it
+            return x, None
         kernel = given["weight"].shape[2:]
         total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
         # What is odd goes to the far side.
         far = [side for t in reversed(total) for side in (0, t % 2)]
         x = functional.pad(x, far) if any(far) else x
-        padding = [t // 2 for t in total]
-    padding = _wide(padding, axes)
-    return x, Sliding(stride, padding, dilation, transposed, extra, groups)
+        laid = [t // 2 for t in total]
+    how = Sliding(stride, laid, dilation, bool(given["transposed"]), extra, groups)
+    return x, how
 
 
 def _wide(value: Any, axes: int) -> list[int]:
-    values = [value] if isinstance(value, int) else list(value)
+    """Return a whole number for each axis, of whatever type they came in."""
+    if not isinstance(value, tuple | list):
+        return [index(value)] * axes
+    if len(value) not in (1, axes):
+        raise TypeError(f"{len(value)} numbers, and {axes} axes")
+    values = [index(entry) for entry in value]
     return values * axes if len(values) == 1 else values
 
 

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.parts import Parts, filled
 from theodolite.instruments.differentiate.pullback import (
     can_batch,
     pull_back,
     pull_back_many,
+    pull_back_with_graph,
 )
 from theodolite.instruments.differentiate.replay import Replay
 
@@ -45,10 +45,7 @@ class Curve:
                 "the loss does not depend on the parameters chosen: choose others, or "
                 "look for detach() and no_grad() in the model"
             )
-        with own_pass():
-            self._graph = torch.autograd.grad(
-                value, self._variables, create_graph=True, allow_unused=True
-            )
+        self._graph = pull_back_with_graph([value], self._variables)
 
     @property
     def graph(self) -> Sequence[Tensor | None]:
@@ -130,14 +127,9 @@ class Map:
         if self._pulled is None and not self.graph.requires_grad:
             self._pulled = [None] * len(self._variables)
         if self._pulled is None:
-            with own_pass():
-                self._pulled = torch.autograd.grad(
-                    self.graph,
-                    self._variables,
-                    self._cotangent,
-                    create_graph=True,
-                    allow_unused=True,
-                )
+            self._pulled = pull_back_with_graph(
+                [self.graph], self._variables, [self._cotangent]
+            )
         return self
 
     def push(self, tangents: Sequence[Tensor]) -> Tensor:

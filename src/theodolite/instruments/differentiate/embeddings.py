@@ -1,4 +1,8 @@
-"""Embeddings from operators that torch differentiates twice, and densely."""
+"""Embeddings from operators that torch differentiates twice, and densely.
+
+Gradients that torch scales by how often a row occurs (``scale_grad_by_freq``) are none
+of the loss, so that nothing is scaled here.
+"""
 
 from typing import Any
 
@@ -6,28 +10,30 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+_PLAIN = {"scale_grad_by_freq": False, "sparse": False}
+
 
 def embedding(*args: Any, **kwargs: Any) -> Tensor:
     """Look rows up; gradients are dense, since products add and reshape them."""
     names = ("input", "weight", "padding_idx", "max_norm", "norm_type")
     given = dict(zip((*names, "scale_grad_by_freq", "sparse"), args, strict=False))
-    return functional.embedding(**{**given, **kwargs, "sparse": False})
+    return functional.embedding(**{**given, **kwargs, **_PLAIN})
 
 
 def embedding_bag(*args: Any, **kwargs: Any) -> Tensor:
     """Reduce bags of rows; torch's own kernel has no second derivative.
 
-    Where rows are scaled as they are read (``max_norm``), or gradients by their counts,
-    torch's kernel is kept.
+    Where rows are scaled as they are read (``max_norm``) torch's kernel is kept.
     """
     names = ("input", "weight", "offsets", "max_norm", "norm_type")
     names += ("scale_grad_by_freq", "mode", "sparse", "per_sample_weights")
     names += ("include_last_offset", "padding_idx")
-    given = {**dict(zip(names, args, strict=False)), **kwargs, "sparse": False}
-    kept = given.get("max_norm") is not None or given.get("scale_grad_by_freq")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
     # The old spelling gives the weight first.
-    if kept or given["input"].is_floating_point():
-        return functional.embedding_bag(**given)
+    if given.get("max_norm") is not None or given["input"].is_floating_point():
+        return functional.embedding_bag(**{**given, **_PLAIN})
+    with torch.no_grad():
+        functional.embedding_bag(**given)  # which refuses what is mistaken
     return _reduced(given)
 
 

@@ -23,6 +23,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from theodolite.instruments.differentiate.elementary_norms import standardised
+from theodolite.instruments.differentiate.missing_weights import with_weight
 from theodolite.instruments.differentiate.own_passes import (
     by_elements,
     is_theirs,
@@ -38,28 +40,39 @@ def layer_norm(
 ) -> Tensor:
     """Call layer norm of torch, with a cheap second derivative.
 
-    What is not an ordinary call torch itself is asked for.
+    Within torch's transforms it takes elementary operators. What is not an ordinary
+    call torch itself is asked for.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
     x: Any = given.get("input")
     shape: Any = given.get("normalized_shape")
     weight, bias = given.get("weight"), given.get("bias")
-    if not _ordinary(x, shape, weight, bias):
+    if not torch.is_grad_enabled() or not _plain(x, shape, weight, bias):
         return func(*args, **kwargs)
+    if is_transformed():
+        with torch.no_grad():  # torch says what is wrong with it
+            like = func(*args, **kwargs)
+        return _elementary(x, shape, weight, bias, given.get("eps", 1e-5)).to(
+            like.dtype
+        )
+    if not _ordinary(x, shape, weight, bias):
+        return with_weight(func, given, args, kwargs)
     shape = list(shape)
     weight = x.new_ones(shape) if weight is None else weight
     bias = x.new_zeros(shape) if bias is None else bias
     return _Forward.apply(x, weight, bias, given.get("eps", 1e-5))  # pyright: ignore
 
 
-def _ordinary(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
-    """Say whether a call records a graph of plain tensors that fit together."""
+def _plain(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
+    """Say whether a call is one of plain tensors."""
     tensors = [part for part in (x, weight, bias) if part is not None]
     plain = all(type(part) in (Tensor, torch.nn.Parameter) for part in tensors)
-    if not plain or x is None or not isinstance(shape, tuple | list | torch.Size):
-        return False
-    if is_transformed() or not torch.is_grad_enabled():
-        return False
+    return plain and x is not None and isinstance(shape, tuple | list | torch.Size)
+
+
+def _ordinary(x: Tensor, shape: Any, weight: Any, bias: Any) -> bool:
+    """Say whether a call records a graph of plain tensors that fit together."""
+    tensors = [part for part in (x, weight, bias) if part is not None]
     shape = tuple(shape)
     fits = 0 < len(shape) <= x.ndim and tuple(x.shape[-len(shape) :]) == shape
     fits = fits and all(tuple(part.shape) == shape for part in tensors[1:])
@@ -68,6 +81,12 @@ def _ordinary(x: Any, shape: Any, weight: Any, bias: Any) -> bool:
     recorded = any(part.requires_grad for part in tensors) and x.numel() > 0
     cast = torch.is_autocast_enabled(x.device.type)
     return fits and alike and known and recorded and not cast
+
+
+def _elementary(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> Tensor:
+    out = standardised(x, list(range(-len(shape), 0)), eps)
+    out = out if weight is None else out * weight
+    return out if bias is None else out + bias
 
 
 class _Forward(torch.autograd.Function):
@@ -147,9 +166,7 @@ def _by_elements(x: Tensor, weight: Tensor, g: Tensor, eps: float) -> list[Any]:
     """Pull back with a graph; torch's own third derivative is wrong."""
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:
-        centred = x - x.mean(_axes(weight), keepdim=True)
-        variance = centred.square().mean(_axes(weight), keepdim=True)
-        return centred * (variance + eps).rsqrt() * weight
+        return standardised(x, _axes(weight), eps) * weight
 
     return [*by_elements(normed, [x, weight], g), _over_samples(g, weight)]
 

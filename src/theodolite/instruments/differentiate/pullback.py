@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, stream
+from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.parts import Parts, filled, zeros
 
 # Roundings of the largest numbers that sums which cancel may leave over; up to 5 were
@@ -46,6 +47,30 @@ def pull_back(
     # What comes back may be a cotangent itself.
     found = filled(parts, variables)
     return [part.detach() if part.requires_grad else part for part in found]
+
+
+def pull_back_with_graph(
+    outputs: Sequence[Tensor],
+    variables: Sequence[Tensor],
+    cotangents: Sequence[Tensor] | None = None,
+    *,
+    keep: bool = True,
+) -> Sequence[Tensor | None]:
+    """Pull cotangents back as an instrument does; None where a variable plays no part.
+
+    Args:
+        outputs: What is differentiated.
+        variables: By which.
+        cotangents: One for each output; 1 for a scalar by default.
+        keep: Whether the result has a graph, for derivatives of it.
+    """
+    try:
+        with own_pass():
+            return torch.autograd.grad(
+                outputs, variables, cotangents, create_graph=keep, allow_unused=True
+            )
+    except RuntimeError as error:
+        raise explained(error) from error
 
 
 def pull_back_many(

@@ -24,9 +24,17 @@ from theodolite.instruments.differentiate.convolution_twice import (
     convolution,
 )
 from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
+from theodolite.instruments.differentiate.instance_norm_twice import (
+    INSTANCE_NORMS,
+    instance_norm,
+)
 from theodolite.instruments.differentiate.layer_norm_twice import (
     LAYER_NORMS,
     layer_norm,
+)
+from theodolite.instruments.differentiate.missing_weights import (
+    GROUP_NORMS,
+    group_norm,
 )
 from theodolite.instruments.differentiate.own_passes import PASSES_BACK, passed_back
 from theodolite.instruments.differentiate.recomputing import without_recomputing
@@ -40,6 +48,8 @@ REPLACED: frozenset[Callable[..., Any]] = frozenset(
         *RECTIFIERS,
         *ACTIVATIONS,
         *LAYER_NORMS,
+        *INSTANCE_NORMS,
+        *GROUP_NORMS,
         functional.scaled_dot_product_attention,
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
@@ -56,11 +66,12 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
     own size); attention takes plain products of matrices, or torch's plain backend, the
     only one with a second derivative; convolutions take standard kernels, and batch
-    norms on given statistics few passes, where these are quicker; layer norms and
-    activations take fewer operators. If the model has recurrent layers, cuDNN is left
-    out, which has no second derivative for them. Embeddings have dense gradients, and
-    bags of them second ones. Nothing is recomputed: activation checkpointing runs
-    outside of what is replaced here, and its reentrant form has no second derivative.
+    norms on given statistics few passes, where these are quicker; layer and instance
+    norms and activations take fewer operators. If the model has recurrent layers, cuDNN
+    is left out, which has no second derivative for them. Embeddings have dense
+    gradients, and bags of them second ones. Nothing is recomputed: activation
+    checkpointing runs outside of what is replaced here, and its reentrant form has no
+    second derivative. Norms with a bias and no weight get one of ones.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -104,6 +115,10 @@ class _Replace(TorchFunctionMode):
             return activation(func, args, kwargs)
         if func in LAYER_NORMS:
             return layer_norm(func, args, kwargs)
+        if func in INSTANCE_NORMS:
+            return instance_norm(func, args, kwargs)
+        if func in GROUP_NORMS:
+            return group_norm(func, args, kwargs)
         if func is functional.scaled_dot_product_attention:
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.parts import filled, zeros
-from theodolite.instruments.differentiate.pullback import explained, pull_back
+from theodolite.instruments.differentiate.pullback import (
+    pull_back,
+    pull_back_with_graph,
+)
 from theodolite.instruments.norms.full_statistics import Moments
 from theodolite.instruments.norms.segments import Segment
 
@@ -98,17 +100,12 @@ class Crossing:
         variables = list(fresh.values())
         if not slots or not variables:
             return out, dict(zip(fresh, zeros(variables), strict=True))
-        try:
-            with own_pass():
-                parts = torch.autograd.grad(
-                    [out[slot] for slot in slots],
-                    variables,
-                    [cotangents[slot] for slot in slots],
-                    create_graph=keep,
-                    allow_unused=True,
-                )
-        except RuntimeError as error:
-            raise explained(error) from error
+        parts = pull_back_with_graph(
+            [out[slot] for slot in slots],
+            variables,
+            [cotangents[slot] for slot in slots],
+            keep=keep,
+        )
         return out, dict(zip(fresh, filled(parts, variables), strict=True))
 
     def _by_duals(self, tangents: Mapping[int, Tensor]) -> tuple[BySlot, BySlot]:
@@ -139,14 +136,9 @@ class Crossing:
         if not slots or not tangents:
             return values, {}
         dummies = [torch.zeros_like(out[slot], requires_grad=True) for slot in slots]
-        with own_pass():
-            pulled = torch.autograd.grad(
-                [out[slot] for slot in slots],
-                [fresh[slot] for slot in tangents],
-                dummies,
-                create_graph=True,
-                allow_unused=True,
-            )
+        pulled = pull_back_with_graph(
+            [out[slot] for slot in slots], [fresh[slot] for slot in tangents], dummies
+        )
         changes = pull_back(pulled, dummies, list(tangents.values()))
         return values, dict(zip(slots, changes, strict=True))
 

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.own_passes import own_pass
 from theodolite.instruments.differentiate.pullback import (
     can_batch,
-    explained,
     pull_back,
     pull_back_many,
+    pull_back_with_graph,
 )
 from theodolite.instruments.differentiate.twice import differentiating
 from theodolite.instruments.model.as_found import opened
@@ -268,17 +267,7 @@ class BlockJacobian(Operator):
         r"""Return a dummy cotangent and the graph of $J^\top$ at it, made once."""
         if self._dual is None:
             dual = torch.zeros_like(self._outputs, requires_grad=True)
-            try:
-                with own_pass():
-                    (pulled,) = torch.autograd.grad(
-                        self._outputs,
-                        [self._inputs],
-                        dual,
-                        create_graph=True,
-                        allow_unused=True,
-                    )
-            except RuntimeError as error:
-                raise explained(error) from error
+            (pulled,) = pull_back_with_graph([self._outputs], [self._inputs], [dual])
             depends = pulled is not None and pulled.requires_grad
             self._dual = dual, pulled if depends else None
         return self._dual

@@ -1,6 +1,7 @@
 """The tangent kernel's Gram matrix, layer by layer."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
+from theodolite.instruments.differentiate.own_passes import is_transformed
 from theodolite.instruments.differentiate.pullback import pull_back_many
 from theodolite.instruments.model.objective import Batch
 from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
@@ -134,31 +136,38 @@ def _sizes(
 
     def look(module: nn.Module, args: tuple[Any, ...], result: Any) -> None:
         plain = args and isinstance(args[0], Tensor) and isinstance(result, Tensor)
+        # What leaves a layer within torch's transforms cannot be pulled back to.
+        plain = plain and not is_transformed()
         lengths = (len(args[0]), args[0].nbytes, result.nbytes) if plain else (0, 0, 0)
         met.setdefault(module, []).append(lengths)
 
-    handles = [
-        module.register_forward_hook(look)
-        for module in model.modules()
-        if known(module)
-    ]
     samples, widths, sizes = [], set(), {}
+    layers = [module for module in model.modules() if known(module)]
     for scene in scenes:
         met.clear()
-        with torch.no_grad():
+        with torch.no_grad(), _watched(layers, look):
             outputs = run(scene)
         samples.append(len(outputs))
         widths.add(outputs.numel() // max(1, len(outputs)))
-        for module in [m for m in model.modules() if known(m)]:
+        for module in layers:
             calls = met.get(module, [])
             count = outputs.numel() // max(1, len(outputs))
             found = sum(_spread(module) * a + 2 * count * z for _, a, z in calls)
             fits = bool(calls) and all(n == len(outputs) for n, _, _ in calls)
             past = sizes.get(module, 1)
             sizes[module] = past + found if fits and past else 0
-    for handle in handles:
-        handle.remove()
     return sizes, samples, widths
+
+
+@contextmanager
+def _watched(layers: Iterable[nn.Module], look: Callable[..., Any]) -> Iterator[None]:
+    """Have a function see every call of some layers."""
+    handles = [layer.register_forward_hook(look) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def _agreed_sizes(sizes: dict[nn.Module, int], team: Team) -> dict[nn.Module, int]:
@@ -211,10 +220,8 @@ def _calls(
         met.append((module, args[0].detach(), left))
         return left.clone()  # which later code may write to
 
-    handles = [module.register_forward_hook(look) for module in modules]
-    outputs = run(scene)
-    for handle in handles:
-        handle.remove()
+    with _watched(modules, look):
+        outputs = run(scene)
     flat = outputs.reshape(len(outputs), -1)
     width = flat.shape[1]
     basis = torch.eye(width, dtype=flat.dtype, device=flat.device)

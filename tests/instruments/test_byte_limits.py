@@ -52,7 +52,7 @@ def refused(call, name, value):
     assert "\n" not in str(said.value)
 
 
-@pytest.mark.parametrize("value", ["1GB", float("nan"), True, -1, 1e9])
+@pytest.mark.parametrize("value", ["1GB", float("nan"), True, -1, -1e9, 1.5])
 @pytest.mark.parametrize(("name", "call"), CALLS)
 def test_of_losses(name, call, value):
     settings = {"loss": nn.CrossEntropyLoss(), "norm_mode": "eval"}

@@ -197,6 +197,26 @@ def test_a_penalty_on_gradients(mode):
         assert_allclose(cut, wanted, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is")
+@pytest.mark.parametrize("way", ["back", "forwards"])
+def test_derivatives_by_transforms_through_shared_statistics_are_refused(way):
+    norm = nn.BatchNorm1d(4, track_running_stats=False)
+    model = nn.Sequential(nn.Linear(3, 4), norm, nn.Tanh(), nn.Linear(4, 2)).double()
+
+    def loss(network, batch):
+        x, targets = batch
+        if way == "back":
+            slope = grad(lambda z: network(z).square().sum())(x)
+        else:
+            slope = jvp(network, (x,), (torch.ones_like(x),))[1]
+        return LOSS(network(x), targets) + slope.square().sum(1).mean()
+
+    given = {"loss": loss, "norm_mode": "full"}
+    with pytest.raises(MeasurementError, match="differentiates in its own pass"):
+        Hessian(model, some(2), **given, micro_batch=3)
+    assert Hessian(model, some(2), **given).dense().shape == (34, 34)
+
+
 class Turning(nn.Module):
     """Returns how its layers turn the input, by a transform of torch."""
 

@@ -18,6 +18,7 @@ from theodolite.instruments.differentiate.batch_norm_given import (
     batch_norm_arguments,
 )
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
+from theodolite.instruments.differentiate.own_passes import is_transformed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +62,16 @@ class BatchNormCalls(TorchFunctionMode):
 
     Args:
         act: Returns the output of a call.
+
+    Attributes:
+        calls: How many there were.
+        transformed: Whether any was inside of a transform of torch, such as ``jvp``.
     """
 
     def __init__(self, act: Callable[[NormCall], Tensor]) -> None:
         super().__init__()
         self._act = act
-        self.calls = 0
+        self.calls, self.transformed = 0, False
 
     def __torch_function__(
         self,
@@ -83,6 +88,7 @@ class BatchNormCalls(TorchFunctionMode):
         if not given["training"] or (weight is not None and weight.dtype != x.dtype):
             return func(*args, **kwargs)
         place, self.calls = self.calls, self.calls + 1
+        self.transformed = self.transformed or is_transformed()
         call = NormCall(
             place=place, x=x, weight=weight, bias=given["bias"], eps=given["eps"]
         )

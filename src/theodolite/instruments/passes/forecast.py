@@ -152,6 +152,8 @@ def as_bytes(name: str, value: object) -> int:
         name: Name of the argument.
         value: What came.
     """
+    if isinstance(value, float) and value.is_integer():  # such as 8e9
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise ConfigError(
             f"{name} is {value!r}: pass a whole number of bytes from 0 up, such as "

@@ -69,6 +69,7 @@ def norms_couple(
             "a batch norm takes batch statistics also in eval mode: use norm mode "
             "'batch' or 'full'"
         )
+    prepared.measure.differentiates |= calls.transformed
     if counts:
         check_finite(value)
     if draws.happened():

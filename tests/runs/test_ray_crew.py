@@ -43,6 +43,20 @@ def test_only_the_lost_is_replaced(tmp_path, crew, lost):
             assert more == seats + 1
 
 
+def test_a_crew_of_a_closed_cluster_says_so(crew):
+    """And does not have Ray started once more."""
+    other = RayCluster()
+    idle = other.crew(crew_work.Place)
+    other.close()
+    for use in (
+        lambda: idle.put(1),
+        lambda: idle.ask(crew_work.note),
+        lambda: idle.size,
+    ):
+        with pytest.raises(RunError, match=r"is closed.* within `with RayCluster"):
+            use()
+
+
 def test_a_question_that_ends_members_is_given_up(tmp_path, crew, monkeypatch):
     monkeypatch.setattr(crews, "_LOSSES", 2)
     with pytest.raises(RunError, match="members of a Ray crew were lost 2 times"):

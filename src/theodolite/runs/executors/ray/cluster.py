@@ -122,8 +122,9 @@ class RayCluster:
         return self._crews[pickled]
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends."""
-        self.dismiss()
+        """Leave the cluster; one that was started here ends, and crews with it."""
+        for crew in self._crews.values():
+            crew.close()
         self._crews.clear()
         if self._ray is not None and not self._guest:
             disconnect(self._ray)

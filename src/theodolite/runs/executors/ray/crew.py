@@ -10,6 +10,7 @@ from theodolite.core import RunError, TeamError, TheodoliteError
 from theodolite.runs.executors.ray.capacity import Capacity
 from theodolite.runs.executors.ray.flight import cannot_work
 from theodolite.runs.executors.ray.member import Handle, Member, Refused
+from theodolite.runs.executors.ray.sending import as_raised, stored
 
 # Members of nodes that died a moment ago never start. The others are waited for until
 # there are as many as places, or so long.
@@ -74,7 +75,7 @@ class Crew:
     def put(self, value: Any) -> Handle:
         """Put something where every member can fetch it."""
         self._check_open()
-        return Handle(self._ray.put(value))
+        return Handle(stored(self._ray, value))
 
     def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return the answer of all members, asked again until none is lost.
@@ -178,6 +179,8 @@ class Crew:
             return self._ray.get(reference)
         except self._lost_ones() as error:
             return Lost(str(error).strip().splitlines()[0])
+        except self._ray.exceptions.RayError as error:
+            raise as_raised(self._ray, error) from error
 
     def _gather(self) -> None:
         """Start members on all places that are free, and seat all that are there."""

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from theodolite.core import RunError
-from theodolite.runs.executors.ray.capacity import Capacity, check_request
+from theodolite.runs.executors.ray.capacity import Capacity, check_caller, check_request
 from theodolite.runs.executors.ray.connection import connect, disconnect, load_ray
 from theodolite.runs.executors.ray.crew import Crew
 from theodolite.runs.executors.ray.flight import Flight
@@ -49,6 +49,7 @@ class RayCluster:
         initialise: Callable[[], None] | None = None,
         jobs: int | None = None,
     ) -> None:
+        check_caller(address, initialise)
         check_request(cpus, gpus, jobs)
         self._address, self._initialise, self._jobs = address, initialise, jobs
         self._cpus, self._gpus = cpus, gpus

@@ -16,7 +16,7 @@ from torch.testing import assert_close
 from torch.utils.data import DataLoader
 
 from theodolite.core import ConfigError
-from theodolite.instruments import Hessian, TangentKernel
+from theodolite.instruments import Hessian, TangentKernel, extremes_of
 from theodolite.instruments.operators import station, twin
 from theodolite.instruments.operators.graph_noise import graph_noise
 
@@ -163,6 +163,14 @@ def test_something_else_than_an_executor_is_told(executor):
     model, (x, _) = case()
     with pytest.raises(ConfigError, match=r"^executor is .*pass a RayCluster\(…\)"):
         TangentKernel(model, x, norm_mode="eval", executor=executor)
+
+
+def test_vectors_are_kept_here():
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": "eval"}
+    _, there, _ = pair(Hessian, *case(), size=1, **given)
+    for some in (there, there.block(["0.weight"])):
+        with pytest.raises(ConfigError, match="with an executor all vectors are kept"):
+            extremes_of(some, basis="shared", method="products")
 
 
 class Narrow(nn.Module):

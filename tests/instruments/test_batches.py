@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from tests.instruments.agreement import near
 from theodolite.core import MeasurementError
-from theodolite.instruments import HalfSquareLoss, Hessian, read_batches
+from theodolite.instruments import HalfSquareLoss, Hessian, read_batches, share_of
 from theodolite.instruments.passes.batches import (
     join_batches,
     samples_in,
@@ -140,3 +140,10 @@ def test_what_cannot_be_counted_has_no_mean():
     assert alone.partition == (None,)
     with pytest.raises(MeasurementError, match="cannot be counted"):
         Hessian(model, [Odd(), Odd()], loss=loss, norm_mode="batch")
+
+
+@pytest.mark.parametrize("data", [[], torch.zeros(0, 3)], ids=["batches", "samples"])
+def test_a_share_of_no_data_is_told(data):
+    with pytest.raises(MeasurementError, match=r"^no (batches|samples) came") as said:
+        share_of(data, None)
+    assert "start fewer ranks" not in str(said.value)

@@ -205,8 +205,8 @@ def capacity_of(operator: Operator, search: Search, locked: int) -> int:
         wanted_bytes = (least + 1 + locked + found) * row
         raise MeasurementError(
             f"{search.k} eigenpairs of {n:,} parameters take a basis of "
-            f"{wanted_bytes / 2**30:.1f} GiB, allowed are "
-            f"{search.basis_bytes / 2**30:.1f}: ask for fewer, choose fewer "
+            f"{wanted_bytes / 2**30:.3g} GiB, allowed are "
+            f"{search.basis_bytes / 2**30:.3g}: ask for fewer, choose fewer "
             "parameters, or raise basis_bytes"
         )
     return min(held, max(least, search.max_matvecs))

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from bench import asked
 from bench.versions import versions
 
 
@@ -15,7 +16,10 @@ def write_rows(
 ) -> None:
     """Measure without TF32 and write what there is after every row."""
     if not torch.cuda.is_available():
-        raise SystemExit(f"bench.{suite} wants a CUDA device and none is here")
+        raise SystemExit(
+            f"bench.{suite} wants a CUDA device and none is here: run it where one is"
+        )
+    asked.file(out)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     made = {**versions(), "device": torch.cuda.get_device_name()}

@@ -32,6 +32,7 @@ from torch.autograd import DeviceType
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 
+from bench import asked
 from bench.cuda_networks import LARGE, TINY, Subject
 from bench.hessian_products import (
     Product,
@@ -113,23 +114,22 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure what the command line asks for."""
     given = _arguments(arguments)
     if given.gather is not None:
-        record = gathered(sorted(given.out.glob("*.json"), key=_when))
-        given.gather.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        _gather(given.out, asked.file(given.gather))
         return
-    device = torch.device(given.device)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise SystemExit(
-            "bench.cuda wants a CUDA device and none is here: run it where one is, or "
-            "pass --device cpu --tiny"
-        )
+    device = asked.device(
+        "cuda",
+        given.device,
+        otherwise="run it where one is, or pass --device cpu --tiny",
+    )
+    subjects = TINY if given.tiny else LARGE
+    _check(given, subjects)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = given.search
-    given.out.mkdir(parents=True, exist_ok=True)
     clock = Clock(device, time.monotonic() + given.seconds)
     begins = tuple(given.ways or [""])
     ways = {name: way for name, way in WAYS.items() if name.startswith(begins)}
-    for subject in TINY if given.tiny else LARGE:
+    for subject in subjects:
         if given.only and subject.name not in given.only:
             continue
         for batch in given.batches or subject.batches:
@@ -150,6 +150,29 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--gather", type=Path, help="write a result from the folder")
     parser.add_argument("--search", action="store_true", help="cudnn.benchmark")
     return parser.parse_args(arguments)
+
+
+def _check(given: argparse.Namespace, subjects: Sequence[Subject]) -> None:
+    """Refuse what would measure nothing, before anything is measured."""
+    for name in given.only or ():
+        asked.known("network", name, [subject.name for subject in subjects])
+    for begin in given.ways or ():
+        if not any(name.startswith(begin) for name in WAYS):
+            asked.known("way", begin, WAYS)
+    for batch in given.batches or ():
+        asked.count("--batches", batch)
+    asked.folder(given.out)
+
+
+def _gather(folder: Path, place: Path) -> None:
+    """Write the rows of all files in a folder as one result."""
+    files = sorted(folder.glob("*.json"), key=_when)
+    if not files:
+        raise SystemExit(
+            f"no rows lie in {str(folder)!r}: run bench.cuda --out {folder} first"
+        )
+    record = gathered(files)
+    place.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 class Clock:

@@ -35,7 +35,17 @@ class Config:
     def read(cls, path: Path) -> "Config":
         """Read a config; what else stands in the file is passed over."""
         given = json.loads(path.read_text())
+        if not isinstance(given, dict):
+            raise TypeError("it holds no names")
         return cls(**{field.name: given[field.name] for field in fields(cls)})
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no model has."""
+        for name, size in vars(self).items():
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} is {size!r} and not a whole number from 1 up")
+        if self.n_embd % self.n_head:
+            raise ValueError(f"{self.n_head} heads do not divide {self.n_embd}")
 
     @property
     def parameters(self) -> int:

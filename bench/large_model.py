@@ -14,15 +14,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from bench import asked as asking
 from bench.gpt2 import Config, build, next_token_loss
 from bench.high_water import forget_peak, peak_mib
 from bench.versions import versions
+from theodolite.core import TheodoliteError
 from theodolite.instruments import Hessian, extremes_of, memory_of, trace_of
+from theodolite.instruments.solvers.placement import Placement
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "large_model"
@@ -50,6 +53,38 @@ def options(given: Sequence[str] | None = None) -> argparse.Namespace:
     if found.tiny:
         found.config = HERE / "configs" / "gpt2_tiny.json"
     return found
+
+
+def check(given: argparse.Namespace) -> None:
+    """Refuse what cannot be measured, before a model is built."""
+    asking.device(
+        "large_model",
+        given.device,
+        otherwise="pass --device cpu with --tiny or a small --config",
+    )
+    asking.known("place of a basis", given.basis, get_args(Placement))
+    for name in ("batch", "sequence", "vectors", "products", "probes"):
+        asking.count(f"--{name}", getattr(given, name))
+    asking.count("--sketch", given.sketch, least=0)
+    if not given.tol > 0:
+        raise SystemExit(f"--tol is {given.tol}: pass a number above 0, as 1e-3")
+    asking.folder(given.out)
+
+
+def config_of(path: Path) -> Config:
+    """Read the sizes of a model, or say what is wrong with the file."""
+    try:
+        return Config.read(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except KeyError as error:
+        reason = f"{error} is missing"
+    except (TypeError, ValueError) as error:
+        reason = str(error)
+    raise SystemExit(
+        f"{str(path)!r} is no config of GPT-2 ({reason}): pass a JSON file such as "
+        "bench/configs/gpt2_1300m.json"
+    )
 
 
 def tokens(config: Config, asked: argparse.Namespace) -> tuple[Tensor, Tensor]:
@@ -87,7 +122,7 @@ def timed(device: str, work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 def measure(asked: argparse.Namespace) -> dict[str, Any]:
     """Build, forecast, measure; return the row."""
-    config = Config.read(asked.config)
+    config = config_of(asked.config)
     model = build(config, device=asked.device, seed=asked.seed)
     ids, targets = tokens(config, asked)
     given = {"loss": next_token_loss, "norm_mode": "eval", "seed": asked.seed}
@@ -221,12 +256,12 @@ def _rounded(value: Any) -> Any:
 def main(given: Sequence[str] | None = None) -> Path:
     """Measure what the command line asks for, and write the row."""
     asked = options(given)
-    if asked.device.startswith("cuda") and not torch.cuda.is_available():
-        raise SystemExit(
-            "no CUDA device is here: pass --device cpu with --tiny or a small --config"
-        )
+    check(asked)
     torch.backends.cuda.matmul.allow_tf32 = False
-    place = written(measure(asked), asked)
+    try:
+        place = written(measure(asked), asked)
+    except TheodoliteError as error:
+        raise SystemExit(str(error)) from error
     print(place)
     return place
 

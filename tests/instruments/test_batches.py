@@ -18,6 +18,7 @@ from theodolite.instruments import (
     Jacobian,
     TangentKernel,
     read_batches,
+    share_of,
     singular_values,
     tangent_kernel,
 )
@@ -230,3 +231,10 @@ def test_what_cannot_be_counted_has_no_mean():
     assert alone.partition == (None,)
     with pytest.raises(MeasurementError, match="cannot be counted"):
         Hessian(model, [Odd(), Odd()], loss=loss, norm_mode="batch")
+
+
+@pytest.mark.parametrize("data", [[], torch.zeros(0, 3)], ids=["batches", "samples"])
+def test_a_share_of_no_data_is_told(data):
+    with pytest.raises(MeasurementError, match=r"^no (batches|samples) came") as said:
+        share_of(data, None)
+    assert "start fewer ranks" not in str(said.value)

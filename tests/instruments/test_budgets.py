@@ -19,6 +19,7 @@ from theodolite.instruments import (
     diagonal_of,
     extremes_of,
     index_of_operator,
+    memory_of,
     trace,
     trace_of,
 )
@@ -60,6 +61,15 @@ def test_each_block_keeps_the_budget():
         trace, model, batch, loss=HalfSquareLoss(), norm_mode="eval", max_matvecs=20
     )
     assert found.cost.passes <= 2 * 20
+
+
+def test_no_more_vectors_are_forecast_than_there_are_parameters():
+    """And a search makes do with them, whatever number was asked for."""
+    operator = operator_with(VALUES[:53])
+    found = memory_of(operator, k=1000)
+    assert found.basis_vectors == 53 + 1 + 2 * 53
+    given = {"k": 1000, "method": "products", "basis_bytes": found.basis}
+    assert len(extremes_of(operator, **given).eigenvalues) == 53
 
 
 class Scaled(Operator):

@@ -15,7 +15,8 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils.data import DataLoader
 
-from theodolite.instruments import Hessian, TangentKernel
+from theodolite.core import ConfigError
+from theodolite.instruments import Hessian, TangentKernel, extremes_of
 from theodolite.instruments.operators import station, twin
 from theodolite.instruments.operators.graph_noise import graph_noise
 
@@ -130,6 +131,46 @@ def test_it_says_what_its_members_do(norm_mode):
     assert [len(part) for part in there.changed_data(lambda batch: batch)] == [8, 8]
     kernel = pair(TangentKernel, model, x, size=1, norm_mode="eval")[1]
     assert kernel.way == "graphs"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"norm_mode": "eval"}, "Hessian: missing a required argument: 'loss'"),
+        ({"loss": similarity}, "Hessian: missing a required argument: 'norm_mode'"),
+        (
+            {"loss": similarity, "norm_mode": "eval", "micro_bach": 2},
+            "Hessian: got an unexpected keyword argument 'micro_bach'",
+        ),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_sent(settings: Any, words):
+    executor = OneRoom(1)
+    with pytest.raises(TypeError) as caught:
+        Hessian(*case(), executor=cast(Any, executor), **settings)
+    assert str(caught.value) == words
+    assert not executor.sent
+
+
+def test_a_subject_without_data_is_told():
+    model, _ = case()
+    with pytest.raises(TypeError, match="missing a required argument: 'batches'"):
+        cast(Any, TangentKernel)(model, norm_mode="eval", executor=OneRoom(1))
+
+
+@pytest.mark.parametrize("executor", [3, OneRoom, "ray"])
+def test_something_else_than_an_executor_is_told(executor):
+    model, (x, _) = case()
+    with pytest.raises(ConfigError, match=r"^executor is .*pass a RayCluster\(…\)"):
+        TangentKernel(model, x, norm_mode="eval", executor=executor)
+
+
+def test_vectors_are_kept_here():
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": "eval"}
+    _, there, _ = pair(Hessian, *case(), size=1, **given)
+    for some in (there, there.block(["0.weight"])):
+        with pytest.raises(ConfigError, match="with an executor all vectors are kept"):
+            extremes_of(some, basis="shared", method="products")
 
 
 class Narrow(nn.Module):

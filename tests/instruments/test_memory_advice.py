@@ -97,6 +97,8 @@ def test_raising_what_the_message_names_helps(limit, call):
     with pytest.raises(MeasurementError, match=f"raise {limit}") as said:
         call(**{limit: 64})
     assert not any(other in str(said.value) for other in LIMITS if other != limit)
+    assert "0.0 GiB" not in str(said.value)
+    assert "allowed are 0.0:" not in str(said.value)
     call(**{limit: 2**30})
 
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from tests.instruments.agreement import near
 from tests.instruments.test_preservation import portrait
-from theodolite.core import MeasurementError, UnknownNameError
+from theodolite.core import ConfigError, MeasurementError, UnknownNameError
 from theodolite.instruments import (
     EmpiricalFisher,
     Fisher,
@@ -18,6 +18,7 @@ from theodolite.instruments import (
     Jacobian,
     TangentKernel,
     collapse,
+    memory_forecast,
     spectrum,
     tangent_kernel,
     trace,
@@ -50,6 +51,14 @@ def top(model, batch, loss=CROSS_ENTROPY, norm_mode="batch", **settings):
 )
 def test_losses_of_every_make_are_one(model, loss):
     assert top(model, (X, Y), loss) == pytest.approx(top(model, (X, Y)), rel=1e-5)
+
+
+@pytest.mark.parametrize("measure", [spectrum, trace, memory_forecast])
+@pytest.mark.parametrize("operator", [3, Jacobian, nn.Linear], ids=str)
+def test_something_else_than_a_curvature_is_told(model, measure, operator):
+    given = {"loss": CROSS_ENTROPY, "norm_mode": "eval"}
+    with pytest.raises(ConfigError, match=r"^operator is .*: pass the class Hessian"):
+        measure(model, (X, Y), **given, operator=operator)
 
 
 def test_a_function_that_sums_is_added_over_batches(model):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def note(held, folder):
     words = os.getpid(), seat.size, len(held.seats)
     Path(folder, str(seat.rank)).write_text(" ".join(map(str, words)))
     return seat.size
+
+
+class Unsendable(Exception):
+    """Holds what cannot be pickled."""
+
+    def __init__(self, what):
+        super().__init__(what)
+        self.lock = threading.Lock()
 
 
 def fall(held, folder, rank):

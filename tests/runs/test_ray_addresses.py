@@ -50,11 +50,27 @@ def test_an_address_that_is_none(address):
 
 @pytest.mark.parametrize(
     "request_",
-    [{"cpus": 0}, {"gpus": -1}, {"gpus": 1.5}, {"gpus": float("nan")}, {"jobs": 0}],
+    [
+        {"cpus": 0},
+        {"cpus": "x"},
+        {"cpus": None},
+        {"gpus": -1},
+        {"gpus": 1.5},
+        {"gpus": float("nan")},
+        {"jobs": 0},
+        {"jobs": "x"},
+        {"jobs": 1.5},
+    ],
     ids=str,
 )
 def test_amounts_that_no_cluster_can_give(request_):
     with pytest.raises(ConfigError, match=r"pass a number|try 1 or more"):
+        RayCluster(**request_)
+
+
+@pytest.mark.parametrize("request_", [{"address": 3}, {"initialise": 3}], ids=str)
+def test_other_things_than_are_wanted(request_):
+    with pytest.raises(ConfigError, match=r" is 3: pass "):
         RayCluster(**request_)
 
 

@@ -1,5 +1,7 @@
 """Of the members of a crew only those that were lost are replaced."""
 
+import threading
+
 import pytest
 
 from tests.later import later
@@ -8,6 +10,7 @@ from tests.runs.ray_nodes import MARKS
 from theodolite.core import MeasurementError, RunError
 from theodolite.runs import RayCluster
 from theodolite.runs.executors.ray import crew as crews
+from theodolite.runs.executors.ray.sending import as_raised
 
 later("ray.cluster_utils", "pip install 'theodolite[ray]'")
 pytestmark = MARKS
@@ -41,6 +44,41 @@ def test_only_the_lost_is_replaced(tmp_path, crew, lost):
         else:
             assert other == pid
             assert more == seats + 1
+
+
+def test_a_crew_of_a_closed_cluster_says_so(crew):
+    """And does not have Ray started once more."""
+    other = RayCluster()
+    idle = other.crew(crew_work.Place)
+    other.close()
+    for use in (
+        lambda: idle.put(1),
+        lambda: idle.ask(crew_work.note),
+        lambda: idle.size,
+    ):
+        with pytest.raises(RunError, match=r"is closed.* within `with RayCluster"):
+            use()
+
+
+def test_what_cannot_be_sent_is_told_without_the_rest_of_it(crew):
+    with pytest.raises(RunError, match=r"cannot be sent .*lock") as caught:
+        crew.put({"model": "M" * 99, "loss": threading.Lock()})
+    assert "MMM" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_that_cannot_travel_is_named():
+    import ray
+
+    far = "Traceback (most recent call last):\n  File …\nUnsendable: this and that."
+    error = ray.exceptions.RayTaskError(
+        "ask", far, crew_work.Unsendable("this"), proctitle="member", pid=1, ip="::1"
+    )
+    named = as_raised(ray, error)
+    assert isinstance(named, RunError)
+    assert str(named).startswith(
+        "a member of a Ray crew failed (Unsendable: this and that): leave executor= out"
+    )
 
 
 def test_a_question_that_ends_members_is_given_up(tmp_path, crew, monkeypatch):

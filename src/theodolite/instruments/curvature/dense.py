@@ -272,6 +272,6 @@ def _forecast(size: int, matrix_bytes: int) -> None:
     if wanted > matrix_bytes:
         raise MeasurementError(
             f"the dense Hessian of {size:,} parameters takes "
-            f"{wanted / 2**30:.1f} GiB, allowed are {matrix_bytes / 2**30:.1f}: choose "
+            f"{wanted / 2**30:.3g} GiB, allowed are {matrix_bytes / 2**30:.3g}: choose "
             "fewer with params=…, or raise matrix_bytes"
         )

@@ -41,7 +41,8 @@ def memory_of(
         sides = 2 if ends == "both" else 1
         # The basis, its pending vector, the pairs that are found, and as many while
         # it is tested that none was missed.
-        vectors = min(operator.shape[1], least_basis(k, sides)) + 1 + 2 * sides * k
+        size = operator.shape[1]
+        vectors = min(size, least_basis(k, sides)) + 1 + 2 * min(size, sides * k)
     check_count("vectors", vectors)
     return forecast_of(operator, vectors=vectors)
 

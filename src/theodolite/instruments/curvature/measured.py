@@ -1,12 +1,13 @@
 """Make an instrument of the loss Hessian from a function of operators."""
 
 import inspect
+import reprlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from theodolite.core import Reading
+from theodolite.core import ConfigError, Reading
 from theodolite.instruments.operators.loss_hessian import Hessian
 from theodolite.instruments.operators.parameter_operator import ParameterOperator
 from theodolite.instruments.passes.announcing import announced
@@ -14,6 +15,26 @@ from theodolite.instruments.passes.announcing import announced
 Curvature = Callable[..., ParameterOperator]
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def checked_curvature(operator: Any) -> Curvature:
+    """Return what makes an operator of a model, its data and its loss, or refuse it."""
+    if _takes_loss(operator) if isinstance(operator, type) else callable(operator):
+        return operator
+    kind = isinstance(operator, type)
+    came = f"the class {operator.__name__}" if kind else reprlib.repr(operator)
+    raise ConfigError(
+        f"operator is {came}: pass the class Hessian, GaussNewton, Fisher or "
+        "EmpiricalFisher, of which one is made here"
+    )
+
+
+def _takes_loss(kind: type) -> bool:
+    """Whether a class is of operators that a loss goes into."""
+    taken = inspect.signature(kind.__init__).parameters.values()
+    return issubclass(kind, ParameterOperator) and any(
+        one.name == "loss" or one.kind is one.VAR_KEYWORD for one in taken
+    )
 
 
 def told(reading: R, operator: ParameterOperator) -> R:
@@ -53,7 +74,7 @@ def measured_by(
             given: dict[str, Any] = dict(call.arguments)
             options = given.pop("options", {})
             chosen = {name: given.pop(name) for name in own}
-            make = given.pop("operator", operator)
+            make = checked_curvature(given.pop("operator", operator))
             with (
                 announced(instrument.__name__),
                 make(**given, **options, seed=chosen["seed"]) as found,

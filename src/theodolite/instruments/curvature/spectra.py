@@ -20,7 +20,7 @@ from theodolite.core import (
     unknown_name,
 )
 from theodolite.instruments.curvature.dense import DenseHessian, hessian
-from theodolite.instruments.curvature.measured import Curvature, told
+from theodolite.instruments.curvature.measured import Curvature, checked_curvature, told
 from theodolite.instruments.model.objective import Batch, Loss
 from theodolite.instruments.operators.graph_noise import GraphNoise
 from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
@@ -287,7 +287,7 @@ def spectrum(
         (array([2. , 0.5]), 4.0)
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
-    if operator is not Hessian:
+    if checked_curvature(operator) is not Hessian:
         given = {"loss": loss, "norm_mode": norm_mode, "params": params}
         with operator(model, batch, **given, **options) as found:
             _refuse_large(found.shape[1], matrix_bytes)

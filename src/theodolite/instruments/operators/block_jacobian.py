@@ -245,8 +245,8 @@ class BlockJacobian(Operator):
         if 8 * height * width > matrix_bytes:
             raise MeasurementError(
                 f"the dense Jacobian of shape {self.shape} takes "
-                f"{8 * height * width / 2**30:.1f} GiB, allowed are "
-                f"{matrix_bytes / 2**30:.1f}: work with products, or raise matrix_bytes"
+                f"{8 * height * width / 2**30:.3g} GiB, allowed are "
+                f"{matrix_bytes / 2**30:.3g}: work with products, or raise matrix_bytes"
             )
         matrix = np.empty(self.shape)
         for start in range(0, height, CHUNK):

@@ -91,8 +91,8 @@ class FarOperator(ParameterOperator):
         most = self._settings.pop("max_batches", None)
         self._far_model = unwrapped(model)
         self._items = read_batches(batches, max_batches=most)
-        self._crew = executor.crew(Station)
         self.norm_mode = NormMode(self._settings["norm_mode"])
+        self._crew = executor.crew(Station)
         self.partition = tuple(samples_in(item) for item in self._items)
         self._handles: Sequence[Any] = ()
         self._name, self._version = secrets.token_hex(8), -1

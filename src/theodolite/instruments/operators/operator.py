@@ -144,8 +144,8 @@ class Operator(ABC):
         wanted = 8 * rows * columns
         if wanted > matrix_bytes:
             raise MeasurementError(
-                f"the dense matrix of shape {self.shape} takes {wanted / 2**30:.1f} "
-                f"GiB, allowed are {matrix_bytes / 2**30:.1f}: work with products, or "
+                f"the dense matrix of shape {self.shape} takes {wanted / 2**30:.3g} "
+                f"GiB, allowed are {matrix_bytes / 2**30:.3g}: work with products, or "
                 "raise matrix_bytes"
             )
         matrix = np.empty((rows, columns))

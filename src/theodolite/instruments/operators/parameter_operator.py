@@ -1,5 +1,6 @@
 """What operators on parameter space share: names, blocks, and letting memory go."""
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +16,7 @@ from theodolite.instruments.operators.twin import Several
 from theodolite.instruments.passes.batches import are_two_alike
 from theodolite.instruments.passes.graph_cache import GraphCache
 from theodolite.instruments.passes.set_up import SetUp
-from theodolite.instruments.team.crews import Executor
+from theodolite.instruments.team.crews import Executor, check_executor
 from theodolite.instruments.team.processes import Team
 from theodolite.instruments.team.vectors import agreed
 
@@ -212,12 +213,14 @@ class ParameterOperator(Operator):
 
 
 def made_far(
-    kind: Callable[..., Operator],
+    kind: type[Operator],
     given: Sequence[Any],
     executor: Executor,
     settings: Mapping[str, Any],
 ) -> Operator:
     """Return what stands for an operator of an executor's crew.
+
+    What the operator does not take is refused here, before anything is sent.
 
     Args:
         kind: Class of the operator.
@@ -227,6 +230,11 @@ def made_far(
     """
     from theodolite.instruments.operators.far import FarOperator
 
+    check_executor(executor)
+    try:
+        inspect.signature(kind.__init__).bind(None, *given, **settings)
+    except TypeError as error:
+        raise TypeError(f"{kind.__name__}: {error}") from None
     named = dict(zip(("model", "batches"), given, strict=False)) | dict(settings)
     subject = named.pop("model"), named.pop("batches")
     return FarOperator(kind, *subject, executor=executor, settings=named)

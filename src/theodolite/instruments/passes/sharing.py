@@ -52,6 +52,11 @@ def span(total: int, rank: int, size: int, what: str) -> slice:
         >>> [span(5, rank, 2, "batches") for rank in range(2)]
         [slice(0, 3, None), slice(3, 5, None)]
     """
+    if not total:
+        raise MeasurementError(
+            f"no {what} came, wanted is one a rank at least: look at what the data was "
+            "made of"
+        )
     if total < size:
         raise MeasurementError(
             f"{total} {what} came for {size} ranks, wanted is one a rank at least: "

@@ -140,6 +140,6 @@ def _forecast(jacobian: BlockJacobian, steps: int, basis_bytes: int) -> None:
     if wanted > basis_bytes:
         raise MeasurementError(
             f"{steps} steps on a Jacobian of shape {jacobian.shape} keep "
-            f"{wanted / 2**30:.1f} GiB of vectors, allowed are "
-            f"{basis_bytes / 2**30:.1f}: lower max_steps, or raise basis_bytes"
+            f"{wanted / 2**30:.3g} GiB of vectors, allowed are "
+            f"{basis_bytes / 2**30:.3g}: lower max_steps, or raise basis_bytes"
         )

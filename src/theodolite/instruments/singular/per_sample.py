@@ -99,7 +99,7 @@ def forecast(
     if wanted > matrix_bytes:
         raise MeasurementError(
             f"{count} Jacobian{'s' if count > 1 else ''} of {rows:,} by {columns:,} "
-            f"take {wanted / 2**30:.1f} GiB, allowed are {matrix_bytes / 2**30:.1f}: "
+            f"take {wanted / 2**30:.3g} GiB, allowed are {matrix_bytes / 2**30:.3g}: "
             "use method='quadrature', or raise matrix_bytes"
         )
 

@@ -198,15 +198,15 @@ def capacity_of(operator: Operator, search: Search, locked: int) -> int:
     n = operator.shape[1]
     row = n * torch.finfo(operator.dtype).bits // 8
     ends = 2 if search.ends == "both" else 1
-    least = min(n, least_basis(search.k, ends))
+    least, found = min(n, least_basis(search.k, ends)), min(n, ends * search.k)
     # The basis, its pending vector, the pairs already found and as many new ones.
-    held = int(search.basis_bytes // row) - 1 - locked - ends * search.k
+    held = int(search.basis_bytes // row) - 1 - locked - found
     if held < least:
-        wanted_bytes = (least + 1 + locked + ends * search.k) * row
+        wanted_bytes = (least + 1 + locked + found) * row
         raise MeasurementError(
             f"{search.k} eigenpairs of {n:,} parameters take a basis of "
-            f"{wanted_bytes / 2**30:.1f} GiB, allowed are "
-            f"{search.basis_bytes / 2**30:.1f}: ask for fewer, choose fewer "
+            f"{wanted_bytes / 2**30:.3g} GiB, allowed are "
+            f"{search.basis_bytes / 2**30:.3g}: ask for fewer, choose fewer "
             "parameters, or raise basis_bytes"
         )
     return min(held, max(least, search.max_matvecs))

@@ -105,6 +105,11 @@ def _team(operator: Operator) -> Team:
     team = getattr(operator, "team", None) or Team()
     if not team.several and dist.is_available() and dist.is_initialized():
         team = Team(True)
+    if not team.several and operator.free_elsewhere() is not None:
+        raise ConfigError(
+            "basis is 'shared', and with an executor all vectors are kept here: pass "
+            "basis='device' or basis='host'"
+        )
     if not team.several:
         raise ConfigError(
             "basis is 'shared', and this process is alone: start several with "

@@ -1,7 +1,10 @@
 """What an executor must offer to have operators multiplied elsewhere."""
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, Protocol
+
+from theodolite.core import ConfigError
 
 
 class Seat(Protocol):
@@ -59,3 +62,15 @@ class Executor(Protocol):
         The same for the same ``begin``.
         """
         ...
+
+
+def check_executor(executor: Any) -> None:
+    """Refuse what has no crew, and a class in place of what it makes."""
+    made = not isinstance(executor, type)
+    if made and callable(getattr(executor, "crew", None)):
+        return
+    came = reprlib.repr(executor) if made else f"the class {executor.__name__}"
+    raise ConfigError(
+        f"executor is {came}: pass a RayCluster(…) of theodolite.runs, or leave it out "
+        "to have products made here"
+    )

@@ -1,7 +1,9 @@
 """How many cells a cluster can take at once, as its nodes come and go."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from numbers import Integral, Real
 from typing import Any
 
 from theodolite.core import ConfigError, RunError
@@ -58,14 +60,40 @@ class Capacity:
 def check_request(cpus: float, gpus: float, jobs: int | None) -> None:
     """Refuse amounts that no cluster can give."""
     for name, amount, least in (("cpus", cpus, "above 0"), ("gpus", gpus, "from 0 up")):
-        low = amount <= 0 if name == "cpus" else amount < 0
-        if low or not amount < 1e6 or (amount > 1 and amount != int(amount)):
+        if not _is_amount(amount) or (name == "cpus" and not amount):
             raise ConfigError(
-                f"{name} is {amount:g} for each cell: pass a number {least}, whole if "
+                f"{name} is {amount!r} for each cell: pass a number {least}, whole if "
                 "it is above 1"
             )
-    if jobs is not None and jobs < 1:
-        raise ConfigError(f"{jobs} cells at once were asked of Ray: try 1 or more")
+    if jobs is not None and (_is_no_number(jobs, Integral) or jobs < 1):
+        raise ConfigError(
+            f"{jobs!r} cells at once were asked of Ray: try 1 or more, whole ones"
+        )
+
+
+def check_caller(address: str | None, initialise: Callable[[], None] | None) -> None:
+    """Refuse an address that is no text, and what cannot be called."""
+    if address is not None and not isinstance(address, str):
+        raise ConfigError(
+            f"the Ray address is {address!r}: pass text such as 'HOST:6379' or 'auto', "
+            "or None to start one here, and jobs= for how many cells at once"
+        )
+    if initialise is not None and not callable(initialise):
+        raise ConfigError(
+            f"initialise is {initialise!r}: pass a function without arguments, which "
+            "each worker calls once, or None"
+        )
+
+
+def _is_amount(value: float) -> bool:
+    """Whether it is a number from 0 up, whole above 1."""
+    if _is_no_number(value, Real) or not 0 <= value < 1e6:
+        return False
+    return value <= 1 or value == int(value)
+
+
+def _is_no_number(value: Any, kind: type) -> bool:
+    return isinstance(value, bool) or not isinstance(value, kind)
 
 
 def _fits(node: dict[str, float], cpus: float, gpus: float) -> int:

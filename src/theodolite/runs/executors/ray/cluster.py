@@ -8,10 +8,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from theodolite.core import RunError
-from theodolite.runs.executors.ray.capacity import Capacity, check_request
+from theodolite.runs.executors.ray.capacity import Capacity, check_caller, check_request
 from theodolite.runs.executors.ray.connection import connect, disconnect, load_ray
 from theodolite.runs.executors.ray.crew import Crew
 from theodolite.runs.executors.ray.flight import Flight
+from theodolite.runs.executors.ray.sending import pickled
 from theodolite.runs.executors.ray.worker import Parcel, Travelling, compute
 from theodolite.runs.executors.task import Report, Task
 from theodolite.runs.folder.cells import Cell
@@ -48,6 +49,7 @@ class RayCluster:
         initialise: Callable[[], None] | None = None,
         jobs: int | None = None,
     ) -> None:
+        check_caller(address, initialise)
         check_request(cpus, gpus, jobs)
         self._address, self._initialise, self._jobs = address, initialise, jobs
         self._cpus, self._gpus = cpus, gpus
@@ -109,21 +111,22 @@ class RayCluster:
             begin: Called with its :class:`Seat` in each member; returns what it holds.
         """
         ray, capacity = self._open()
-        pickled = _pickled(begin, "function that begins")
-        if pickled not in self._crews:
-            self._crews[pickled] = Crew(
+        key = pickled(begin, "function that begins")
+        if key not in self._crews:
+            self._crews[key] = Crew(
                 ray,
                 capacity,
-                begin=pickled,
-                initialise=_pickled(self._initialise, "initialise function"),
+                begin=key,
+                initialise=pickled(self._initialise, "initialise function"),
                 cpus=self._cpus,
                 gpus=self._gpus,
             )
-        return self._crews[pickled]
+        return self._crews[key]
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends."""
-        self.dismiss()
+        """Leave the cluster; one that was started here ends, and crews with it."""
+        for crew in self._crews.values():
+            crew.close()
         self._crews.clear()
         if self._ray is not None and not self._guest:
             disconnect(self._ray)
@@ -175,8 +178,8 @@ class RayCluster:
         packed = work.pack() if isinstance(work, Travelling) else {}
         parcel = ray.put(
             Parcel(
-                initialise=_pickled(self._initialise, "initialise function"),
-                task=_pickled(task, "work function"),
+                initialise=pickled(self._initialise, "initialise function"),
+                task=pickled(task, "work function"),
                 shared={name: ray.put(value) for name, value in packed.items()},
             )
         )
@@ -199,15 +202,3 @@ def _landed(ray: Any, flights: dict[Any, Flight]) -> list[Any]:
     if not first:
         return []
     return ray.wait(list(flights), num_returns=len(flights), timeout=0)[0]
-
-
-def _pickled(value: Any, what: str) -> bytes:
-    from ray import cloudpickle
-
-    try:
-        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
-    except Exception as error:
-        raise RunError(
-            f"the {what} cannot be sent to a Ray cluster ({error}): define it at the "
-            "top level of a module that the nodes have, or use the local pool"
-        ) from error

@@ -10,6 +10,7 @@ from theodolite.core import RunError, TeamError, TheodoliteError
 from theodolite.runs.executors.ray.capacity import Capacity
 from theodolite.runs.executors.ray.flight import cannot_work
 from theodolite.runs.executors.ray.member import Handle, Member, Refused
+from theodolite.runs.executors.ray.sending import as_raised, stored
 
 # Members of nodes that died a moment ago never start. The others are waited for until
 # there are as many as places, or so long.
@@ -58,12 +59,13 @@ class Crew:
         self._initialise, self._cpus, self._gpus = initialise, cpus, gpus
         # By rank; None where one was lost. None of them answers until all are seated.
         self._members: list[Any] = []
-        self._seated = False
+        self._seated = self._closed = False
         self._longest_s = 0.0  # that an answer took so far
 
     @property
     def size(self) -> int:
         """How many members there are, or will be."""
+        self._check_open()
         return len(self._there) if self._seated else max(1, self._capacity.slots())
 
     @property
@@ -72,7 +74,8 @@ class Crew:
 
     def put(self, value: Any) -> Handle:
         """Put something where every member can fetch it."""
-        return Handle(self._ray.put(value))
+        self._check_open()
+        return Handle(stored(self._ray, value))
 
     def ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
         """Return the answer of all members, asked again until none is lost.
@@ -83,6 +86,7 @@ class Crew:
         """
         from ray import cloudpickle
 
+        self._check_open()
         asked = self._ray.put(cloudpickle.dumps(question))  # pyright: ignore[reportPrivateImportUsage]
         reason = ""
         for _ in range(_LOSSES):
@@ -119,6 +123,19 @@ class Crew:
         members, self._members, self._seated = self._there, [], False
         for member in members:
             self._end(member)
+
+    def close(self) -> None:
+        """Let all members go, and gather no others."""
+        self.dismiss()
+        self._closed = True
+
+    def _check_open(self) -> None:
+        """Refuse without a cluster: Ray would start one by itself when it is used."""
+        if self._closed or not self._ray.is_initialized():
+            raise RunError(
+                "the Ray cluster of this crew is closed, so no product can be made "
+                "there: make the operator, and use it, within `with RayCluster(…)`"
+            )
 
     def _end(self, member: Any) -> None:
         with suppress(Exception):
@@ -162,6 +179,8 @@ class Crew:
             return self._ray.get(reference)
         except self._lost_ones() as error:
             return Lost(str(error).strip().splitlines()[0])
+        except self._ray.exceptions.RayError as error:
+            raise as_raised(self._ray, error) from error
 
     def _gather(self) -> None:
         """Start members on all places that are free, and seat all that are there."""

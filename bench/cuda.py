@@ -33,6 +33,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 
 from bench import asked
+from bench.cuda_gathering import gather
 from bench.cuda_networks import LARGE, TINY, Subject
 from bench.hessian_products import (
     Product,
@@ -114,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure what the command line asks for."""
     given = _arguments(arguments)
     if given.gather is not None:
-        _gather(given.out, asked.file(given.gather))
+        gather(given.out, asked.file(given.gather))
         return
     device = asked.device(
         "cuda",
@@ -162,17 +163,6 @@ def _check(given: argparse.Namespace, subjects: Sequence[Subject]) -> None:
     for batch in given.batches or ():
         asked.count("--batches", batch)
     asked.folder(given.out)
-
-
-def _gather(folder: Path, place: Path) -> None:
-    """Write the rows of all files in a folder as one result."""
-    files = sorted(folder.glob("*.json"), key=_when)
-    if not files:
-        raise SystemExit(
-            f"no rows lie in {str(folder)!r}: run bench.cuda --out {folder} first"
-        )
-    record = gathered(files)
-    place.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 class Clock:
@@ -356,35 +346,6 @@ def _forgotten(device: torch.device) -> Iterator[Callable[[], float | None]]:
         if cuda:
             gc.collect()
             torch.cuda.empty_cache()
-
-
-def gathered(files: Sequence[Path]) -> dict[str, Any]:
-    """Return the rows of files as a page shows them."""
-    records = [json.loads(file.read_text()) for file in files]
-    rows = []
-    for row in (row for record in records for row in record["rows"]):
-        statistics = "batch" if row["norm_mode"] == "batch" else "running"
-        normed = row["model"].startswith("ResNet")
-        words = f", {statistics} statistics" if normed else ""
-        gap, peak = row.get("gap"), row.get("peak_gib")
-        launches, busy = row.get("launches"), row.get("busy")
-        rows.append(
-            {
-                "task": f"{row['model']}, {row['batch']} samples{words}",
-                "way": row.get("way", ""),
-                "gradients": row.get("gradients"),
-                "agree": "—" if gap is None else f"to {gap:.0e}",
-                "peak": "" if peak is None else f"{peak:.1f} GiB",
-                "kernels": "" if busy is None else f"{launches:,}, busy {busy:.0%}",
-                "note": row.get("note", ""),
-            }
-        )
-    versions = {**records[0]["versions"], "device": records[0]["device"]}
-    return {"suite": "cuda", "versions": versions, "rows": rows}
-
-
-def _when(file: Path) -> float:
-    return file.stat().st_mtime
 
 
 def _size(model: nn.Module) -> int:

@@ -1,20 +1,17 @@
 """What ranks of a team measure, in processes of their own, and alone."""
 
-import ctypes
 import importlib
 import multiprocessing
 import os
 import signal
 import time
-from contextlib import suppress
 from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from tests.runs.processes import until
-from theodolite.core import TeamError, TheodoliteError
+from theodolite.core import TheodoliteError
 from theodolite.instruments import (
     EmpiricalFisher,
     Fisher,
@@ -29,10 +26,9 @@ from theodolite.instruments import (
     trace,
 )
 from theodolite.instruments.operators.station import Order, Station, applied
-from theodolite.instruments.team import watch
-from theodolite.instruments.team.joining import join_group
 
 SIZES = (3, 4, 2, 3, 4)
+KILLED = signal.SIGKILL
 LOSS = nn.CrossEntropyLoss()
 # Norm modes and micro-batches: each takes another way to its sums.
 WAYS = [
@@ -347,112 +343,3 @@ def move_on(rank, size, place, ports):
     kept = [handle for handle in fetched if handle != vector]
     torch.save((found, said, kept, order, second), f"{place}/moved-{rank}")
     os._exit(0)
-
-
-def lose(rank, size, place, how):
-    """Multiply again and again until the last rank is gone."""
-    begin(rank, size, f"{place}/store")
-    team = Team(True)
-    operator = Hessian(
-        network(), share_of(data(), team), loss=LOSS, norm_mode="full", team=team
-    )
-    vector = torch.ones(operator.shape[1], dtype=torch.float64)
-    for _ in range(3):
-        operator @ vector
-    if rank == size - 1:
-        os.kill(os.getpid(), how)
-    begun = time.monotonic()
-    try:
-        while True:
-            operator @ vector
-    except TeamError as error:
-        with open(f"{place}/said-{rank}", "w") as file:
-            file.write(f"{time.monotonic() - begun} {error}")
-    os._exit(0)  # with connections open, of which the dead hold one end
-
-
-def leave_at_once(rank, size, place, port, gone):
-    """Lose a rank between the start and the first call that all make."""
-    torch.set_num_threads(1)
-    meeting = f"tcp://localhost:{port}"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
-    team = Team(True)
-    if rank == gone:
-        time.sleep(1)
-        os.kill(os.getpid(), KILLED)
-    time.sleep(2)
-    begun = time.monotonic()
-    try:
-        team.sum(torch.ones(1))
-    except TeamError as error:
-        with open(f"{place}/left-{rank}", "w") as file:
-            file.write(f"{time.monotonic() - begun} {error}")
-    os._exit(0)
-
-
-def stay_away(rank, size, place, how):
-    """Have the last of two ranks come no more, when the first waits for it."""
-    begin(rank, size, f"{place}/store")
-    team = Team(True)
-    team.sum(torch.ones(1))
-    if rank == 0:
-        begun = time.monotonic()
-        said = sentence(lambda: team.sum(torch.ones(1)))
-        torch.save((said, time.monotonic() - begun), f"{place}/away")
-    elif how == "raises":
-        raise ValueError("out of luck")
-    elif how == "catches":
-        with team.telling(), suppress(ValueError), team.telling():
-            raise ValueError("out of luck")
-        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
-    elif how == "lives on":
-        # As the interpreter runs a script; it would wait for threads after it.
-        ctypes.pythonapi.PyRun_SimpleString(b"raise ValueError('out of luck')")
-        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
-
-
-# A rank that fails, and whose process a thread of its own keeps alive.
-FAILING = """
-import sys, threading, time
-import torch
-import torch.distributed as dist
-from theodolite.instruments import Team
-
-dist.init_process_group("gloo")
-team = Team(True)
-team.sum(torch.ones(1))
-if team.rank == 0:
-    threading.Thread(target=time.sleep, args=(600,)).start()
-    raise ValueError("out of luck")
-team.sum(torch.ones(1))
-"""
-
-
-def end_the_host(rank, size, place, port):
-    """End the process that holds what all share, as a script does at its last line."""
-    join_group(("127.0.0.1", port), rank, size)
-    team = Team(True)
-    team.sum(torch.ones(1))
-    if rank > 0:
-        said = sentence(lambda: team.sum(torch.ones(1)))
-        torch.save(said, f"{place}/ended-{rank}")
-        os._exit(0)
-
-
-def stop_the_host(rank, size, place, port):
-    """Stop the process that holds what all share, for good and without a word."""
-    join_group(("127.0.0.1", port), rank, size)
-    team = Team(True)
-    host = int(team.broadcast(torch.tensor(os.getpid())))
-    team.sum(torch.ones(1))
-    watch.PATIENCE_S = 2.0
-    if rank == 0:
-        os.kill(host, signal.SIGSTOP)
-    begun = time.monotonic()
-    said = sentence(lambda: team.sum(torch.ones(1)))
-    torch.save((said, time.monotonic() - begun), f"{place}/stopped-{rank}")
-    os.kill(host, KILLED)
-    os._exit(0)
-
-
-KILLED = signal.SIGKILL

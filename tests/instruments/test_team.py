@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tests.instruments import ranks
+from tests.instruments import lost_ranks, ranks
 from tests.instruments.ranks import launch
 from theodolite.core import ConfigError, MeasurementError, TeamError
 from theodolite.instruments import Hessian, Team, share_of
@@ -79,7 +79,7 @@ def test_a_rank_that_fails_is_named_on_the_others_within_seconds(together):
 
 
 def test_a_killed_rank_is_named_on_the_others_within_seconds(tmp_path):
-    ended = launch(ranks.lose, tmp_path, ranks.KILLED, size=SIZE)
+    ended = launch(lost_ranks.lose, tmp_path, ranks.KILLED, size=SIZE)
     assert ended == [0, 0, -ranks.KILLED]
     for rank in range(SIZE - 1):
         seconds, said = (tmp_path / f"said-{rank}").read_text().split(" ", 1)
@@ -97,7 +97,7 @@ def test_wrong_teams_are_said_in_a_sentence():
 def test_a_rank_that_is_killed_before_anything_is_shared(tmp_path, rank):
     """The first holds the store: the others cannot even ask who it was."""
     place = free_port(), rank
-    ended = launch(ranks.leave_at_once, tmp_path, *place, size=SIZE, seconds=60)
+    ended = launch(lost_ranks.leave_at_once, tmp_path, *place, size=SIZE, seconds=60)
     assert ended == [-ranks.KILLED if r == rank else 0 for r in range(SIZE)]
     for other in set(range(SIZE)) - {rank}:
         seconds, said = (tmp_path / f"left-{other}").read_text().split(" ", 1)
@@ -142,7 +142,7 @@ def test_members_that_are_left_keep_their_model_and_data(tmp_path):
 
 
 def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
-    ended = launch(ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
+    ended = launch(lost_ranks.stop_the_host, tmp_path, free_port(), size=2, seconds=60)
     assert ended == [-ranks.KILLED, 0]
     said, seconds = torch.load(tmp_path / "stopped-1")
     assert said.startswith("TeamError: what 2 ranks share no longer answers")
@@ -150,7 +150,7 @@ def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
 
 
 def test_a_host_that_ends_is_named(tmp_path):
-    ended = launch(ranks.end_the_host, tmp_path, free_port(), size=3, seconds=60)
+    ended = launch(lost_ranks.end_the_host, tmp_path, free_port(), size=3, seconds=60)
     assert ended == [0] * 3
     for rank in (1, 2):
         said = torch.load(tmp_path / f"ended-{rank}")
@@ -202,7 +202,7 @@ def test_of_an_error_others_are_told_once():
 
 @pytest.mark.parametrize("how", ["raises", "returns", "lives on", "catches"])
 def test_a_rank_that_comes_no_more_is_missed_within_seconds(tmp_path, how):
-    ended = launch(ranks.stay_away, tmp_path, how, size=2, seconds=60)
+    ended = launch(lost_ranks.stay_away, tmp_path, how, size=2, seconds=60)
     assert ended == [0, int(how == "raises")]
     said, seconds = torch.load(tmp_path / "away")
     why = {
@@ -220,7 +220,7 @@ def test_a_rank_that_fails_in_code_of_its_own_is_named_though_it_lives_on():
     given = os.environ | meeting | {"OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
     failing, waiting = [
         subprocess.Popen(
-            [sys.executable, "-c", ranks.FAILING],
+            [sys.executable, "-c", lost_ranks.FAILING],
             env=given | {"RANK": str(rank)},
             stderr=subprocess.PIPE,
             text=True,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -275,9 +276,10 @@ def test_alone_a_team_changes_nothing():
     assert alone.alike(-7)
     with pytest.raises(ConfigError, match="belongs to none: call torch"):
         Team(True)
+    executor = SimpleNamespace(crew=list)  # which nobody comes to ask
     given = {"loss": ranks.LOSS, "norm_mode": "eval", "team": alone}
     with pytest.raises(ConfigError, match="both a team and an executor came"):
-        Hessian(ranks.network(), ranks.data(), **given, executor=object())
+        Hessian(ranks.network(), ranks.data(), **given, executor=executor)
 
 
 def test_a_share_of_one_batch_is_cut_and_a_loader_is_refused():

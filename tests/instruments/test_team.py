@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch.testing import assert_close
 
 from tests.instruments import lost_ranks, ranks
@@ -92,6 +93,8 @@ def test_wrong_teams_are_said_in_a_sentence():
     for wrong in ("x", 3, False, []):
         with pytest.raises(ConfigError, match="pass a Team, True for all processes"):
             Team(wrong)
+    with pytest.raises(ConfigError, match="does not belong to the group"):
+        Team(dist.GroupMember.NON_GROUP_MEMBER)
 
 
 @pytest.mark.parametrize("rank", [0, 2])

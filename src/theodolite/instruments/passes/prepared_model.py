@@ -316,6 +316,7 @@ class PreparedModel:
         """Measure statistics; if that fails, the next session has to."""
         try:
             if self._begun and self._regroup is not None:
+                self.groups, self._idle = [], []  # and with them what was joined
                 self.groups, self._idle = self._regroup()
             self._begun = True
             self._measure_statistics()

@@ -235,7 +235,7 @@ class Krylov:
         self.size = p
 
 
-def fill(spaces: Sequence[Krylov], operator: Operator) -> None:
+def grow(spaces: Sequence[Krylov], operator: Operator) -> None:
     """Fill several spaces of one operator, a step of each at a time."""
     with operator.together():
         while growing := [space for space in spaces if space.growing]:

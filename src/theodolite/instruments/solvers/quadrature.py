@@ -34,7 +34,7 @@ from theodolite.core import Status, stream
 from theodolite.instruments.operators.operator import Operator
 from theodolite.instruments.passes.forecast import refuse_beyond
 from theodolite.instruments.solvers.blocks import strides
-from theodolite.instruments.solvers.lanczos import Krylov, fill, gaussian
+from theodolite.instruments.solvers.lanczos import Krylov, gaussian, grow
 from theodolite.instruments.solvers.placement import (
     ON_DEVICE,
     Placement,
@@ -192,7 +192,7 @@ def quadrature_of(
             Krylov(operator, vector, capacity=steps, storage=storage)
             for vector in vectors
         ]
-        fill(spaces, operator)
+        grow(spaces, operator)
         for p, krylov in zip(places, spaces, strict=True):
             if not krylov.finite:
                 status = Status.NONFINITE

@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 SCALE ?= quick
+COUNT ?= 100
+SEED ?= 0
 # Nothing is compiled as it is installed: of some 24,000 files a run imports a tenth.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile -c constraints.txt
 # uv unpacks in parallel, in a third of pip's time. It knows nothing of pip's settings, so
@@ -33,8 +35,19 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) \
 	--dist loadfile --no-loadscope-reorder --durations=10 --durations-min=0.5
 
+# What declared ranges promise is tried in environments of their own.
+VERSIONS := lowest python3.12 python3.13
+TRIED = .venv-$*/bin/python -m uv pip install --quiet -c .venv-$*/pins.txt
+SMOKE := tests/core/test_reading.py tests/core/test_rows.py tests/figures/test_readings.py \
+	tests/figures/test_legends.py tests/networks/test_building.py tests/meeting/test_linear_network.py \
+	tests/instruments/test_readings_kept.py tests/instruments/test_extreme.py \
+	tests/runs/test_execute.py tests/runs/test_tracking.py tests/runs/test_ray_addresses.py \
+	tests/report/test_page.py tests/report/test_write.py tests/survey/test_watch_callbacks.py \
+	tests/training/test_lightning.py tests/training/test_transformers.py \
+	tests/test_cli.py tests/test_everyday.py tests/test_lazy_imports.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev reproduce errata findings test check static format slow gpu browser bench docs clean
+.PHONY: help setup setup-dev reproduce errata findings test check static format slow gpu browser mutants versions bench docs clean
 
 help: ## Show what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,8 +83,8 @@ errata: $(CORE) ## Run what is not run yet and write docs/errata.md from it
 	$(BIN)/theodolite report --out $(OUT) --errata docs/errata.md
 	PYTHONPATH=. $(BIN)/python -m handbook.paper_pages $(OUT)
 
-findings: $(CORE) ## Survey the sick bay and write docs/findings.md from it
-	$(BIN)/python -m theodolite.survey.sickbay.ledger docs/findings.md
+findings: $(CORE) ## Survey known failures and write docs/findings.md from it
+	PYTHONPATH=. $(BIN)/python -m tests.known_failures.scores docs/findings.md
 
 test: $(DEV) ## Run the tests, doctests and import rules
 	$(PYTEST)
@@ -89,13 +102,35 @@ format: $(DEV) ## Rewrite the files in the house format
 	$(BIN)/ruff check --fix .
 
 slow: $(DEV) ## Run the tests that take minutes
-	$(BIN)/python -m pytest -q -m slow --timeout 3600
+	$(PYTEST) -m slow --timeout 3600 --dist load --maxschedchunk 1
 
 gpu: $(DEV) ## Run the tests that need a CUDA device
 	$(BIN)/python -m pytest -q -m gpu --timeout 3600
 
 browser: $(DEV) ## Open the report in headless Chromium, which must be installed
 	THEODOLITE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -q -m browser
+
+mutants: $(DEV) ## Change COUNT=100 tokens drawn with SEED=0, one at a time; list what no test notices
+	$(UV) 'cosmic-ray>=8.4' || $(PIP) 'cosmic-ray>=8.4'
+	$(BIN)/python -m tests.mutants --count $(COUNT) --seed $(SEED)
+
+versions: $(VERSIONS:%=smoke-%) ## Smoke tests with the lowest declared versions, and on newer Pythons
+
+# A Python that is not installed is a line.
+smoke-lowest: INTERPRETER := $(PYTHON)
+smoke-lowest: RESOLUTION := --resolution lowest-direct
+smoke-lowest: PINS := ^torch==
+smoke-python%: INTERPRETER = $(@:smoke-%=%)
+smoke-python%: PINS := ""
+smoke-%:
+	@if ! $(INTERPRETER) -c '' 2>/dev/null; then echo "$*: not installed, so not tried"; exit; fi; \
+	set -e; $(INTERPRETER) -m venv .venv-$*; grep $(PINS) constraints.txt >.venv-$*/pins.txt; \
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile -c .venv-$*/pins.txt torch uv; \
+	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,tensorboard,mlflow,wandb]'; \
+	$(TRIED) pytest pytest-timeout hypothesis beartype jaxtyping; \
+	echo "$*: $$(.venv-$*/bin/python --version)"; \
+	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -q -W ignore::DeprecationWarning \
+	  -W ignore::FutureWarning $(SMOKE)
 
 $(PEERS): pyproject.toml constraints.txt bench/requirements.txt bench/requirements-nodeps.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
@@ -128,4 +163,4 @@ docs: $(CORE) $(DOCS) ## Build the documentation in site/, strictly, and check i
 	$(PYTHON) -m handbook.links site
 
 clean: ## Remove the environments and caches; results in out/ stay
-	rm -rf $(VENV) $(BENCH_VENV) $(DOCS_VENV) build site .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VERSIONS:%=.venv-%) $(BENCH_VENV) $(DOCS_VENV) build site .pytest_cache .ruff_cache .hypothesis

@@ -6,12 +6,11 @@ import numpy as np
 import torch
 
 from bench.timing import Result, beside
-from theodolite.core import ShortcutBlueprint, condition_of
+from theodolite.core import ShortcutBlueprint, column_major, condition_of
 from theodolite.data import load, whiten
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, get_weights
 from theodolite.theory import (
-    column_major,
     conditioning_at_zero,
     hessian_at_zero,
     linear_hessian,

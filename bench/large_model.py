@@ -25,7 +25,7 @@ from bench.high_water import forget_peak, peak_mib
 from bench.versions import versions
 from theodolite.core import TheodoliteError
 from theodolite.instruments import Hessian, extremes_of, memory_of, trace_of
-from theodolite.instruments.solvers.placement import Placement
+from theodolite.instruments.solvers.basis_storage import Placement
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "large_model"

@@ -178,14 +178,12 @@ SUITES = {
         here=False,
     ),
     "kernel_counts": Suite(
-        "Instructions of the GPU kernels",
+        "Instructions of the GPU kernel",
         "What a unit of two layers of width 10, forward and back, takes of 64 samples, "
         "in instructions of a warp, compiled for compute capability 9.0 and taken "
-        "apart, which needs no card. Useful are 1,200: three products a layer. "
-        "Triton's tiles of 16 columns do 2.6 times the work of 10, three times over to "
-        "reach float32 on tensor cores, and exchange their operands. Lanes, in CUDA C, "
-        "carry columns in threads and exchange gradients alone, and their loops count "
-        "as often as they go round. An upper limit of the rate, no measure of it. "
+        "apart, which needs no GPU. Useful are 1,200: three products a layer. Threads "
+        "carry columns and exchange gradients alone, and loops count as often as they "
+        "go round. An upper limit of the rate, no measure of it. "
         "Made by `python -m bench.kernel_counts`.",
         here=False,
     ),

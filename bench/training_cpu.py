@@ -10,8 +10,7 @@ from bench.timing import Result, in_turns
 from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
 from theodolite.networks import build, draw_weights
-from theodolite.training.engines.fused import FusedEngine
-from theodolite.training.engines.moments import MomentsEngine
+from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
 
 RATE = 0.1
 # Steps of the loop, and of ours where more are needed to be measured at all.
@@ -63,13 +62,13 @@ def loop(plan: ShortcutBlueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the losses of the loop that a user of PyTorch writes."""
     network = build(plan, seed=0, dtype=torch.float32)
     inputs, targets = torch.as_tensor(x).float(), torch.as_tensor(y).float()
-    optimiser = torch.optim.SGD(network.parameters(), lr=RATE)
+    optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
     losses = []
     for _ in range(LOOP):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = 0.5 * (network(inputs) - targets).square().sum() / len(x)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return np.array(losses)
 

@@ -6,15 +6,14 @@ The grid is 10 seeds × 9 rates of a 2-shortcut network of depth 64 and width 10
 The loop that a user writes is timed on one cell for a few steps and scaled to all
 cells: it takes equal time for each. Useful operations are 6 N width² depth a step and
 cell: one product forward and two backward a layer, without padding or recomputing.
-The kernels are measured apart, that of Triton in the quickest of its layouts; what
-those issue is counted by ``bench.kernel_counts``.
+Products of torch and the CUDA kernel are measured apart; what the kernel issues is
+counted by ``bench.kernel_counts``.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +22,11 @@ import torch
 
 from theodolite.core import ShortcutBlueprint
 from theodolite.networks import build, draw_weights, set_weights
-from theodolite.training.engines.stacked.engine import StackedEngine
+from theodolite.training.engines.stacked.engine import Method, StackedEngine
 
 BLUEPRINT = ShortcutBlueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")
 SAMPLES, SEEDS, RATES = 60_000, 10, np.geomspace(1e-3, 1e-1, 9)
+KERNELS: tuple[Method, ...] = ("torch", "cuda")
 LOOP_STEPS = 30
 
 
@@ -107,33 +107,11 @@ def gemm_rate(precision: str) -> float:
     return 2 * size**3 * repeats / (start.elapsed_time(end) / 1000)
 
 
-def kernels() -> dict[str, tuple[Any, ...]]:
-    """Return the layouts that may be tried, by what the page calls their kernel."""
-    if find_spec("triton") is None:
-        return {"torch": (), "cuda": ()}
-    from theodolite.training.engines.stacked.triton import TILES
-
-    return {"torch": (), "triton": TILES, "cuda": ()}
-
-
-def engine_of(
-    kernel: str, layouts: tuple[Any, ...], data: tuple[np.ndarray, np.ndarray]
-) -> StackedEngine:
-    """Return an engine that computes by one kernel."""
-    method: Any = kernel
-    engine = StackedEngine(BLUEPRINT, *data, method=method)
-    if layouts:
-        engine._passes.layouts = lambda: list(layouts)
-    return engine
-
-
-def check(kernel: str, layouts: tuple[Any, ...]) -> float:
+def check(kernel: Method) -> float:
     """Return how far losses are from the plain loop's, relative, at a small scale."""
     data = problem(3_001)
     weights, rates = grid(1)
-    engine = engine_of(kernel, layouts, data)
-    if layouts:
-        engine._passes.tile = layouts[0]  # a problem so small is not tuned
+    engine = StackedEngine(BLUEPRINT, *data, method=kernel)
     _, losses = stacked(engine, weights, rates, 60)
     gaps = []
     for cell in (0, 4, 8):
@@ -142,15 +120,13 @@ def check(kernel: str, layouts: tuple[Any, ...]) -> float:
     return float(max(gaps))
 
 
-def measure(
-    kernel: str, layouts: tuple[Any, ...], steps: int, limits: dict[str, float]
-) -> dict[str, Any]:
+def measure(kernel: Method, steps: int, limits: dict[str, float]) -> dict[str, Any]:
     """Return what one kernel costs on the whole grid."""
     data = problem(SAMPLES)
     weights, rates = grid(SEEDS)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    engine = engine_of(kernel, layouts, data)
+    engine = StackedEngine(BLUEPRINT, *data, method=kernel)
     start = time.perf_counter()
     engine.losses(engine.place(weights))
     ready = time.perf_counter() - start
@@ -167,17 +143,13 @@ def measure(
     }
     for name, limit in limits.items():
         row[f"fraction of the measured {name} rate"] = useful / seconds / limit
-    for name in ("seconds", "failed"):
-        tried = getattr(engine._passes, name, {})
-        row[f"layouts, {name}"] = {str(layout): v for layout, v in tried.items()}
-    row["layout"] = str(getattr(engine._passes, "tile", ""))
     return row
 
 
 def report(steps: int, say: Callable[[Any], None]) -> dict[str, Any]:
     """Check, then measure; every finding is also said at once."""
     torch.set_float32_matmul_precision("highest")
-    gaps = {kernel: check(kernel, layouts) for kernel, layouts in kernels().items()}
+    gaps = {kernel: check(kernel) for kernel in KERNELS}
     say({"largest relative gap of losses to the plain loop": gaps})
     limits = {
         "float32 product": gemm_rate("highest"),
@@ -189,9 +161,9 @@ def report(steps: int, say: Callable[[Any], None]) -> dict[str, Any]:
     sequential = one * SEEDS * len(RATES)
     say({"seconds a step of the loop, one cell and all": (one, sequential)})
     rows = []
-    for kernel, layouts in kernels().items():
+    for kernel in KERNELS:
         count = min(steps, 100) if kernel == "torch" else steps
-        row = measure(kernel, layouts, count, limits)
+        row = measure(kernel, count, limits)
         row["ratio to the loop"] = sequential / row["seconds a step"]
         row["steps timed"] = count
         rows.append(row)
@@ -217,7 +189,6 @@ def as_ratios(record: dict[str, Any]) -> dict[str, Any]:
     for row in record["rows"]:
         share = row["fraction of the measured float32 product rate"]
         gap = record["gaps"][row["kernel"]]
-        layout = f"; {row['layout']}" if row["layout"] else ""
         rows.append(
             {
                 "task": f"64 layers, ReLU at mid; {row['engine']}",
@@ -227,7 +198,7 @@ def as_ratios(record: dict[str, Any]) -> dict[str, Any]:
                 "share of the float32 product rate": f"{share:.0%}",
                 "note": f"{row['steps timed']} steps timed, "
                 f"{record['loop']['steps timed, of one cell']} of the loop; peak "
-                f"{row['peak_gib']:.1f} GiB{layout}",
+                f"{row['peak_gib']:.1f} GiB",
             }
         )
     versions = {**record["versions"], "device": record["device"]}

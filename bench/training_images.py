@@ -164,10 +164,10 @@ def warm(case: Case) -> None:
     """Take one step that does not count."""
     pixels, labels = (part[: case.batch] for part in digits(case))
     network = case.network(0)
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
     functional.cross_entropy(network(pixels.float()), labels).backward()
-    optimiser.step()
-    optimiser.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
 def plain(
@@ -176,7 +176,7 @@ def plain(
     """Return the mean loss of every epoch of the loop that one writes in PyTorch."""
     pixels, labels = data
     recipe = case.recipe
-    optimiser = torch.optim.SGD(
+    optimizer = torch.optim.SGD(
         network.parameters(),
         lr=recipe.rate,
         momentum=recipe.momentum,
@@ -191,13 +191,13 @@ def plain(
         losses = []
         for step in range(steps):
             rate = recipe.rate_at((epoch * steps + step) / (steps * recipe.epochs))
-            optimiser.param_groups[0]["lr"] = rate
+            optimizer.param_groups[0]["lr"] = rate
             batch = order[step * case.batch : (step + 1) * case.batch]
             scores = network((pixels[batch].float() - 33) / 79)
             loss = functional.cross_entropy(scores, labels[batch])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.item())
         means.append(sum(losses) / steps)
     return means

@@ -22,7 +22,7 @@ from bench.whole_data import LOSS, NORMS, case, in_step, one_graph
 from theodolite import networks
 from theodolite.core import ResnetBlueprint
 from theodolite.instruments import Hessian
-from theodolite.instruments.norms.in_step import InStep
+from theodolite.instruments.norms.lockstep import LockstepChunks
 
 Make = Callable[[nn.Module, Data], Hessian]
 # How maps lie, and whether cuDNN looks for its quickest kernels.
@@ -45,8 +45,8 @@ def in_step_on_the_host(model: nn.Module, data: Data) -> Hessian:
     operator = in_step(model, data)
     operator.loss_and_gradient()
     for group in operator._prepared.groups:
-        if isinstance(group.statistics, InStep):
-            group.statistics.shelf.host = True
+        if isinstance(group.statistics, LockstepChunks):
+            group.statistics.store.host = True
     return operator
 
 
@@ -126,7 +126,7 @@ def compared(
 
 def _otherwise(name: str, way: str) -> str:
     """Say so where memory or the model made an operator take another way."""
-    if "in step" not in name or way.startswith("in step"):
+    if "lockstep" not in name or way.startswith("lockstep"):
         return ""
     return f"taken {way}"
 

@@ -31,7 +31,7 @@ def density() -> None:
         nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 10)
     ).double()
     loss = nn.CrossEntropyLoss()
-    train(model, (x, y), loss=loss, optimiser=Descent(lr=0.5), steps=100)
+    train(model, (x, y), loss=loss, optimizer=Descent(lr=0.5), steps=100)
     reading = spectral_density(model, (x, y), loss=loss, norm_mode="batch")
     count = sum(parameter.numel() for parameter in model.parameters())
     figure = reading.plot(title=f"Hessian of a trained network, {count:,} eigenvalues")

@@ -18,11 +18,11 @@ y = torch.tensor(digits.labels[:300]).long()
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 16), nn.Tanh(), nn.Linear(16, 10)).double()
 loss = nn.CrossEntropyLoss()
-optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 for _ in range(60):
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss(model(x), y).backward()
-    optimiser.step()
+    optimizer.step()
 
 # %% The density from 4 random vectors of 40 products each, and the ends exactly
 shared = {"loss": loss, "norm_mode": "eval"}

@@ -21,15 +21,15 @@ model = nn.Sequential(
     nn.Linear(64, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 10)
 ).double()
 loss, rate = nn.CrossEntropyLoss(), 1.0
-optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+optimizer = torch.optim.SGD(model.parameters(), lr=rate)
 
 # %% Train as always; the probe is called with the step, and looks at every tenth
 probe = sharpness_along(model, (x, y), loss=loss, norm_mode="batch", every=10)
 for step in range(101):
     probe(step)
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     loss(model(x), y).backward()
-    optimiser.step()
+    optimizer.step()
 
 # %% Read it: values, errors, products spent
 reading = probe.reading()

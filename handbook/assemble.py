@@ -14,6 +14,7 @@ BESIDE = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 FIRST = ("tutorial", "everyday")
 PAPERS = ("studies", "verdicts", "errata", "theorem_5_1")

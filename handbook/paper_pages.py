@@ -1,17 +1,20 @@
-"""A page a paper: its studies, every claim with its verdict, and its errata.
+"""One page per paper: its studies, every claim with its verdict, and its errata.
 
-Verdicts are of a run of all studies at the quick scale, kept in ``verdicts.json``;
-``python -m handbook.paper_pages OUT`` writes them anew from the results in a folder.
+Verdicts are of a run of all studies at the quick scale, kept in ``verdicts.json``.
+``python -m handbook.paper_pages OUT`` writes them from the results in a folder, and the
+``README.md`` of each paper's package from them; without OUT, the READMEs alone.
 """
 
 import argparse
 import json
 import re
-from itertools import groupby
+from importlib import import_module
+from itertools import chain, groupby
 from pathlib import Path
 
 from handbook.settings import HERE, Nav
-from theodolite.studies import Entry, catalogue
+from theodolite.core import Claim
+from theodolite.studies import Entry, Paper, catalogue
 
 KEPT = HERE / "verdicts.json"
 
@@ -59,6 +62,86 @@ def _study(entry: Entry, verdicts: dict[str, list[str]]) -> str:
     return "\n".join([*lines, ""])
 
 
+def readme(paper: Paper) -> str:
+    """Return the README of a paper's package: its argument, verdicts, errata, index."""
+    entries = [entry for entry in catalogue() if entry.paper == paper]
+    verdicts = kept_verdicts()
+    claims = [(e.name, claim) for e in entries for claim in e.study.claims]
+    parts = [
+        f"# {paper.title}",
+        f"{paper.authors} ({paper.year}). {paper.url}".strip(),
+        "Written by `python -m handbook.paper_pages`; edit the studies, not this page. "
+        "Verdicts are of a run at the quick scale.",
+        "## What it says",
+        *(f"**{one.title}**: {' '.join(one.text.split())}" for one in paper.story),
+    ]
+    own = all(str(claim.kind) == "beyond" for _, claim in claims)
+    of_paper = [(s, c) for s, c in claims if own or str(c.kind) == "claim"]
+    for title, outcome in _OUTCOMES.items():
+        chosen = [
+            (s, c) for s, c in of_paper if verdicts[f"{s}/{c.name}"][0] == outcome
+        ]
+        parts += [f"## {title} ({len(chosen)})", _bullets(chosen)]
+    wrong = [(s, c) for s, c in claims if str(c.kind) == "erratum"]
+    if wrong:
+        head = f"## What is wrong in print ({len(wrong)})"
+        parts += [head, _errata_rows(wrong, verdicts)]
+    parts += ["## Index", "| place | claim | verdict | file |\n|---|---|---|---|\n"]
+    folder = _folder(paper)
+    rows = []
+    for study, claim in claims:
+        paths = (folder / study).glob("*.py"), (folder / "shared").rglob("*.py")
+        naming = (
+            p for p in sorted(chain(*paths)) if f'"{claim.name}"' in p.read_text()
+        )
+        # Names of some claims are put together where they are used.
+        path = next(naming, folder / study / "claims.py")
+        file = path.relative_to(folder).as_posix()
+        said = " → ".join(verdicts[f"{study}/{claim.name}"])
+        cells = (claim.place, f"`{study}/{claim.name}`", said, f"[{file}]({file})")
+        rows.append("| " + " | ".join(map(_in_a_cell, cells)) + " |")
+    parts[-1] += "\n".join(sorted(rows, key=_natural))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_OUTCOMES = {
+    "What holds": "HOLDS",
+    "What fails": "FAILS",
+    "What is undecided": "UNDECIDED",
+}
+
+
+def write_readmes() -> None:
+    """Write the README of every paper of this distribution."""
+    for paper in dict.fromkeys(entry.paper for entry in catalogue()):
+        (_folder(paper) / "README.md").write_text(readme(paper))
+
+
+def _folder(paper: Paper) -> Path:
+    return Path(import_module(paper.package).__file__ or "").parent
+
+
+def _bullets(claims: list[tuple[str, Claim]]) -> str:
+    return "\n".join(
+        f"- {claim.place}: {' '.join(claim.statement.split())} (`{study}/{claim.name}`)"
+        for study, claim in claims
+    )
+
+
+def _errata_rows(claims: list[tuple[str, Claim]], verdicts: dict) -> str:
+    lines = ["| place | printed | right | verdicts |", "|---|---|---|---|"]
+    for study, claim in claims:
+        said = " → ".join(verdicts[f"{study}/{claim.name}"])
+        cells = (claim.place, claim.printed, claim.corrected, said)
+        lines.append("| " + " | ".join(map(_in_a_cell, cells)) + " |")
+    return "\n".join(lines)
+
+
+def _natural(text: str) -> list:
+    """Sort Figure 2 before Figure 10."""
+    return [int(t) if t.isdigit() else t for t in re.split(r"(\d+)", text)]
+
+
 def _marked(verdict: str) -> str:
     return f'<span class="verdict-{verdict}">{verdict}</span>'
 
@@ -87,8 +170,11 @@ def main() -> None:
     from theodolite.studies import last_summary
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path, help="folder of results, at the quick scale")
+    parser.add_argument("out", type=Path, nargs="?", help="results at the quick scale")
     out = parser.parse_args().out
+    if out is None:
+        write_readmes()
+        return
     found = {}
     for entry in catalogue():
         latest = last_summary(out, entry)
@@ -100,6 +186,7 @@ def main() -> None:
             found[f"{entry.name}/{claim.claim}"] = said
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
     KEPT.write_text(f"{{\n{lines}\n}}\n")
+    write_readmes()
 
 
 if __name__ == "__main__":

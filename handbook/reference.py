@@ -1,4 +1,4 @@
-"""The reference: a page a room, from the docstrings of its public names."""
+"""The reference: one page per package, from the docstrings of its public names."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from handbook.settings import HERE, Nav
 
 PACKAGE = HERE.parent / "src" / "theodolite"
-ROOMS = (
+PACKAGES = (
     "survey",
     "instruments",
     "anatomy",
@@ -29,26 +29,26 @@ def write(pages: Path, nav: Nav) -> None:
     """Write the pages, which mkdocstrings fills."""
     place = pages / "reference"
     place.mkdir()
-    for room in ROOMS:
-        parts = [f"# theodolite.{room}\n", f"{_told(room)}\n"]
-        parts += [f"::: {path}\n" for path in public_names(room)]
-        (place / f"{room}.md").write_text("\n".join(parts))
-        nav.add("Reference", room, f"reference/{room}.md")
+    for package in PACKAGES:
+        parts = [f"# theodolite.{package}\n", f"{_told(package)}\n"]
+        parts += [f"::: {path}\n" for path in public_names(package)]
+        (place / f"{package}.md").write_text("\n".join(parts))
+        nav.add("Reference", package, f"reference/{package}.md")
 
 
-def public_names(room: str) -> list[str]:
-    """Return where each public name of a room is defined, in alphabetical order."""
-    folder = PACKAGE / room
+def public_names(package: str) -> list[str]:
+    """Return where each public name of a package is defined, in alphabetical order."""
+    folder = PACKAGE / package
     stub = folder / "__init__.pyi"
     source = stub if stub.exists() else folder / "__init__.py"
     found = {}
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             module = (
-                node.module if not node.level else f"theodolite.{room}.{node.module}"
+                node.module if not node.level else f"theodolite.{package}.{node.module}"
             )
             for name in node.names:
-                if module.startswith(f"theodolite.{room}."):
+                if module.startswith(f"theodolite.{package}."):
                     found[name.asname or name.name] = f"{module}.{name.name}"
     here = [found[name] for name in sorted(found, key=str.lower)]
     return [path for path in here if _is_defined(path)]
@@ -72,7 +72,8 @@ def _is_defined(path: str) -> bool:
     return name in targets
 
 
-def _told(room: str) -> str:
+def _told(package: str) -> str:
     return (
-        ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+        ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
+        or ""
     )

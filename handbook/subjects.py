@@ -43,9 +43,9 @@ def network(depth: int = 4) -> nn.Sequential:
 def trained(steps: int = 60) -> nn.Sequential:
     """Return the network after some steps of gradient descent."""
     model, (x, y) = network(), digits()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         LOSS(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     return model

@@ -6,6 +6,7 @@ import numpy as np
 def _holding(mebibytes):
     def prepare():
         print("what a case prints is no answer")
+        np.ones(1).sum()  # some kernels count code, too, when it is first used
         return lambda: np.ones(mebibytes * 2**17).sum()
 
     return prepare

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from importlib.util import find_spec
 
 import pytest
 from bench import several
@@ -11,7 +10,7 @@ from bench.kernel_counts import assembled, in_unit_loops, row
 from bench.telling import told
 from bench.training_gpu import as_ratios
 
-from theodolite.training.engines.stacked.lanes import LAYOUT
+from theodolite.training.engines.stacked.cuda_kernel import LAYOUT
 
 
 def test_the_rise_is_what_a_case_takes_whatever_came_before():
@@ -45,7 +44,7 @@ def test_the_longest_suite_starts_first_and_failures_are_named(
     assert failed == ["new", "long", "short"]
 
 
-def test_notes_on_kernels_end_with_their_layout_if_they_have_one():
+def test_notes_on_kernels_say_steps_and_memory():
     row = {
         "fraction of the measured float32 product rate": 0.5,
         "ratio to the loop": 2.0,
@@ -57,13 +56,12 @@ def test_notes_on_kernels_end_with_their_layout_if_they_have_one():
     record = {
         "gaps": {"cuda": 1e-7},
         "loop": {"steps timed, of one cell": 3},
-        "rows": [{**row, "layout": layout} for layout in ("", "Tile(64)")],
+        "rows": [row],
         "versions": {},
         "device": "none",
     }
-    notes = [shown["note"] for shown in as_ratios(record)["rows"]]
-    assert notes[0] == "4 steps timed, 3 of the loop; peak 0.6 GiB"
-    assert notes[1] == f"{notes[0]}; Tile(64)"
+    (shown,) = as_ratios(record)["rows"]
+    assert shown["note"] == "4 steps timed, 3 of the loop; peak 0.6 GiB"
 
 
 def code_of(forward, back):
@@ -96,10 +94,12 @@ def test_loops_inside_those_over_units_count_as_often_as_they_go_round():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("nvcc", "nvdisasm", "cuobjdump"))),
+    reason="no CUDA toolkit",
+)
 def test_lanes_fit_registers_and_stay_short():
-    counts = row(LAYOUT, *assembled(LAYOUT))
+    counts = row(*assembled())
     assert counts["spilled bytes a thread"] == 0
     assert counts["warps a multiprocessor"] == LAYOUT.resident
     assert counts["tensor products"] == 0

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.command import in_a_process, theodolite
-from theodolite import cli
+from theodolite.cli import commands as cli
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -20,6 +21,13 @@ def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
     studies = {row["study"] for row in json.loads(done.stdout)}
     assert studies == {*some} - {"hessian_at_zero"}
+    # Without a terminal, people get a line when a study is done.
+    told = theodolite(*run[:-1], "--out", tmp_path).stderr.splitlines()
+    for place, line in zip((1, 3), told[:2], strict=True):
+        name = rf"\[{place}/3\] li2016demystifying/{some[place - 1]}"
+        end = r"done in \d+\.\d s \(1 hold, 0 fail, 0 undecided\)"
+        assert re.fullmatch(f"theodolite: {name}: {end}", line), line
+    assert told[2:] == done.stderr.splitlines()
 
 
 def test_a_run_is_tracked_where_asked(tmp_path):
@@ -96,14 +104,15 @@ def test_a_label_may_have_several_values(tmp_path):
 )
 def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
     run = ["run", "final_losses_linear", "--scale", "paper", "--jobs", 0]
-    cell = ["--cell", "network=two_shortcut", "--cell", "depth=4"]
+    # No rate of this cell is so large that rounding grows along the way: processors
+    # round differently.
+    cell = ["--cell", "network=xavier", "--cell", "depth=4"]
     data = ["--data", os.environ["THEODOLITE_DATA"]]
     done = theodolite(*run, *cell, *data, "--out", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert all(row["committed"] is not None for row in found["rows"])
-    # Committed values have six digits, and excesses near rounding fewer true ones.
-    assert found["largest_relative_difference"] < 1e-3
+    assert found["largest_relative_difference"] < 1e-5  # they have six digits
     text = theodolite(*run, *cell, *data, "--out", tmp_path).stdout
     assert "1 cell (1 known before)" in text
     assert "have a committed value; the largest relative difference is" in text

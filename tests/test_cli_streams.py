@@ -6,10 +6,11 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.runs.processes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="uses /dev and ptys")
 
@@ -42,7 +43,7 @@ def shell(line, **more):
         ["bash", "-c", line],
         env=environment(**more),
         capture_output=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert b"Traceback" not in done.stderr, done.stderr
@@ -98,7 +99,7 @@ def tiny_command(results, *arguments, **more):
         env=environment(**more),
         capture_output=True,
         check=False,
-        timeout=100,
+        timeout=250,
     )
 
 
@@ -153,7 +154,7 @@ def heed_interrupts():
 
 
 def test_stopping_says_what_is_kept(tmp_path):
-    arguments = ["30", "run", "line", "--scale", "smoke", "--jobs", "0"]
+    arguments = ["300", "run", "line", "--scale", "smoke", "--jobs", "0"]
     process = subprocess.Popen(
         [sys.executable, "-c", TINY, *arguments, "--out", str(tmp_path)],
         env=environment(),
@@ -163,12 +164,9 @@ def test_stopping_says_what_is_kept(tmp_path):
         preexec_fn=heed_interrupts,
     )
     try:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("runs/*/*/*/cells/*.jsonl")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: list(tmp_path.glob("runs/*/*/*/cells/*.jsonl")))
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=100)
+        told = process.communicate(timeout=250)
     finally:
         process.kill()
         process.communicate()

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
 from tests.command import theodolite
-from theodolite.cli import _run as run_command
-from theodolite.cli_survey import _obstacle
+from theodolite.cli import app
+from theodolite.cli.commands import _run as run_command
+from theodolite.cli.survey import _obstacle
 
 ROOT = Path(__file__).parents[1]
-FEW = ("--measures", "map,signal", "--budget", "20s")
-MAP = ("--measures", "map", "--budget", "20s")
+FEW = ("--measures", "map,signal", "--budget", "1h")
+MAP = ("--measures", "map", "--budget", "1h")
 NET = """
 from torch import nn
 def make(n=3):
@@ -31,6 +33,9 @@ def sick():
     model = make()
     nn.init.constant_(model[0].weight, float("nan"))
     return model
+class Leaving(nn.Linear):
+    def forward(self, x):
+        raise SystemExit(0)
 def refuses(model, batch):
     raise ValueError("no such label")
 """
@@ -202,6 +207,13 @@ def test_a_survey_without_a_number_says_why_and_fails(net, arguments, words):
     assert told.stderr.count("\n") == 1
 
 
+def test_a_model_that_calls_exit_does_not_end_in_silence(net):
+    told = theodolite("survey", f"{net}:Leaving(4, 2)", "--trust", *MAP)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert "code that the command ran called sys.exit(0)" in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
 def test_the_map_alone_is_no_empty_survey(net):
     told = theodolite("survey", f"{net}:bare", "--trust", "--shape", "4", *MAP)
     assert told.returncode == 0, told.stderr
@@ -211,3 +223,11 @@ def test_weights_of_nan_are_found_on_made_up_inputs(net):
     told = theodolite("survey", f"{net}:sick", "--trust", *FEW)
     assert told.returncode == 0, told.stderr
     assert "Numbers are NaN or infinite" in told.stdout
+
+
+@pytest.mark.parametrize("command", ["survey", "compare"])
+def test_what_is_not_asked_for_has_a_default(command):
+    given = {p.name: p.default for p in get_command(app).commands[command].params}
+    wanted = {"budget": "1min", "norm_mode": "as_is", "batches": 4, "seed": 0}
+    assert wanted.items() <= given.items()
+    assert not any(given.get(flag) for flag in ("trust", "tries", "names"))

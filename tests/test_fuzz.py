@@ -24,8 +24,7 @@ from theodolite.core import (
     from_lines,
     parse_summary,
 )
-from theodolite.report.drawings import inline_svg
-from theodolite.report.sheet import Sheet
+from theodolite.pages import SharedSvg, inline_svg
 from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.runs.folder.checked import write_checked
 from theodolite.studies.chosen_cells import parse_filters
@@ -300,7 +299,7 @@ def test_texts_of_all_kinds_are_read_or_refused_in_a_sentence(text):
     readers = {
         from_lines: (),
         lambda one: parse_summary(one, source="there"): Summary,
-        lambda one: inline_svg(one, sheet=Sheet(), prefix="p", label="l"): str,
+        lambda one: inline_svg(one, shared=SharedSvg(), label="l"): str,
         lambda one: parse_filters([one]): dict,
         studies.find: studies.Entry,
         runs.tracker_for: (),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from tests.studies.test_quick import REFUTED, wanted
 from theodolite import certificates, instruments, paths
 from theodolite.core import Reading
-from theodolite.studies import catalogue
+from theodolite.studies import catalogue, papers
 
 SECTIONS = ("What it means", "How it is computed", "When it lies")
 
@@ -72,11 +72,11 @@ def test_formulas_do_not_break_tables():
     assert cell == r"of $\vert x\vert $ and $\Vert W\Vert $ or a\|b"
 
 
-def test_the_reference_has_all_that_rooms_define():
+def test_the_reference_has_all_that_packages_define():
     assert "theodolite.instruments.curvature.traces.trace" in reference.public_names(
         "instruments"
     )
-    for room in reference.ROOMS:
+    for room in reference.PACKAGES:
         assert reference.public_names(room), room
 
 
@@ -105,3 +105,12 @@ def test_a_site_is_checked_as_it_lies_on_disk(body, words, tmp_path):
     (tmp_path / "a.html").write_text(body)
     (tmp_path / "b.html").write_text('<p id="there">')
     assert links.faults(tmp_path) == words
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)
+def test_the_readme_of_a_paper_is_what_its_studies_say(paper):
+    kept = (paper_pages._folder(paper) / "README.md").read_text()
+    assert kept == paper_pages.readme(paper)
+    for entry in catalogue(paper.name):
+        for claim in entry.study.claims:
+            assert f"`{entry.name}/{claim.name}`" in kept

@@ -19,7 +19,7 @@ there are parameters, so that it serves networks of some ten thousand weights;
 
 - **ReLU networks** have a Hessian only off their kinks. What is returned is that of
   the linear piece at hand; curvature that sits in the kinks is not in it.
-- **Batch norm** makes four functions of one network: say which by `norm_mode`. In
+- **Batch norm** makes several functions of one network: say which by `norm_mode`. In
   `"eval"` the matrix is not that of the objective that training sees.
 - **float32** loses what is below the rounding of the graph; `matrix_error` says how
   much.

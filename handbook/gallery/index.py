@@ -32,7 +32,7 @@ def draw() -> Figure:
     """Follow the index of two blocks and the head along their training."""
     model, (x, y) = network(2), digits()
     names = [name for name, _ in model.named_parameters() if not name.startswith("0")]
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
     steps, found = [], []
     for step in range(41):
         if step % 10 == 0:
@@ -46,9 +46,9 @@ def draw() -> Figure:
                 method="dense",
             )
             found.append(reading)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         LOSS(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
     low = [each.index - each.index_low for each in found]

@@ -30,7 +30,7 @@ from theodolite import instruments
 def draw() -> Figure:
     """Train until all digits are right, and mark since when they stayed so."""
     model, (x, y) = network(), digits(100)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.5)
     margins = {}
     for step in range(61):
         outputs = model(x)
@@ -39,9 +39,9 @@ def draw() -> Figure:
             rivals = outputs.detach().clone()
             rivals[rows, y] = -torch.inf
             margins[step] = outputs.detach()[rows, y] - rivals.amax(1)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         LOSS(outputs, y).backward()
-        optimiser.step()
+        optimizer.step()
     reading = instruments.interpolation(margins)
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -39,15 +39,15 @@ def draw() -> Figure:
     x, y = digits(100)
     x, y = x - x.mean(0), nn.functional.one_hot(y, 10).double()
     loss = instruments.HalfSquareLoss()
-    optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     probe = instruments.sharpness_along(
         model, (x, y), loss=loss, norm_mode="eval", every=20
     )
     for step in range(601):
         probe(step)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     reading = probe.reading()
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()

@@ -1,6 +1,6 @@
 """Theodolite: survey the loss landscape of deep networks.
 
-Rooms are imported by name (``from theodolite import data, instruments, theory``);
+Packages are imported by name (``from theodolite import data, instruments, theory``);
 importing the package itself loads nothing heavy. ``theodolite.survey(model, batches)``,
 ``theodolite.compare`` and ``theodolite.watch`` need no import of their own.
 """
@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Load the survey's room when one of its verbs is asked for."""
+    """Import the survey when one of its functions is asked for."""
     if name == "survey":
         return import_module("theodolite.survey")
     if name in ("compare", "watch"):

@@ -1,5 +1,11 @@
 """``python -m theodolite``."""
 
+import sys
+
+if not sys.flags.safe_path:
+    # Python has put the working directory first, whose files nobody approved.
+    del sys.path[0]
+
 from theodolite.cli import main
 
 main()

@@ -24,5 +24,5 @@ def of(function, batch=ROWS):
     return anatomy(Function(function), batch)
 
 
-def kinds(found):
-    return [addition.skip.kind for addition in found.additions]
+def kinds(result):
+    return [addition.skip.kind for addition in result.additions]

@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tests.anatomy import styles
 from tests.anatomy.functions import of
+from tests.anatomy.styles import images
 from theodolite.anatomy import anatomy
 
 
 def test_activations_and_norms_by_name():
-    found = anatomy(styles.Vgg(), torch.ones(2, 3, 16, 16))
-    assert [(a.kind, a.piecewise_linear) for a in found.activations] == [
+    result = anatomy(images.Vgg(), torch.ones(2, 3, 16, 16))
+    assert [(a.kind, a.piecewise_linear) for a in result.activations] == [
         ("hardtanh", True),
         ("max_pool2d", True),
         ("prelu", True),
@@ -21,7 +21,7 @@ def test_activations_and_norms_by_name():
         ("clamp", True),
         ("abs", True),
     ]
-    assert [norm.kind for norm in found.norms] == ["batch", "instance", "group"]
+    assert [norm.kind for norm in result.norms] == ["batch", "instance", "group"]
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def test_activations_and_norms_by_name():
     ],
 )
 def test_activations_by_hand(function, straight):
-    found = of(lambda x, a, b, c: c(x) if x is None else function(a(x), a, b, c))
-    assert found.activations
-    assert found.piecewise_linear is straight
-    assert not found.others
+    result = of(lambda x, a, b, c: c(x) if x is None else function(a(x), a, b, c))
+    assert result.activations
+    assert result.piecewise_linear is straight
+    assert not result.others
 
 
 def test_one_activation_by_hand_is_one():
-    found = of(lambda x, a, b, c: 0.5 * x * (1 + torch.tanh(x + 0.04 * x.pow(3))))
-    assert [(a.kind, a.piecewise_linear) for a in found.activations] == [
+    result = of(lambda x, a, b, c: 0.5 * x * (1 + torch.tanh(x + 0.04 * x.pow(3))))
+    assert [(a.kind, a.piecewise_linear) for a in result.activations] == [
         ("handwritten", False)
     ]
 
@@ -65,12 +65,12 @@ def test_one_activation_by_hand_is_one():
     ],
 )
 def test_norms_by_function_and_by_hand(norm, kind):
-    found = of(lambda x, a, b, c: x + a(norm(x)).relu())
-    assert [(n.kind, n.placement) for n in found.norms] == [(kind, "pre")]
-    assert [a.kind for a in found.activations] == ["relu"]
-    (addition,) = found.additions
+    result = of(lambda x, a, b, c: x + a(norm(x)).relu())
+    assert [(n.kind, n.placement) for n in result.norms] == [(kind, "pre")]
+    assert [a.kind for a in result.activations] == ["relu"]
+    (addition,) = result.additions
     assert addition.branches[0].layout == ("norm", "linear", "activation")
-    assert not found.others
+    assert not result.others
 
 
 def normed(x):
@@ -91,9 +91,9 @@ def test_norms_of_a_network_in_one_function(function, places):
             x = function(x, layer)
         return x
 
-    found = of(run)
-    assert [norm.placement for norm in found.norms] == places
-    assert [norm.addition for norm in found.norms] == [0, 1, 2]
+    result = of(run)
+    assert [norm.placement for norm in result.norms] == places
+    assert [norm.addition for norm in result.norms] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -105,5 +105,5 @@ def test_norms_of_a_network_in_one_function(function, places):
     ],
 )
 def test_a_norm_behind_the_only_addition(function, place):
-    found = of(function)
-    assert [norm.placement for norm in found.norms] == ["pre", place]
+    result = of(function)
+    assert [norm.placement for norm in result.norms] == ["pre", place]

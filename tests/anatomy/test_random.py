@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.anatomy import Recorder, anatomy, as_written
+from theodolite.anatomy import Recorder, anatomy, unfused
 
 WIDTH = 4
 X = torch.linspace(-2, 2, 3 * WIDTH).sin().reshape(3, WIDTH)
@@ -112,13 +112,13 @@ def random_network(seed):
 
 def known(model):
     """Return the additions by the path of the module that makes them."""
-    found = {}
+    additions = {}
     names = [name for name, _ in model.named_parameters()]
     residuals = [n for n, m in model.named_modules() if isinstance(m, Residual)]
     for path in residuals:
         module = model.get_submodule(path)
         around = [p for p in residuals if path.startswith(f"{p}.")]
-        found[path] = Known(
+        additions[path] = Known(
             kind=module.kind,
             skip=frozenset(n for n in names if n.startswith(f"{path}.project.")),
             branches=frozenset(
@@ -127,14 +127,14 @@ def known(model):
             ),
             inside=max(around, key=len, default=None),
         )
-    return found
+    return additions
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_networks_are_read_as_they_were_built(seed):
     model = random_network(seed)
-    found = anatomy(model, X)
-    paths = [addition.module for addition in found.additions]
+    result = anatomy(model, X)
+    paths = [addition.module for addition in result.additions]
     read = {
         a.module: Known(
             kind=a.skip.kind,
@@ -142,26 +142,26 @@ def test_random_networks_are_read_as_they_were_built(seed):
             branches=frozenset(frozenset(b.parameters) for b in a.branches),
             inside=None if a.inside is None else paths[a.inside],
         )
-        for a in found.additions
+        for a in result.additions
     }
     assert read == known(model)
     assert len(paths) == len(read)
-    assert not found.unplaced
-    counts = {kind: sum(o.kind == kind for o in found.others) for kind in KINDS}
+    assert not result.unplaced
+    counts = {kind: sum(o.kind == kind for o in result.others) for kind in KINDS}
     modules = list(model.modules())
     assert counts == {
         "gate": sum(isinstance(m, Gate) for m in modules),
         "concatenation": sum(isinstance(m, Dense) for m in modules),
     }
-    assert len(found.others) == sum(counts.values())
+    assert len(result.others) == sum(counts.values())
     norms = sum(isinstance(m, nn.LayerNorm) for m in modules)
-    assert len(found.norms) == norms
+    assert len(result.norms) == norms
 
 
 @pytest.mark.parametrize("seed", range(0, 40, 4))
 def test_a_sum_is_its_skip_and_branches_with_their_signs(seed):
     model = random_network(seed)
-    found = anatomy(model, X)
+    result = anatomy(model, X)
     given, made = {}, {}
 
     def note(index, operator, args, kwargs):
@@ -170,10 +170,10 @@ def test_a_sum_is_its_skip_and_branches_with_their_signs(seed):
         made[index] = result.clone() if torch.is_tensor(result) else None
         return result
 
-    with as_written(model), Recorder(model, act=note):
+    with unfused(model), Recorder(model, act=note):
         model(X)
-    assert len(given) == len(found.recording.calls)
-    for addition in found.additions:
+    assert len(given) == len(result.recording.calls)
+    for addition in result.additions:
         spans = (addition.skip, *addition.branches)
         total = sum(span.sign * given[span.into][span.position] for span in spans)
         torch.testing.assert_close(total, made[addition.call], rtol=1e-6, atol=1e-6)

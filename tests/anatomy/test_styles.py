@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
-from tests.anatomy import styles
+from tests.anatomy.styles import images, sequences, vectors
 from theodolite.anatomy import anatomy
 
 IMAGES = torch.linspace(-2, 2, 2 * 3 * 8 * 8).sin().reshape(2, 3, 8, 8)
@@ -41,7 +41,7 @@ BASIC = "conv1 bn1 relu conv2 bn2"
 BOTTLENECK = "conv1 bn1 conv2 bn2 conv3 bn3"
 STYLES = {
     "torchvision": Truth(
-        make=styles.TorchvisionLike,
+        make=images.TorchvisionLike,
         batch=IMAGES,
         additions=[
             ("identity", [], [inner("layer1.0", BASIC)], None),
@@ -62,7 +62,7 @@ STYLES = {
         },
     ),
     "pre-activation": Truth(
-        make=styles.PreActNet,
+        make=images.PreActNet,
         batch=IMAGES,
         additions=[
             ("identity", [], [inner("layers.0", "bn1 conv1 bn2 conv2")], None),
@@ -82,7 +82,7 @@ STYLES = {
         },
     ),
     "option A": Truth(
-        make=styles.OptionA,
+        make=images.OptionA,
         batch=IMAGES,
         additions=[
             ("pad", [], [["conv1", "bn1", "conv2", "bn2"]], None),
@@ -91,7 +91,7 @@ STYLES = {
         norms={"bn1": "inside", "bn2": "inside"},
     ),
     "pre-norm transformer": Truth(
-        make=styles.PreNormTransformer,
+        make=sequences.PreNormTransformer,
         batch=TOKENS,
         additions=[
             ("identity", [], [inner(f"blocks.{i}", names)], None)
@@ -108,7 +108,7 @@ STYLES = {
         straight=False,
     ),
     "post-norm transformer": Truth(
-        make=styles.PostNormTransformer,
+        make=sequences.PostNormTransformer,
         batch={"source": torch.ones(2, 3, 8), "target": torch.ones(2, 4, 8)},
         additions=[
             *(
@@ -128,19 +128,19 @@ STYLES = {
         straight=False,
     ),
     "highway": Truth(
-        make=styles.Highway,
+        make=vectors.Highway,
         batch=torch.ones(2, 5),
         others={"gate": 4, "highway": 2},
         straight=False,
     ),
     "highway in one term": Truth(
-        make=styles.HighwayInOneTerm,
+        make=vectors.HighwayInOneTerm,
         batch=torch.ones(2, 5),
         others={"gate": 2, "interpolation": 2},
         straight=False,
     ),
     "squeeze-excite": Truth(
-        make=styles.SqueezeExcite,
+        make=images.SqueezeExcite,
         batch=WIDE,
         additions=[("identity", [], [["conv", "bn", "avg_pool", "fc"]], None)],
         norms={"bn": "inside"},
@@ -148,19 +148,19 @@ STYLES = {
         straight=False,
     ),
     "dense": Truth(
-        make=styles.DenseNet,
+        make=images.DenseNet,
         batch=IMAGES,
         norms={f"norms.{i}": "plain" for i in range(3)},
         others={"concatenation": 3},
     ),
-    "U": Truth(make=styles.UNet, batch=IMAGES, others={"concatenation": 1}),
+    "U": Truth(make=images.UNet, batch=IMAGES, others={"concatenation": 1}),
     "additive U": Truth(
-        make=styles.AdditiveUNet,
+        make=images.AdditiveUNet,
         batch=IMAGES,
         additions=[("identity", [], [["deep", "up"]], None)],
     ),
     "mixer": Truth(
-        make=styles.Mixer,
+        make=sequences.Mixer,
         batch=IMAGES,
         additions=[
             ("identity", [], [["norm1", "token_mix"]], None),
@@ -170,7 +170,7 @@ STYLES = {
         straight=False,
     ),
     "convnext": Truth(
-        make=styles.ConvNeXt,
+        make=images.ConvNeXt,
         batch=IMAGES,
         additions=[
             (
@@ -191,7 +191,7 @@ STYLES = {
         straight=False,
     ),
     "reversible": Truth(
-        make=styles.RevNet,
+        make=vectors.RevNet,
         batch=ROWS,
         additions=[
             ("identity", [], [["f.0", "g.0"]], 1),
@@ -201,7 +201,7 @@ STYLES = {
         others={"coupling": 1, "concatenation": 1},
     ),
     "parallel branches": Truth(
-        make=styles.ParallelBlock,
+        make=sequences.ParallelBlock,
         batch=torch.ones(2, 3, 8),
         additions=[
             ("identity", [], [["ln", "qkv", "proj"], ["ln", "fc_in", "fc_out"]], None)
@@ -211,7 +211,7 @@ STYLES = {
         straight=False,
     ),
     "residual of residuals": Truth(
-        make=styles.ResNetOfResNets,
+        make=vectors.ResNetOfResNets,
         batch=ROWS[:, :4],
         additions=[
             ("identity", [], [["blocks.0"]], 2),
@@ -220,24 +220,24 @@ STYLES = {
         ],
     ),
     "scaled": Truth(
-        make=styles.Scaled,
+        make=vectors.Scaled,
         batch=ROWS[:, :4],
-        additions=[("identity", [], [[f"layers.{i}"]], None) for i in range(5)],
+        additions=[("identity", [], [[f"layers.{i}"]], None) for i in range(6)],
     ),
     "inception": Truth(
-        make=styles.InceptionResNet,
+        make=images.InceptionResNet,
         batch=WIDE,
         additions=[("identity", [], [["branch0", "branch1", "up"]], None)],
         others={"concatenation": 1},
     ),
     "three branches": Truth(
-        make=styles.ThreeBranches,
+        make=vectors.ThreeBranches,
         batch=ROWS[:, :4],
         additions=[("identity", [], [["a"], ["b"], ["c"]], None)],
         straight=False,
     ),
     "reparametrised": Truth(
-        make=styles.RepVGG,
+        make=images.RepVGG,
         batch=WIDE,
         additions=[
             ("norm", ["identity_bn"], [["dense", "dense_bn"], ["one", "one_bn"]], None)
@@ -246,19 +246,19 @@ STYLES = {
         unplaced=1,
     ),
     "recurrent by hand": Truth(
-        make=styles.RecurrentByHand,
+        make=sequences.RecurrentByHand,
         batch=torch.ones(2, 4, 3),
         others={"coupling": 3, "recurrence": 1},
         straight=False,
     ),
     "recurrent layers": Truth(
-        make=styles.RecurrentLayers,
+        make=sequences.RecurrentLayers,
         batch=torch.ones(2, 4, 3),
         others={"recurrence": 2},
         straight=False,
     ),
     "gated": Truth(
-        make=styles.Gated,
+        make=sequences.Gated,
         batch=torch.ones(2, 5, 4),
         additions=[("identity", [], [["q", "gate", "up", "down"]], None)],
         norms={"": "pre"},
@@ -266,7 +266,7 @@ STYLES = {
         straight=False,
     ),
     "long skips": Truth(
-        make=styles.LongSkip,
+        make=images.LongSkip,
         batch=IMAGES,
         additions=[
             ("identity", [], [["body.0"]], 2),
@@ -276,20 +276,20 @@ STYLES = {
         ],
     ),
     "plain": Truth(
-        make=styles.Vgg,
+        make=images.Vgg,
         batch=torch.ones(2, 3, 16, 16),
         norms={f"features.{i}": "plain" for i in (1, 5, 7)},
         straight=False,
     ),
     "stochastic depth": Truth(
-        make=styles.StochasticDepth,
+        make=vectors.StochasticDepth,
         batch=ROWS[:, :4],
         additions=[("identity", [], [["layer", "norm"]], None)],
         norms={"norm": "inside"},
         training=True,
     ),
     "sources": Truth(
-        make=styles.Sources,
+        make=sequences.Sources,
         batch={
             "tokens": TOKENS,
             "other": torch.ones(2, 5, 4),
@@ -303,7 +303,7 @@ STYLES = {
 @pytest.mark.parametrize("name", STYLES)
 def test_anatomy_is_what_a_person_reads_off_the_code(name):
     truth = STYLES[name]
-    found = anatomy(truth.make().train(truth.training), truth.batch)
+    result = anatomy(truth.make().train(truth.training), truth.batch)
     additions = [
         (
             a.skip.kind,
@@ -311,11 +311,11 @@ def test_anatomy_is_what_a_person_reads_off_the_code(name):
             [list(b.modules) for b in a.branches],
             a.inside,
         )
-        for a in found.additions
+        for a in result.additions
     ]
     assert additions == truth.additions
-    assert {norm.module: norm.placement for norm in found.norms} == truth.norms
-    assert len(found.norms) == len(truth.norms)
-    assert Counter(other.kind for other in found.others) == truth.others
-    assert len(found.unplaced) == truth.unplaced
-    assert found.piecewise_linear == truth.straight
+    assert {norm.module: norm.placement for norm in result.norms} == truth.norms
+    assert len(result.norms) == len(truth.norms)
+    assert Counter(other.kind for other in result.others) == truth.others
+    assert len(result.unplaced) == truth.unplaced
+    assert result.piecewise_linear == truth.straight

@@ -108,27 +108,27 @@ def softmax_by_hand(x):
 @pytest.mark.parametrize("name", RESIDUAL)
 def test_an_addition_is_residual(name):
     kind, function = RESIDUAL[name]
-    found = of(function)
-    assert kinds(found) == [kind]
-    assert not found.unplaced
+    result = of(function)
+    assert kinds(result) == [kind]
+    assert not result.unplaced
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_sum_is_not_residual(name):
     others, function = OTHERS[name]
-    found = of(function)
-    assert not found.additions
-    assert [o.kind for o in found.others if o.kind != "product"] == others
-    assert not found.unplaced
+    result = of(function)
+    assert not result.additions
+    assert [o.kind for o in result.others if o.kind != "product"] == others
+    assert not result.unplaced
 
 
 def test_sums_of_scores_belong_to_attention():
-    found = of(
+    result = of(
         lambda x, a, b, c: (a(x) @ b(x).T + c(x)).softmax(-1) @ x,
     )
-    assert [o.kind for o in found.others] == ["attention"]
-    assert not found.additions
-    assert not found.unplaced
+    assert [o.kind for o in result.others] == ["attention"]
+    assert not result.additions
+    assert not result.unplaced
 
 
 # Skip and branch cannot be told apart.
@@ -141,9 +141,9 @@ def test_sums_of_scores_belong_to_attention():
     ],
 )
 def test_equal_ways_are_listed_and_not_guessed(function):
-    found = of(function)
-    assert not found.additions
-    (listed,) = found.unplaced
+    result = of(function)
+    assert not result.additions
+    (listed,) = result.unplaced
     assert "none is the skip" in listed.reason
     assert len(listed.operands) >= 2
 
@@ -182,8 +182,8 @@ def test_what_is_written_through_another_tensor_is_seen(write, layout):
 
 
 def test_a_sum_over_several_calls_is_one():
-    found = of(lambda x, a, b, c: x + F.relu(a(x)) + F.relu(b(x)) - F.relu(c(x)))
-    (addition,) = found.additions
+    result = of(lambda x, a, b, c: x + F.relu(a(x)) + F.relu(b(x)) - F.relu(c(x)))
+    (addition,) = result.additions
     assert len(addition.calls) == 3
     assert addition.call == addition.calls[-1]
     assert [b.modules for b in addition.branches] == [

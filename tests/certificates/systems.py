@@ -121,7 +121,7 @@ def inside(network, radius, seed):
     rng, groups = np.random.default_rng(seed), {}
     for name, parameter in network.named_parameters():
         groups.setdefault(name.rpartition(".")[0], {})[name] = parameter.detach()
-    found = {}
+    result = {}
     for group in groups.values():
         drawn = {
             name: torch.as_tensor(rng.normal(size=tuple(one.shape)))
@@ -132,8 +132,8 @@ def inside(network, radius, seed):
         if radius == math.inf:
             away = 10 ** rng.uniform(-1.5, 1.5)
         for name, one in group.items():
-            found[name] = one + away * drawn[name]
-    return found
+            result[name] = one + away * drawn[name]
+    return result
 
 
 def hessian_norm(network, parameters, loss):

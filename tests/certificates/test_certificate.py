@@ -33,21 +33,21 @@ def gradient_of(model, x, y, loss):
 
 def test_numbers_of_a_residual_network_are_those_of_theory_and_autodiff():
     network, x = residual(), inputs(4, 5)
-    found = certificate(network, (x, CLASSES), "cross_entropy")
+    result = certificate(network, (x, CLASSES), "cross_entropy")
     plan = network.blueprint
     weights = recognise(network, (5,)).weights
     jacobian = system_jacobian(plan, weights, x.numpy())
-    assert found.smoothness == smoothness_bound(plan, x.numpy(), "cross_entropy")
-    assert found.step == pytest.approx(1 / found.smoothness)
+    assert result.smoothness == smoothness_bound(plan, x.numpy(), "cross_entropy")
+    assert result.step == pytest.approx(1 / result.smoothness)
     least = np.linalg.svd(jacobian, compute_uv=False)[-1] ** 2
-    assert abs(found.kernel_smallest - least) <= found.kernel_error
-    assert 0 < found.kernel_bound <= found.kernel_smallest
-    assert found.kernel_bound == pytest.approx(found.terms.sum())
+    assert abs(result.kernel_smallest - least) <= result.kernel_error
+    assert 0 < result.kernel_bound <= result.kernel_smallest
+    assert result.kernel_bound == pytest.approx(result.terms.sum())
     loss, square = gradient_of(network, x, CLASSES, nn.CrossEntropyLoss())
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert found.ratio == pytest.approx(square / (loss - found.floor), rel=1e-9)
-    assert found.ratio_bound <= found.ratio
-    assert all(found.applies(theorem) for theorem in ("4.5", "4.7", "5.1"))
+    assert result.loss == pytest.approx(loss, rel=1e-12)
+    assert result.ratio == pytest.approx(square / (loss - result.floor), rel=1e-9)
+    assert result.ratio_bound <= result.ratio
+    assert all(result.applies(theorem) for theorem in ("4.5", "4.7", "5.1"))
 
 
 MODES = ("batch", "full", "eval")
@@ -59,11 +59,11 @@ def test_chains_of_torch_layers_are_certified_within_a_radius(name, mode):
     model, x = CHAINS[name](), inputs(4, 5)
     before = {key: value.clone() for key, value in model.state_dict().items()}
     loss = nn.CrossEntropyLoss()
-    found = certificate(model, (x, CLASSES), loss, norm_mode=mode, radius=0.05)
-    assert math.isfinite(found.smoothness)
-    assert found.radius == 0.05
-    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
-    assert not found.applies("4.5")
+    result = certificate(model, (x, CLASSES), loss, norm_mode=mode, radius=0.05)
+    assert math.isfinite(result.smoothness)
+    assert result.radius == 0.05
+    assert result.kernel_bound <= result.kernel_smallest + result.kernel_error
+    assert not result.applies("4.5")
     after = model.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)
     assert all(p.grad is None for p in model.parameters())
@@ -73,10 +73,10 @@ def test_chains_of_torch_layers_are_certified_within_a_radius(name, mode):
     loss(model(x), CLASSES).backward()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter -= found.step * parameter.grad
+            parameter -= result.step * parameter.grad
         moved = float(loss(model(x), CLASSES))
-    assert found.step > 0
-    assert moved <= value - found.step / 2 * square + 1e-14
+    assert result.step > 0
+    assert moved <= value - result.step / 2 * square + 1e-14
 
 
 def test_images_are_certified():
@@ -85,20 +85,20 @@ def test_images_are_certified():
         weight_norm(nn.Conv2d(2, 2, 2, stride=2)), nn.Flatten(), nn.Linear(8, 3),
     )  # fmt: skip
     x = inputs(4, 1, 4, 4)
-    found = certificate(model, (x, inputs(4, 3)), nn.MSELoss(), radius=0.01)
-    assert math.isfinite(found.smoothness)
-    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
+    result = certificate(model, (x, inputs(4, 3)), nn.MSELoss(), radius=0.01)
+    assert math.isfinite(result.smoothness)
+    assert result.kernel_bound <= result.kernel_smallest + result.kernel_error
     loss, square = gradient_of(model, x, inputs(4, 3), nn.MSELoss())
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert found.ratio == pytest.approx(square / loss, rel=1e-9)
+    assert result.loss == pytest.approx(loss, rel=1e-12)
+    assert result.ratio == pytest.approx(square / loss, rel=1e-9)
 
 
 def test_what_is_unbounded_is_infinite_and_named():
     model = double(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
-    found = certificate(model, (inputs(4, 5), CLASSES), "cross_entropy")
-    assert (found.smoothness, found.step) == (math.inf, 0.0)
+    result = certificate(model, (inputs(4, 5), CLASSES), "cross_entropy")
+    assert (result.smoothness, result.step) == (math.inf, 0.0)
     assert any(
-        "layer 0 (affine): its weights are unbounded" in r for r in found.reasons
+        "layer 0 (affine): its weights are unbounded" in r for r in result.reasons
     )
     within = certificate(model, (inputs(4, 5), CLASSES), "cross_entropy", radius=0.1)
     assert within.smoothness == math.inf
@@ -123,12 +123,12 @@ def test_what_is_unbounded_is_infinite_and_named():
 )
 def test_costs_are_those_of_torch(cost, targets, torch_loss):
     network, x = residual(1), inputs(4, 5)
-    found = certificate(network, (x, targets), cost)
+    result = certificate(network, (x, targets), cost)
     loss, square = gradient_of(network, x, targets, torch_loss)
-    assert found.loss == pytest.approx(loss, rel=1e-12)
-    assert found.ratio * (loss - found.floor) == pytest.approx(square, rel=1e-9)
-    assert found.floor <= found.loss
-    assert 0 < found.ratio_bound <= found.ratio
+    assert result.loss == pytest.approx(loss, rel=1e-12)
+    assert result.ratio * (loss - result.floor) == pytest.approx(square, rel=1e-9)
+    assert result.floor <= result.loss
+    assert 0 < result.ratio_bound <= result.ratio
 
 
 def test_signs_and_bits_are_the_same_cost():
@@ -143,22 +143,22 @@ def test_fifty_layers_take_less_than_ten_seconds():
     plan = normalised_residual(inputs=16, widths=(16,) * 50)
     network, x = build(plan, seed=0), inputs(8, 16)
     start = time.process_time()
-    found = certificate(network, (x, torch.arange(8)), "cross_entropy")
+    result = certificate(network, (x, torch.arange(8)), "cross_entropy")
     assert time.process_time() - start < 10
-    assert found.terms.shape == (50,)
-    assert 0 < found.kernel_bound <= found.kernel_smallest
-    assert 0 < found.step
+    assert result.terms.shape == (50,)
+    assert 0 < result.kernel_bound <= result.kernel_smallest
+    assert 0 < result.step
 
 
 def test_a_certificate_is_kept_in_a_file(tmp_path):
-    found = certificate(residual(), (inputs(4, 5), CLASSES), "cross_entropy")
-    found.save(tmp_path / "kept")
+    result = certificate(residual(), (inputs(4, 5), CLASSES), "cross_entropy")
+    result.save(tmp_path / "kept")
     again = Certificate.load(tmp_path / "kept")
-    assert again.to_dict() == found.to_dict()
+    assert again.to_dict() == result.to_dict()
     assert again.applies("5.1")
-    rows = found.rows()
-    assert rows.value(quantity="terms", layer="layers.0") == found.terms[0]
-    lines = str(found).splitlines()
+    rows = result.rows()
+    assert rows.value(quantity="terms", layer="layers.0") == result.terms[0]
+    lines = str(result).splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
     assert any("Theorem 5.1, corrected fails" in line for line in lines)
@@ -176,14 +176,14 @@ def test_single_precision_is_near_double():
 
 
 def test_without_asking_for_a_theorem_what_fails_is_said():
-    found = certificate(residual(), (SAME, CLASSES), "cross_entropy")
-    assert not found.applies("4.7")
-    assert found.applies("4.5")
-    assert found.kernel_bound < 1e-12
-    told = [row["why"] for row in found.hypotheses if not row["holds"]]
+    result = certificate(residual(), (SAME, CLASSES), "cross_entropy")
+    assert not result.applies("4.7")
+    assert result.applies("4.5")
+    assert result.kernel_bound < 1e-12
+    told = [row["why"] for row in result.hypotheses if not row["holds"]]
     assert any("smallest singular value of the data" in why for why in told)
     with pytest.raises(TheodoliteError, match=r"unknown theorem '6'"):
-        found.applies("6")
+        result.applies("6")
 
 
 def test_one_layer_is_where_the_corrected_theorem_holds():
@@ -206,16 +206,16 @@ def test_weights_before_a_batch_norm_may_be_unbounded():
         ),
     )
     network, x = build(plan, seed=0), inputs(4, 5)
-    found = certificate(network, (x, CLASSES), "cross_entropy")
-    assert math.isfinite(found.smoothness)
-    assert not found.reasons
+    result = certificate(network, (x, CLASSES), "cross_entropy")
+    assert math.isfinite(result.smoothness)
+    assert not result.reasons
     for scale in (0.01, 0.3, 1.0, 3.0):
         with torch.no_grad():
             network.layers[0].weight.mul_(scale)
         matrix = hessian(
             network, (x, CLASSES), loss=nn.CrossEntropyLoss(), norm_mode="batch"
         ).matrix
-        assert np.linalg.norm(matrix, 2) <= found.smoothness
+        assert np.linalg.norm(matrix, 2) <= result.smoothness
 
 
 def test_bounds_alone_need_no_kernel():
@@ -231,8 +231,8 @@ def test_bounds_alone_need_no_kernel():
 
 def test_parameters_without_a_gradient_count_too():
     network, x = residual(1), inputs(4, 5)
-    found = certificate(network, (x, CLASSES), "cross_entropy")
+    result = certificate(network, (x, CLASSES), "cross_entropy")
     network.requires_grad_(False)
     again = certificate(network, (x, CLASSES), "cross_entropy")
-    assert again.kernel_smallest == found.kernel_smallest
+    assert again.kernel_smallest == result.kernel_smallest
     assert not any(p.requires_grad for p in network.parameters())

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from tests.certificates.systems import without_state
 from theodolite.certificates import recognise
-from theodolite.certificates.balls import balls_about
+from theodolite.certificates.bounds import balls_about
 from theodolite.core import (
     AffineLayer,
     BatchNormLayer,
@@ -118,8 +118,8 @@ def shape_of(layer):
 
 
 def known(layer, network, z, radius):
-    found = recognise(network, shape_of(layer) if z is None else tuple(z.shape[1:]))
-    (ball,) = balls_about((layer,), found.weights, radius)
+    result = recognise(network, shape_of(layer) if z is None else tuple(z.shape[1:]))
+    (ball,) = balls_about((layer,), result.weights, radius)
     return layer_bounds(layer, extent_of(z.numpy()), ball)
 
 
@@ -185,13 +185,13 @@ def test_constants_are_reached_at_special_points(layer, values, z, sharp):
     # A normalised matrix has its constants everywhere, others where the weights are.
     normalised = getattr(layer, "parameterisation", "").endswith("norm")
     bounds = known(layer, network, z, math.inf if normalised else 0.0)
-    found = sampled(network, z)
+    result = sampled(network, z)
     for constant in sharp:
         if constant.endswith("_nearly"):
             constant = constant.removesuffix("_nearly")
-            assert found[constant] >= 0.7 * getattr(bounds, constant)
+            assert result[constant] >= 0.7 * getattr(bounds, constant)
         else:
-            assert_allclose(found[constant], getattr(bounds, constant), rtol=1e-6)
+            assert_allclose(result[constant], getattr(bounds, constant), rtol=1e-6)
 
 
 def test_a_pixel_in_two_patches_counts_twice():
@@ -239,5 +239,5 @@ def test_curvature_of_a_nonlinearity_is_that_of_the_whole():
     bounds = system_bounds(
         plan, extent_of([[x]]), balls_about(plan.layers, weights, 0.0)
     )
-    found = sampled(network, torch.tensor([[x]], dtype=torch.float64))
-    assert_allclose(bounds.derivative_lipschitz, found["parameter_curvature"])
+    result = sampled(network, torch.tensor([[x]], dtype=torch.float64))
+    assert_allclose(bounds.derivative_lipschitz, result["parameter_curvature"])

@@ -18,7 +18,7 @@ from tests.certificates.systems import (
     systems,
 )
 from theodolite.certificates import certificate, recognise
-from theodolite.certificates.balls import balls_about
+from theodolite.certificates.bounds import balls_about
 from theodolite.core import AffineLayer, ConfigError, SystemBlueprint
 from theodolite.theory import (
     cost_bounds,
@@ -67,8 +67,8 @@ def loss_of(cost, x, targets):
 def smoothness(plan, x, targets, cost, *, radius=math.inf, network=None):
     balls = None
     if network is not None:
-        found = recognise(network, plan.shapes[0])
-        balls = balls_about(plan.layers, found.weights, radius)
+        result = recognise(network, plan.shapes[0])
+        balls = balls_about(plan.layers, result.weights, radius)
     bounds = system_bounds(plan, extent_of(x.numpy()), balls)
     norm = float(targets["square"].norm())
     known = cost_bounds(cost, bounds.outputs, target_norm=norm)
@@ -102,9 +102,9 @@ def check_in_balls(plan, samples, cost, seed, radius, *, points=1):
 def check_kernel(plan, samples, seed):
     x, _ = data_of(plan, samples, seed)
     network = built(plan, seed)
-    found = recognise(network, plan.shapes[0])
-    jacobian = system_jacobian(plan, found.weights, x.numpy())
-    regular = system_regularity(plan, found.weights, x.numpy())
+    result = recognise(network, plan.shapes[0])
+    jacobian = system_jacobian(plan, result.weights, x.numpy())
+    regular = system_regularity(plan, result.weights, x.numpy())
     values = np.linalg.eigvalsh(jacobian @ jacobian.T)
     assert regular.bound <= values[0] + 1e-12 * values[-1], (plan, seed)
     return regular.bound, values
@@ -183,8 +183,8 @@ def test_the_kernel_bound_holds_where_rectifiers_stand_at_their_kink():
     for parameter in network.parameters():
         nn.init.zeros_(parameter)
     x = torch.eye(4, dtype=torch.float64)[:3]
-    found = certificate(network, (x, torch.arange(3)), "cross_entropy")
-    assert found.kernel_bound <= found.kernel_smallest + found.kernel_error
+    result = certificate(network, (x, torch.arange(3)), "cross_entropy")
+    assert result.kernel_bound <= result.kernel_smallest + result.kernel_error
 
 
 def test_a_loss_that_drops_a_class_has_no_known_bounds():
@@ -202,8 +202,8 @@ def test_data_too_large_to_square_leaves_an_infinite_constant():
     network = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 3)).double()
     x = 1e200 * torch.eye(4, dtype=torch.float64)[:3]
     data = x, torch.arange(3)
-    found = certificate(network, data, "cross_entropy", radius=1.0)
-    assert (found.smoothness, found.step) == (math.inf, 0.0)
+    result = certificate(network, data, "cross_entropy", radius=1.0)
+    assert (result.smoothness, result.step) == (math.inf, 0.0)
 
 
 @pytest.mark.parametrize("radius", [None, "1", True])

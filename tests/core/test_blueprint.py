@@ -111,9 +111,11 @@ def test_blueprints_are_frozen_values():
 
 def test_to_dict_is_json_and_leads_back():
     blueprint = BASE.with_(mid="polynomial:1.5,1", init="xavier", bias=True)
-    found = json.loads(json.dumps(blueprint.to_dict(), allow_nan=False))
-    assert ShortcutBlueprint(**found) == blueprint
-    assert set(found) == {field.name for field in dataclasses.fields(ShortcutBlueprint)}
+    result = json.loads(json.dumps(blueprint.to_dict(), allow_nan=False))
+    assert ShortcutBlueprint(**result) == blueprint
+    assert set(result) == {
+        field.name for field in dataclasses.fields(ShortcutBlueprint)
+    }
 
 
 KINDS = {
@@ -139,8 +141,8 @@ def test_an_abstract_blueprint_cannot_be_made():
 
 
 def test_every_kind_is_final_and_has_its_own_name():
-    found = Blueprint.__subclasses__()
-    kinds = [kind for kind in found if kind.__module__.startswith("theodolite.")]
+    result = Blueprint.__subclasses__()
+    kinds = [kind for kind in result if kind.__module__.startswith("theodolite.")]
     assert set(kinds) == set(KINDS)
     assert all(kind.__final__ and not kind.__subclasses__() for kind in kinds)
     assert len({kind.kind for kind in kinds}) == len(kinds)

@@ -211,11 +211,12 @@ def test_to_dict_is_json():
         names=("a", "b"),
         condition=PercentileCondition(2.0, 4.0, 2.0, 0.0, np.bool_(True), 1.5),
     )
-    found = json.loads(json.dumps(reading.to_dict()))
-    assert np.isnan(found["x"][1])
-    assert {**found, "x": None} == {
+    result = json.loads(json.dumps(reading.to_dict()))
+    assert np.isnan(result["x"][1])
+    assert {**result, "x": None} == {
         "status": "converged",
         "norm_mode": "eval",
+        "norm_layers": {},
         "seed": 3,
         "cost": {"wall_s": 2.0, "cpu_s": 1.5, "passes": 7},
         "method": "Lanczos",
@@ -252,14 +253,14 @@ def test_to_pandas_has_the_rows_and_labels():
 
 def test_to_xarray_has_coordinates_and_attributes():
     reading = spectrum(seed=None)
-    found = reading.to_xarray()
-    assert found["eigenvalues"].dims == ("rank",)
-    assert found["shares"].dims == ("layer", "rank")
-    assert found["trace"].dims == ()
-    assert list(found.coords["layer"].values) == ["first", "last"]
-    assert float(found["shares"].sel(layer="last", rank=2)) == 5.0
-    np.testing.assert_array_equal(found["residuals"], reading.residuals)
-    assert found.attrs == {
+    dataset = reading.to_xarray()
+    assert dataset["eigenvalues"].dims == ("rank",)
+    assert dataset["shares"].dims == ("layer", "rank")
+    assert dataset["trace"].dims == ()
+    assert list(dataset.coords["layer"].values) == ["first", "last"]
+    assert float(dataset["shares"].sel(layer="last", rank=2)) == 5.0
+    np.testing.assert_array_equal(dataset["residuals"], reading.residuals)
+    assert dataset.attrs == {
         "status": "converged",
         "norm_mode": "eval",
         "method": "Lanczos",
@@ -271,7 +272,7 @@ def test_to_xarray_has_coordinates_and_attributes():
 
 def test_status_says_whether_to_trust_and_what_to_try():
     trusted = {status for status in Status if status.trusted}
-    assert trusted == {"exact", "converged", "finished"}
+    assert trusted == {"exact", "converged", "finished", "sampled"}
     assert len({status.advice for status in Status}) == len(Status)
     assert "max_matvecs" in Status.MAX_MATVECS.advice
     assert str(NormMode("frozen")) == "frozen"

@@ -102,9 +102,9 @@ def test_lines_are_one_a_row_sorted_and_legible():
 @example(np.array([[np.nan, 1.0], [np.inf, -0.0]]))
 @example(np.float32("nan"))
 def test_strict_gives_strictly_valid_json(value):
-    found = strict(value)
-    text = json.dumps(found, allow_nan=False)
-    assert json.loads(text) == found
+    result = strict(value)
+    text = json.dumps(result, allow_nan=False)
+    assert json.loads(text) == result
 
 
 def test_strict_replaces_only_what_json_cannot_say():
@@ -133,15 +133,15 @@ def test_strict_replaces_only_what_json_cannot_say():
     ],
 )
 def test_plain_values_are_of_plain_types(given, wanted):
-    found = to_plain(given)
-    assert bits(found) == bits(wanted)
+    result = to_plain(given)
+    assert bits(result) == bits(wanted)
 
 
 @given(st.floats(), st.floats(width=32))
 def test_numpy_floats_keep_their_bits(double, single):
     wanted = [bits(double), bits(single)]
-    found = to_plain([np.float64(double), np.float32(single)])
-    assert [bits(value) for value in found] == wanted
+    result = to_plain([np.float64(double), np.float32(single)])
+    assert [bits(value) for value in result] == wanted
     assert bits(to_plain(np.array([double, single]))) == wanted
     assert bits(to_plain(np.longdouble(double))) == wanted[0]
 
@@ -229,9 +229,9 @@ def test_where_keeps_what_carries_all_labels_and_passes_the_test():
 
 
 def test_values_are_float64_with_nan_where_absent():
-    found = TABLE.values()
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, [0.5, 0.25, np.nan])
+    result = TABLE.values()
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, [0.5, 0.25, np.nan])
     assert Rows().values().shape == (0,)
     assert TABLE.column("status") == ["exact", None, None]
 

@@ -20,7 +20,7 @@ labels = st.lists(st.text(max_size=4) | st.integers() | st.booleans(), max_size=
     ],
 )
 def test_the_algorithm_has_not_changed(seed, path, wanted):
-    # Saved runs are found and resumed by these numbers.
+    # Saved runs are result and resumed by these numbers.
     assert derive(seed, *path) == wanted
 
 
@@ -51,11 +51,11 @@ def test_derived_seeds_have_63_bits(seed, path):
 
 
 def test_derived_seeds_fill_their_range():
-    found = np.array([derive(0, i) for i in range(4000)], dtype=np.float64) / 2**63
-    assert len(set(found)) == 4000
+    result = np.array([derive(0, i) for i in range(4000)], dtype=np.float64) / 2**63
+    assert len(set(result)) == 4000
     # Standard error of the mean of a uniform: 1/√(12·4000) = 0.0046.
-    assert abs(found.mean() - 0.5) < 4 * 0.0046
-    assert abs(np.var(found) - 1 / 12) < 0.01
+    assert abs(result.mean() - 0.5) < 4 * 0.0046
+    assert abs(np.var(result) - 1 / 12) < 0.01
 
 
 def test_numpy_integers_and_enums_are_the_plain_label():

@@ -40,55 +40,59 @@ def percentile(eigenvalues, quantile, interpolation):
 @example([1.0, 2.0, 3.0], 0.25, "nearest")
 @example([1.0, 2.0, 3.0, 4.0], 0.5, "nearest")
 def test_percentile_conditions_by_brute_force(eigenvalues, quantile, interpolation):
-    found = condition_of(
+    condition = condition_of(
         np.array(eigenvalues), quantile=quantile, interpolation=interpolation
     )
     largest = max(map(abs, eigenvalues))
     small = percentile(eigenvalues, quantile, interpolation)
-    assert found.largest == largest
-    assert found.small == pytest.approx(small, rel=1e-12)
-    assert found.ratio == pytest.approx(largest / small, rel=1e-12)
-    assert found.resolved
+    assert condition.largest == largest
+    assert condition.small == pytest.approx(small, rel=1e-12)
+    assert condition.ratio == pytest.approx(largest / small, rel=1e-12)
+    assert condition.resolved
 
 
 def test_the_kinds_of_interpolation_differ():
     eigenvalues = np.array([1.0, 2.0, 4.0, 8.0])
-    found = {
+    result = {
         kind: condition_of(eigenvalues, quantile=0.2, interpolation=kind).small
         for kind in get_args(Interpolation)
     }
-    assert found == {
+    assert result == {
         "linear": pytest.approx(1.6),
         "lower": 1.0,
         "higher": 2.0,
         "nearest": 2.0,
         "midpoint": 1.5,
     }
-    assert condition_of(eigenvalues, quantile=0.2).small == found["linear"]
+    assert condition_of(eigenvalues, quantile=0.2).small == result["linear"]
 
 
 def test_quantile_zero_is_the_plain_condition_number():
     for i in range(20):
         half = stream(i).normal(size=(6, 6))
         matrix = half + half.T
-        found = condition_of(np.linalg.eigvalsh(matrix), quantile=0.0)
-        assert found.ratio == pytest.approx(np.linalg.cond(matrix), rel=1e-9)
+        condition = condition_of(np.linalg.eigvalsh(matrix), quantile=0.0)
+        assert condition.ratio == pytest.approx(np.linalg.cond(matrix), rel=1e-9)
 
 
 def test_a_zero_percentile_is_infinite_and_not_resolved():
     for eigenvalues in ([0.0, 1.0, 2.0], [0.0, 0.0], [0.0]):
-        found = condition_of(np.array(eigenvalues), quantile=0.0)
-        assert (found.ratio, found.error, found.resolved) == (math.inf, math.inf, False)
+        condition = condition_of(np.array(eigenvalues), quantile=0.0)
+        assert (condition.ratio, condition.error, condition.resolved) == (
+            math.inf,
+            math.inf,
+            False,
+        )
     # One zero in three does not reach the median.
     assert condition_of(np.array([0.0, 1.0, 2.0]), quantile=0.5).ratio == 2.0
 
 
 def test_what_drowns_in_rounding_is_not_resolved():
     eigenvalues = np.array([1e-17, 1.0, 2.0])
-    found = condition_of(eigenvalues, quantile=0.0)
-    assert not found.resolved
-    assert found.error == math.inf
-    assert found.ratio == pytest.approx(2e17)
+    condition = condition_of(eigenvalues, quantile=0.0)
+    assert not condition.resolved
+    assert condition.error == math.inf
+    assert condition.ratio == pytest.approx(2e17)
     assert condition_of(eigenvalues, quantile=0.0, rounding=1e-18).resolved
     assert not condition_of(np.array([1.0, 2.0]), quantile=0.0, rounding=1.0).resolved
     assert condition_of(np.array([1.0, 2.0]), quantile=0.0, rounding=0.99).resolved
@@ -97,8 +101,8 @@ def test_what_drowns_in_rounding_is_not_resolved():
 def test_the_usual_rounding_is_that_of_a_symmetric_solver():
     eps = np.finfo(np.float64).eps
     rounding = 3 * eps * 4.0
-    found = condition_of(np.array([2.0, 1.0, 4.0]), quantile=0.0)
-    assert found.error == pytest.approx(4.0 * rounding * (1 / 1.0 + 1 / 4.0))
+    condition = condition_of(np.array([2.0, 1.0, 4.0]), quantile=0.0)
+    assert condition.error == pytest.approx(4.0 * rounding * (1 / 1.0 + 1 / 4.0))
     assert condition_of(np.array([1.0]), rounding=0.0).error == 0.0
 
 
@@ -115,12 +119,12 @@ def test_the_error_bounds_what_rounding_can_do(
 ):
     asked = {"quantile": quantile, "interpolation": interpolation}
     rounding = part * condition_of(np.array(eigenvalues), **asked).small
-    found = condition_of(np.array(eigenvalues), **asked, rounding=rounding)
+    condition = condition_of(np.array(eigenvalues), **asked, rounding=rounding)
     noise = stream(seed).uniform(-rounding, rounding, size=len(eigenvalues))
     moved = condition_of(eigenvalues + noise, **asked, rounding=rounding)
     # Exact to first order: all orders together divide it by 1 − rounding / small.
-    bound = found.error / (1 - part) * (1 + 1e-9)
-    assert abs(moved.ratio - found.ratio) <= bound
+    bound = condition.error / (1 - part) * (1 + 1e-9)
+    assert abs(moved.ratio - condition.ratio) <= bound
 
 
 @given(spectra, st.floats(1e-6, 1e-3))
@@ -129,11 +133,11 @@ def test_the_error_is_attained(eigenvalues, part):
     size = np.sort(np.abs(eigenvalues))
     assume(size[-1] > size[0])
     rounding = part * float(size[0])
-    found = condition_of(size, quantile=0.0, rounding=rounding)
+    condition = condition_of(size, quantile=0.0, rounding=rounding)
     size[0] -= rounding
     size[-1] += rounding
     moved = condition_of(size, quantile=0.0)
-    assert moved.ratio - found.ratio == pytest.approx(found.error, rel=2e-3)
+    assert moved.ratio - condition.ratio == pytest.approx(condition.error, rel=2e-3)
 
 
 @given(spectra, st.floats(0, 100))
@@ -151,10 +155,10 @@ def test_zero_is_not_negative():
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_nonfinite_eigenvalues_give_nan_that_is_not_resolved(bad):
-    found = condition_of(np.array([1.0, bad, 2.0]))
-    assert math.isnan(found.ratio)
-    assert math.isnan(found.error)
-    assert not found.resolved
+    condition = condition_of(np.array([1.0, bad, 2.0]))
+    assert math.isnan(condition.ratio)
+    assert math.isnan(condition.error)
+    assert not condition.resolved
     index = index_of(np.array([1.0, bad]))
     assert math.isnan(index) if math.isnan(bad) else index == (bad < 0) / 2
 

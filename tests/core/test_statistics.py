@@ -23,20 +23,20 @@ samples = st.lists(numbers, min_size=2, max_size=20)
 @given(samples)
 @settings(deadline=None)
 def test_estimate_is_numpys(values):
-    found = estimate(values)
+    average = estimate(values)
     std = np.std(values, ddof=1)
-    assert found.mean == pytest.approx(np.mean(values), rel=1e-12, abs=1e-12)
-    assert found.std == pytest.approx(std, rel=1e-12, abs=1e-12)
-    assert found.stderr == pytest.approx(std / math.sqrt(len(values)), abs=1e-12)
-    assert found.n == len(values)
+    assert average.mean == pytest.approx(np.mean(values), rel=1e-12, abs=1e-12)
+    assert average.std == pytest.approx(std, rel=1e-12, abs=1e-12)
+    assert average.stderr == pytest.approx(std / math.sqrt(len(values)), abs=1e-12)
+    assert average.n == len(values)
 
 
 def test_a_single_network_has_no_error():
-    found = estimate([2.0])
-    assert (found.mean, found.n) == (2.0, 1)
-    assert math.isnan(found.stderr)
-    assert math.isnan(found.std)
-    assert str(found) == "2 ± nan (n = 1)"
+    average = estimate([2.0])
+    assert (average.mean, average.n) == (2.0, 1)
+    assert math.isnan(average.stderr)
+    assert math.isnan(average.std)
+    assert str(average) == "2 ± nan (n = 1)"
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -84,13 +84,13 @@ POPULATIONS = {
 
 def intervals(name, level):
     draw, truth = POPULATIONS[name]
-    found = [
+    result = [
         bootstrap_interval(
             draw(stream(i, "coverage", name)), level=level, n_resamples=999, seed=i
         )
         for i in range(N_SAMPLES)
     ]
-    return found, truth
+    return result, truth
 
 
 def close(hits, level):
@@ -106,20 +106,20 @@ def close(hits, level):
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_intervals_cover_the_mean_as_often_as_they_say(name, level):
-    found, truth = intervals(name, level)
-    assert close([truth in interval for interval in found], level)
+    result, truth = intervals(name, level)
+    assert close([truth in interval for interval in result], level)
     # The rivals: half the width (a standard error of a quarter of the seeds), and,
     # at a level where it shows, one and a half times the width.
-    narrow = [abs(truth - i.centre) <= (i.high - i.low) / 4 for i in found]
+    narrow = [abs(truth - i.centre) <= (i.high - i.low) / 4 for i in result]
     assert not close(narrow, level)
     if level == 0.8:
-        wide = [abs(truth - i.centre) <= 0.75 * (i.high - i.low) for i in found]
+        wide = [abs(truth - i.centre) <= 0.75 * (i.high - i.low) for i in result]
         assert not close(wide, level)
 
 
 def test_a_skewed_interval_leans_towards_the_tail():
-    found, _ = intervals("skewed", 0.95)
-    lean = [(i.high - i.centre) - (i.centre - i.low) for i in found]
+    result, _ = intervals("skewed", 0.95)
+    lean = [(i.high - i.centre) - (i.centre - i.low) for i in result]
     assert np.mean(np.array(lean) > 0) > 0.95
 
 
@@ -149,10 +149,10 @@ def test_an_interval_moves_and_stretches_with_its_sample(offset, scale):
     [[0.0, 1.0], [1.0, 1.0 + 2.3e-16, 1.0], [1e16, 1e16 + 2, 1e16], [0.0, 0.0, 5e-324]],
 )
 def test_an_interval_of_a_degenerate_sample_holds_its_mean(values):
-    found = bootstrap_interval(values)
-    assert found.low <= found.centre <= found.high
-    assert found.low >= min(values)
-    assert found.high <= max(values)
+    interval = bootstrap_interval(values)
+    assert interval.low <= interval.centre <= interval.high
+    assert interval.low >= min(values)
+    assert interval.high <= max(values)
 
 
 def test_an_interval_without_spread_is_a_point_and_of_one_value_everything():
@@ -187,46 +187,46 @@ def test_small_cases_by_hand():
 @settings(deadline=None, max_examples=50)
 def test_p_values_are_exact_for_few_pairs(differences):
     second = np.arange(len(differences), dtype=float)
-    found = paired_test(second + differences, second)
-    assert found.p_value == pytest.approx(flips(differences), rel=1e-12)
-    assert found.n == len(differences)
+    test = paired_test(second + differences, second)
+    assert test.p_value == pytest.approx(flips(differences), rel=1e-12)
+    assert test.n == len(differences)
 
 
 def test_p_values_are_exact_up_to_13_pairs():
     differences = [4, -1, 3, 2, 5, -2, 1, 6, 3, -4, 2, 1, 3]
     wanted = flips(differences)
     for seed in (0, 1):
-        found = paired_test(differences, np.zeros(13), seed=seed).p_value
-        assert found == pytest.approx(wanted, rel=1e-12)
+        result = paired_test(differences, np.zeros(13), seed=seed).p_value
+        assert result == pytest.approx(wanted, rel=1e-12)
     # One pair more is sampled: close, and never 0.
     wanted = flips([*differences, 2])
-    found = paired_test([*differences, 2], np.zeros(14)).p_value
-    assert found == pytest.approx(wanted, abs=4 * math.sqrt(wanted / 9999))
+    result = paired_test([*differences, 2], np.zeros(14)).p_value
+    assert result == pytest.approx(wanted, abs=4 * math.sqrt(wanted / 9999))
     assert paired_test(np.arange(1.0, 31.0), np.zeros(30)).p_value == 2 / 10_000
 
 
 @pytest.mark.parametrize(("n", "n_resamples"), [(10, 9_999), (20, 399)])
 def test_p_values_are_uniform_where_nothing_differs(n, n_resamples):
-    found = []
+    result = []
     for i in range(300):
         rng = stream(i, "null", n)
         base = rng.normal(size=n)
         first, second = base + rng.laplace(size=n), base + rng.laplace(size=n)
         test = paired_test(first, second, n_resamples=n_resamples, seed=i)
-        found.append(test.p_value)
-    assert stats.kstest(found, "uniform").pvalue > 0.01
+        result.append(test.p_value)
+    assert stats.kstest(result, "uniform").pvalue > 0.01
     deviation = math.sqrt(0.05 * 0.95 / 300)
-    assert abs(np.mean(np.array(found) <= 0.05) - 0.05) < 3 * deviation
+    assert abs(np.mean(np.array(result) <= 0.05) - 0.05) < 3 * deviation
 
 
 def test_a_paired_shift_is_seen_where_an_unpaired_test_is_blind():
     rng = stream(0, "shift")
     base = rng.normal(scale=10.0, size=16)
     first = base + 0.5 + rng.normal(scale=0.1, size=16)
-    found = paired_test(first, base)
-    assert found.p_value < 0.001
-    assert found.difference == pytest.approx(0.5, abs=4 * found.stderr)
-    assert found.stderr == pytest.approx(0.1 / 4, rel=0.5)
+    test = paired_test(first, base)
+    assert test.p_value < 0.001
+    assert test.difference == pytest.approx(0.5, abs=4 * test.stderr)
+    assert test.stderr == pytest.approx(0.1 / 4, rel=0.5)
     assert stats.ttest_ind(first, base).pvalue > 0.5
     # The rival: the same numbers with the pairs shuffled.
     assert paired_test(first, rng.permutation(base)).p_value > 0.1

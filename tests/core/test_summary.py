@@ -11,7 +11,7 @@ from theodolite.core import (
     Evidence,
     Kind,
     Outcome,
-    Roads,
+    PredictedAndMeasured,
     Rows,
     RunError,
     SavedVerdict,
@@ -36,7 +36,7 @@ NARROW = alike(0.1, "a tenth is what one would notice")
 
 
 def rows(centre, spread=0.02):
-    return Roads(
+    return PredictedAndMeasured(
         Rows([{"quantity": "gap", "value": 1e-14, "error": 0.0}]),
         Rows(
             {"quantity": "y", "depth": d, "trial": t, "value": centre + spread * t}
@@ -83,7 +83,7 @@ CLAIMS = (
     Claim(
         name="exact",
         place="ours",
-        statement="The roads meet.",
+        statement="Theory and measurement agree.",
         rival="none",
         kind=Kind.BEYOND,
         test=exact(predicted("gap")),
@@ -190,69 +190,74 @@ def test_the_tally_counts_kinds_apart(summary):
 
 def test_the_tally_sets_own_rows_beside_committed_ones():
     evidence = Evidence(rows(0.0, 0.2), rows(1.0), "digits")
-    found = check_summary(content(evidence), source="here")
-    counts = tally(found.claims)
+    summary = check_summary(content(evidence), source="here")
+    counts = tally(summary.claims)
     assert counts.committed == 3, "one has nothing committed"
     assert counts.alone == {"open": 3}
-    assert [one.on for one in found.claims] == ["digits"] * 3 + [""]
+    assert [one.on for one in summary.claims] == ["digits"] * 3 + [""]
     assert str(counts).endswith("; 3 verdicts rest on committed runs")
-    assert str(tally(found.claims[:1])).endswith("; 1 verdict rests on committed runs")
+    assert str(tally(summary.claims[:1])).endswith(
+        "; 1 verdict rests on committed runs"
+    )
 
 
 def test_an_erratum_that_holds_as_printed_is_not_confirmed():
-    found = check_summary(content(Evidence(rows(0.0, 0.001))), source="here")
-    wrong: SavedVerdict = found.claims[2]
+    summary = check_summary(content(Evidence(rows(0.0, 0.001))), source="here")
+    wrong: SavedVerdict = summary.claims[2]
     assert wrong.verdict is Outcome.HOLDS
     assert not wrong.confirmed
     assert tally([wrong]).confirmed == 0
 
 
+FIRST = ("claims", 0, "own", "judged")
+
+
 @pytest.mark.parametrize(
     ("way", "value", "words"),
     [
-        ((), 3, "x.json has it 3, wanted an object"),
+        ((), 3, "x.json holds a int, wanted an object"),
+        (("format",), 7, "x.json has format 7, wanted format 1: write it again with"),
+        (("format",), None, "x.json has no format number, wanted format 1"),
+        (("paper", "year"), "old", "at paper.year: Expected `int`, got `str`"),
+        (("cost", "cpu_s"), None, "at cost.cpu_s: Expected `float`, got `null`"),
+        (("claims",), {}, "at claims: Expected `array`, got `object`"),
         (
-            ("paper", "year"),
-            "old",
-            "x.json has paper.year 'old', wanted a whole number",
+            ("paper", "explorer"),
+            {"studies": []},
+            "at paper.explorer: Object missing required field `name`",
         ),
-        (("cost", "cpu_s"), None, "x.json has cost.cpu_s None, wanted a number"),
-        (("claims",), {}, "x.json has claims {}, wanted a list"),
-        (("paper", "explorer"), {"studies": []}, "x.json lacks paper.explorer.name"),
         (
             ("exhibits", 0, "lines", 1),
             [1],
-            "x.json has exhibits[0].lines[1] [1], wanted 2 numbers or texts",
+            "at exhibits[0]: Expected lines of 2 values, got one of 1",
         ),
+        (("exhibits", 0, "lines", 0), [1, [2]], "at exhibits[0].lines[0][1]: Expected"),
+        (("exhibits", 0, "source"), "theirs", "at exhibits[0].source: Invalid"),
+        (("claims", 0, "kind"), "clam", "at claims[0].kind: Invalid enum value 'clam'"),
         (
-            ("exhibits", 0, "lines", 0),
-            [1, [2]],
-            "x.json has exhibits[0].lines[0] [1, [2]], wanted 2 numbers or texts",
+            ("claims", 1, "choices", 0),
+            {"what": "x"},
+            "at claims[1].choices[0]: Object missing required field `why`",
         ),
+        (("claims", 0, "rests_on"), "committed", "at claims[0]: Expected the ruling"),
+        ((*FIRST, "decider"), 7, "a piece from 0 to 1 as decider, got `7`"),
         (
-            ("exhibits", 0, "source"),
-            "theirs",
-            "x.json has exhibits[0].source 'theirs', wanted own or committed",
-        ),
-        (("claims", 0, "kind"), "clam", "wanted one of claim, erratum, beyond"),
-        (("claims", 1, "choices", 0), {"what": "x"}, "lacks claims[1].choices[0].why"),
-        (("claims", 0, "own", "judged", "decider"), 7, "a piece from 0 to 1"),
-        (
-            ("claims", 0, "own", "judged", "pieces", 1, "p_holds"),
+            (*FIRST, "pieces", 1, "p_holds"),
             "0.1",
-            "has claims[0].own.judged.pieces[1].p_holds '0.1', wanted a number",
+            "at claims[0].own.judged.pieces[1].p_holds: Expected `float`, got `str`",
         ),
+        ((*FIRST, "pieces", 1, "p_holds"), 10**400, "Number out of range"),
         (
-            ("claims", 3, "own", "judged", "region", "high"),
-            None,
-            "has claims[3].own.judged.region",
+            ("claims", 3, "own", "judged", "region"),
+            {},
+            "at claims[3].own.judged.region: a region without any end claims nothing",
         ),
-        (("claims", 0, "hangs_on_ours"), 1, "wanted true or false"),
-        (("figures", 0, "files"), [1], "has figures[0].files[0] 1, wanted text"),
+        (("claims", 0, "hangs_on_ours"), 1, "Expected `bool`, got `int`"),
+        (("figures", 0, "files"), [1], "at figures[0].files[0]: Expected `str`"),
     ],
 )
 def test_what_is_wrong_is_named_by_file_and_field(way, value, words):
-    data = json.loads(json.dumps(content(Evidence(rows(1.0)))))
+    data = check_summary(content(Evidence(rows(1.0))), source="here").to_dict()
     if way:
         inner = data
         for step in way[:-1]:

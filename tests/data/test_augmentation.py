@@ -34,9 +34,9 @@ def test_each_output_is_one_crop_of_its_own_input(dtype):
     before = images.clone()
     out = augment(images, padding=2, generator=generator())
     assert out.dtype == dtype
-    found = [origins(a, b, 2) for a, b in zip(images, out, strict=True)]
-    assert all(len(hits) == 1 for hits in found)
-    assert len({hits[0] for hits in found}) > 15  # each image has a draw of its own
+    shifts = [origins(a, b, 2) for a, b in zip(images, out, strict=True)]
+    assert all(len(hits) == 1 for hits in shifts)
+    assert len({hits[0] for hits in shifts}) > 15  # each image has a draw of its own
     assert torch.equal(images, before)
 
 

@@ -124,6 +124,7 @@ def test_processes_that_decode_at_once_agree(tmp_path, own_cache):
     code = (
         "import pathlib, time; from theodolite.data import load\n"
         f"gate = pathlib.Path({str(gate)!r})\n"
+        "print('ready', flush=True)\n"
         "while not gate.exists(): time.sleep(0.001)\n"
         f"data = load('cifar10', folder={str(tmp_path)!r}, verify=False)\n"
         "print(data.checksum)\n"
@@ -132,7 +133,7 @@ def test_processes_that_decode_at_once_agree(tmp_path, own_cache):
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         for _ in range(4)
     ]
-    time.sleep(0.5)
+    assert {worker.stdout.readline() for worker in workers} == {b"ready\n"}
     gate.touch()
     sums = {worker.communicate()[0] for worker in workers}
     assert all(worker.returncode == 0 for worker in workers)

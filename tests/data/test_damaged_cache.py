@@ -24,10 +24,10 @@ class TestCache:
 
     def is_right(self, source):
         """Whether the numbers are those of the files."""
-        found = source()
-        np.testing.assert_array_equal(found.inputs, IMAGES[..., 0])
-        assert found.inputs.dtype == np.uint8
-        np.testing.assert_array_equal(found.labels, LABELS)
+        dataset = source()
+        np.testing.assert_array_equal(dataset.inputs, IMAGES[..., 0])
+        assert dataset.inputs.dtype == np.uint8
+        np.testing.assert_array_equal(dataset.labels, LABELS)
 
     @pytest.mark.parametrize(
         ("old", "new"),

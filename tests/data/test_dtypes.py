@@ -17,8 +17,8 @@ WHITENING = data.Whitening([1.0, 2.0, 3.0], np.eye(3)[:, :2], [4.0, 9.0])
 
 def augmented(images):
     generator = torch.Generator().manual_seed(0)
-    found = data.augment(images, padding=1, generator=generator)
-    return found.to(torch.float64).numpy()
+    cropped = data.augment(images, padding=1, generator=generator)
+    return cropped.to(torch.float64).numpy()
 
 
 def whitened(x):
@@ -27,7 +27,7 @@ def whitened(x):
 
 
 def condensed(x, y):
-    few = np.hstack(data.condense(x, y))
+    few = np.hstack(data.moment_samples(x, y))
     return few.T @ few
 
 
@@ -40,8 +40,8 @@ def whitening(mean, components, eigenvalues):
 
 
 def standardised(images):
-    found, facts = data.standardise_channels(images, np.float64)
-    return [found, facts.mean, facts.std]
+    scaled, facts = data.standardise_channels(images, np.float64)
+    return [scaled, facts.mean, facts.std]
 
 
 CASES = {
@@ -57,7 +57,7 @@ CASES = {
     ),
     "Whitening.apply": (WHITENING.apply, {"x": (5, 3)}),
     "augment": (augmented, {"images": (2, 1, 4, 3)}),
-    "condense": (condensed, {"x": (9, 3), "y": (9, 3)}),
+    "moment_samples": (condensed, {"x": (9, 3), "y": (9, 3)}),
     "standardise_channels": (standardised, {"images": (4, 3, 3, 2)}),
     "unit_norm": (data.unit_norm, {"x": (4, 3)}),
     "whiten": (whitened, {"x": (9, 3)}),
@@ -65,7 +65,14 @@ CASES = {
 # What takes whole numbers, names or datasets; their own tests say what is refused.
 OTHERS = {
     *("Listing", "available", "cache_folder", "clear_cache", "load", "needs_folder"),
-    *("one_hot", "packed", "provide", "two_classes", "unpacked", "withdraw"),
+    *(
+        "one_hot",
+        "pack_dataset",
+        "register_dataset",
+        "two_classes",
+        "unpack_dataset",
+        "unregister_dataset",
+    ),
 }
 
 
@@ -132,10 +139,10 @@ def test_what_is_no_number_is_a_sentence(name):
 
 def test_a_large_offset_survives_single_precision():
     images = 1e8 + np.random.default_rng(0).normal(size=(40, 5, 5))
-    found, _ = data.standardise_channels(images, np.float32)
-    assert_allclose(found.std(), 1.0, rtol=1e-5)
+    scaled, _ = data.standardise_channels(images, np.float32)
+    assert_allclose(scaled.std(), 1.0, rtol=1e-5)
     wanted = (images - images.mean()) / images.std()
-    assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    assert_allclose(scaled, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [int, "uint8", complex, "no type"])
@@ -200,5 +207,5 @@ def test_a_mixture_that_fits_no_memory_is_refused():
 
 @pytest.mark.parametrize("parcel", [{}, {"checksum": 1}, [], None, {"a": 1}, 3])
 def test_a_parcel_that_is_none_is_refused(parcel):
-    with pytest.raises(DataError, match=r"packed\(\)"):
-        data.unpacked(parcel)
+    with pytest.raises(DataError, match=r"pack_dataset\(\)"):
+        data.unpack_dataset(parcel)

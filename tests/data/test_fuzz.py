@@ -45,27 +45,27 @@ MOST_GROWTH = 300 * 2**20
 @st.composite
 def mutated(draw, content):
     """The bytes of a file after a few accidents, most of them near its header."""
-    found = bytearray(content)
+    damaged = bytearray(content)
     for _ in range(draw(st.integers(1, 4))):
-        near = min(len(found), 160) if draw(st.booleans()) else len(found)
+        near = min(len(damaged), 160) if draw(st.booleans()) else len(damaged)
         place = draw(st.integers(0, max(0, near - 1)))
         accident = draw(st.sampled_from(["flip", "set", "word", "cut", "grow", "swap"]))
-        if accident == "flip" and found:
-            found[place] ^= 1 << draw(st.integers(0, 7))
-        elif accident == "set" and found:
-            found[place] = draw(st.integers(0, 255))
+        if accident == "flip" and damaged:
+            damaged[place] ^= 1 << draw(st.integers(0, 7))
+        elif accident == "set" and damaged:
+            damaged[place] = draw(st.integers(0, 255))
         elif accident == "word":
             word = draw(st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1]))
             order = draw(st.sampled_from(["<I", ">I"]))
-            found[place : place + 4] = struct.pack(order, word)
+            damaged[place : place + 4] = struct.pack(order, word)
         elif accident == "cut":
-            del found[place:]
+            del damaged[place:]
         elif accident == "grow":
-            found[place:place] = draw(st.binary(min_size=1, max_size=40))
-        elif found:
-            other = draw(st.integers(0, len(found) - 1))
-            found[place], found[other] = found[other], found[place]
-    return bytes(found)
+            damaged[place:place] = draw(st.binary(min_size=1, max_size=40))
+        elif damaged:
+            other = draw(st.integers(0, len(damaged) - 1))
+            damaged[place], damaged[other] = damaged[other], damaged[place]
+    return bytes(damaged)
 
 
 def bytes_or_noise(content):
@@ -83,17 +83,17 @@ def _little_memory():
 def loaded(name, folder, **options):
     """Load; return the dataset, or None where it was refused in one sentence."""
     try:
-        found = load(name, folder=folder, **options)
+        dataset = load(name, folder=folder, **options)
     except (DataError, ConfigError) as error:
         text = str(error)
         assert text.isprintable()
         assert len(text) > 40
         assert not text.endswith(".")
         return None
-    assert isinstance(found, Dataset)
-    assert found.inputs.dtype == np.uint8
-    assert found.labels.max() < found.n_classes
-    return found
+    assert isinstance(dataset, Dataset)
+    assert dataset.inputs.dtype == np.uint8
+    assert dataset.labels.max() < dataset.n_classes
+    return dataset
 
 
 @pytest.fixture
@@ -238,10 +238,10 @@ def test_cached_entries(tmp_path, own_cache, part):
     def run(content):
         path.unlink(missing_ok=True)
         path.write_bytes(content)
-        found = loaded("mnist", tmp_path, verify=False)
+        dataset = loaded("mnist", tmp_path, verify=False)
         # Whatever the cache holds, the numbers are those of the sources.
-        np.testing.assert_array_equal(found.inputs, GREY)
-        np.testing.assert_array_equal(found.labels, LABELS)
+        np.testing.assert_array_equal(dataset.inputs, GREY)
+        np.testing.assert_array_equal(dataset.labels, LABELS)
 
     run()
 
@@ -259,5 +259,5 @@ def test_records_of_any_json(tmp_path, own_cache, changes):
     load("mnist", folder=tmp_path, verify=False)
     (path,) = own_cache.glob("*.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    found = loaded("mnist", tmp_path, verify=False)
-    np.testing.assert_array_equal(found.inputs, GREY)
+    dataset = loaded("mnist", tmp_path, verify=False)
+    np.testing.assert_array_equal(dataset.inputs, GREY)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from theodolite.core import ConfigError, UnknownNameError
-from theodolite.data import load
+from theodolite.core import ConfigError, DataError, UnknownNameError
+from theodolite.data import files, load
 
 
 def centres(data):
@@ -64,3 +64,21 @@ def test_settings_out_of_range_are_refused(options):
 def test_an_unknown_option_is_named():
     with pytest.raises(UnknownNameError, match="did you mean 'n_samples'"):
         load("gaussians", samples=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n_samples": 100, "width": 6},
+         "100 samples of 6 numbers would take 4.47e-06"),
+        ({"n_samples": 2, "n_classes": 70, "width": 8},
+         "70 means of 8 numbers would take 4.17e-06"),
+    ],
+)  # fmt: skip
+def test_what_memory_cannot_hold_is_refused_before_it_is_drawn(
+    options, said, monkeypatch
+):
+    monkeypatch.setattr(files, "free_memory", lambda: 10_000)
+    load("gaussians", n_samples=100, width=5)  # 4,000 bytes, of 0.4 · 10,000
+    with pytest.raises(DataError, match=f"{said} GiB"):
+        load("gaussians", **options)

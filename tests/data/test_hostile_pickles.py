@@ -18,8 +18,8 @@ from theodolite.data.cifar import read_pickle
 from theodolite.data.plain_pickle import read_plain_pickle
 
 
-def limited(code, gigabytes=2.0, seconds=20):
-    """Run code in a process that dies where it takes more memory or time."""
+def limited(code, gigabytes=2.0, seconds=60):
+    """Run code in a process that dies where it takes more memory or processor time."""
     start = (
         "import resource\n"
         "import theodolite.data, theodolite.data.cifar, theodolite.data.plain_pickle\n"
@@ -27,12 +27,12 @@ def limited(code, gigabytes=2.0, seconds=20):
         "from theodolite.core import DataError\n"
         f"limit = int({gigabytes} * 2**30)\n"
         "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        f"resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))\n"
     )
     return subprocess.run(
         [sys.executable, "-c", start + code],
         capture_output=True,
         text=True,
-        timeout=seconds,
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
 

@@ -21,10 +21,10 @@ def test_arrays_come_back_under_every_protocol(tmp_path, protocol, array):
     path = tmp_path / "batch"
     batch = {b"data": array, b"labels": [3, 1], "name": b"raw \xff", b"text": "words"}
     path.write_bytes(pickle.dumps(batch, protocol=protocol))
-    found = read_plain_pickle(path)
-    assert_array_equal(found["data"], array)
-    assert found["labels"] == [3, 1]
-    assert found["name"] == b"raw \xff"
+    batch = read_plain_pickle(path)
+    assert_array_equal(batch["data"], array)
+    assert batch["labels"] == [3, 1]
+    assert batch["name"] == b"raw \xff"
 
 
 def test_a_batch_as_python_2_wrote_it(tmp_path):
@@ -41,10 +41,10 @@ def test_a_batch_as_python_2_wrote_it(tmp_path):
     path = tmp_path / "data_batch_1"
     path.write_bytes(content)
     reference = pickle.loads(content, encoding="bytes")
-    found = read_plain_pickle(path)
-    assert_array_equal(found["data"], np.frombuffer(raw, np.uint8).reshape(2, 2))
-    assert_array_equal(found["data"], reference[b"data"])
-    assert found["labels"] == [6, 9]
+    batch = read_plain_pickle(path)
+    assert_array_equal(batch["data"], np.frombuffer(raw, np.uint8).reshape(2, 2))
+    assert_array_equal(batch["data"], reference[b"data"])
+    assert batch["labels"] == [6, 9]
 
 
 class Touch:

@@ -5,12 +5,12 @@ import pytest
 
 from theodolite.figures import (
     count_axis,
-    cut,
     kind_style,
     legend,
+    limit_y,
     line,
     log_axis,
-    match,
+    match_limits,
     new_figure,
     power_axis,
 )
@@ -62,7 +62,7 @@ def marks(ax):
 def test_a_series_that_leaves_its_panel_is_marked_where_it_does():
     _, (ax,) = new_figure()
     line(ax, [0, 1, 2, 3, 4], [1, 2, 1e9, 3, 1], style=STYLE, label="a")
-    cut(ax, top=10.0, means="leaves the panel")
+    limit_y(ax, top=10.0, means="leaves the panel")
     assert ax.get_ylim()[1] == 10.0
     assert marks(ax) == [(1, 2), (3, 3)]
     names = [text.get_text() for text in legend(ax).get_texts()]
@@ -73,7 +73,7 @@ def test_a_series_that_is_never_in_its_panel_is_marked_at_the_edge():
     _, (ax,) = new_figure()
     line(ax, [0, 1], [1e9, 1e10], style=STYLE)
     line(ax, [0, 1], [1, 2], style=STYLE)
-    cut(ax, top=10.0, means="leaves the panel")
+    limit_y(ax, top=10.0, means="leaves the panel")
     assert marks(ax) == [(0, 10)]
 
 
@@ -81,7 +81,7 @@ def test_what_stays_in_its_panel_is_not_marked():
     _, (ax,) = new_figure()
     line(ax, [0, 1], [1, 2], style=STYLE)
     before = ax.get_ylim()
-    cut(ax, bottom=-100.0, top=100.0, means="leaves the panel")
+    limit_y(ax, bottom=-100.0, top=100.0, means="leaves the panel")
     assert marks(ax) == []
     assert ax.get_ylim() == before
 
@@ -93,7 +93,7 @@ def pair(first, second, *, titles=("a", "a"), log=False):
         if log:
             log_axis(ax, "y")
         ax.set(xlim=(1, 0), ylim=(1, top))
-    match(figures[0][0], figures[1][0])
+    match_limits(figures[0][0], figures[1][0])
     return [ax.get_ylim() for _, (ax,) in figures]
 
 
@@ -110,7 +110,7 @@ def test_ranges_that_have_nothing_in_common_stay_apart():
     figures = [new_figure() for _ in range(2)]
     for (_, (ax,)), limits in zip(figures, [(0, 1), (1.1, 2)], strict=True):
         ax.set(xlim=limits)
-    match(figures[0][0], figures[1][0])
+    match_limits(figures[0][0], figures[1][0])
     assert [ax.get_xlim() for _, (ax,) in figures] == [(0, 1), (1.1, 2)]
 
 
@@ -122,5 +122,5 @@ def test_an_axis_that_runs_backwards_still_does():
     figures = [new_figure() for _ in range(2)]
     for (_, (ax,)), end in zip(figures, (0.0, 0.3), strict=True):
         ax.set(xlim=(1, end))
-    match(figures[0][0], figures[1][0])
+    match_limits(figures[0][0], figures[1][0])
     assert [ax.get_xlim() for _, (ax,) in figures] == [(1, 0), (1, 0)]

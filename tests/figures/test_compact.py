@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from theodolite.figures import band, house_style, kind_style, legend, new_figure, save
-from theodolite.figures.compact import compact
+from theodolite.figures.export import compact
 
 STYLE = kind_style("plain")
 
@@ -34,8 +34,8 @@ def marks(svg):
 
 def places(svg):
     """Return where marks stand, in points."""
-    found = re.findall(r'<use [^>]*x="([-\d.]+)" y="([-\d.]+)"', svg)
-    return np.array(found, dtype=float)
+    points = re.findall(r'<use [^>]*x="([-\d.]+)" y="([-\d.]+)"', svg)
+    return np.array(points, dtype=float)
 
 
 def test_a_figure_takes_fewer_bytes_and_has_the_same_marks():

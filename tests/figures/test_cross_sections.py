@@ -6,17 +6,17 @@ from theodolite.figures import draw_cross_section
 
 
 def rows(blocks=3):
-    found = [
+    rows = [
         {"quantity": "branch_gain", "value": 0.5 + k, "error": 0.1, "depth": k,
          "block": f"b{k}"}
         for k in range(blocks)
     ]  # fmt: skip
-    found += [
+    rows += [
         {"quantity": "singular_value", "value": 10.0 ** (share - k), "error": None,
          "depth": k, "block": f"b{k}", "share": share}
         for k in range(blocks) for share in (0.0, 0.5, 1.0)
     ]  # fmt: skip
-    return Rows(found)
+    return Rows(rows)
 
 
 def test_strips_hold_the_logarithm_of_every_value_at_its_place():

@@ -24,7 +24,7 @@ def test_shares_laws_and_depths_are_drawn():
     (panel,) = draw_ensemble(ensemble(), title="three").axes
     drawn = [np.asarray(line.get_ydata(), float).tolist() for line in panel.lines]
     for wanted in ([0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.11, 0.21, 0.71]):
-        assert any(np.allclose(found, wanted) for found in drawn if len(found) == 3)
+        assert any(np.allclose(one, wanted) for one in drawn if len(one) == 3)
     rules = [line.get_xdata()[0] for line in panel.lines if len(line.get_xdata()) == 2]
     assert sorted(rules) == pytest.approx([0.7, 1.6])
 

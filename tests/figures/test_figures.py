@@ -13,8 +13,8 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
 from theodolite.core import ConfigError, UnknownNameError
 from theodolite.figures import (
+    BACKGROUND,
     PALETTE,
-    PAPER,
     band,
     curve,
     export,
@@ -22,7 +22,7 @@ from theodolite.figures import (
     legend,
     log_axis,
     new_figure,
-    rule,
+    reference_line,
     save,
     series_style,
 )
@@ -150,7 +150,7 @@ def test_bounds_are_hollow_and_the_rest_solid():
     assert line.get_markevery() == [0]
     (hollow,) = (one for one in ax.lines if one is not line)
     assert hollow.get_xdata().tolist() == [2, 4]
-    assert hollow.get_markerfacecolor() == PAPER
+    assert hollow.get_markerfacecolor() == BACKGROUND
     assert hollow.get_markeredgecolor() == style.colour
 
 
@@ -194,11 +194,11 @@ def test_a_prediction_is_a_dashed_line_without_markers():
 
 def test_a_rule_runs_along_either_axis():
     _, (ax,) = new_figure()
-    rule(ax, 2.0)
-    rule(ax, 3.0, along="y")
+    reference_line(ax, 2.0)
+    reference_line(ax, 3.0, along="y")
     assert [list(line.get_ydata()) for line in ax.lines] == [[2, 2], [0, 1]]
     with pytest.raises(ConfigError, match="'x' or 'y'"):
-        rule(ax, 1.0, along="z")
+        reference_line(ax, 1.0, along="z")
 
 
 @pytest.mark.parametrize(("which", "base"), list(product("xy", [2, 10])))

@@ -15,7 +15,7 @@ from theodolite.figures import (
     ordered_style,
     shortcut_kind,
 )
-from theodolite.figures.series import RAMP
+from theodolite.figures.style import RAMP
 
 DARK_PAGE = "#16181D"
 # Machado, Oliveira & Fernandes (2009), severity 1: eyes without red or green cones.

@@ -3,8 +3,10 @@
 from itertools import product
 
 import pytest
+from matplotlib.transforms import Bbox
 
 from theodolite.figures import (
+    INK,
     band,
     curve,
     kind_style,
@@ -14,8 +16,8 @@ from theodolite.figures import (
     save,
     shared_legend,
 )
-from theodolite.figures.geometry import covered
-from theodolite.figures.legends import settle
+from theodolite.figures.legends import lay_out
+from theodolite.figures.overlap import marks_in, series_of
 
 STYLE = kind_style("plain")
 
@@ -36,11 +38,11 @@ def test_a_legend_stands_in_the_free_corner(corner):
     )
     band(ax, x, y, style=STYLE, label="all places but one", line=False)
     legend(ax)
-    settle(figure)
+    lay_out(figure)
     room, box = ax.get_window_extent(), place(ax)
     across = ((box.x0 + box.x1) / 2 - room.x0) / room.width
     up = ((box.y0 + box.y1) / 2 - room.y0) / room.height
-    assert not covered(ax, box)
+    assert not marks_in(ax, box)
     assert (across > 0.5, up > 0.5) == (bool(corner[0]), bool(corner[1]))
 
 
@@ -55,7 +57,7 @@ def full(ax):
 def test_a_full_panel_has_its_legend_beside_it():
     figure, (ax,) = new_figure()
     full(ax)
-    settle(figure)
+    lay_out(figure)
     assert place(ax).x0 > ax.get_window_extent().x1
     assert place(ax).x1 <= figure.bbox.x1
 
@@ -66,10 +68,10 @@ def test_a_full_panel_that_has_a_neighbour_has_it_below():
     left.set_xlabel("a label that stays free")
     line(right, [0, 1], [0, 1], style=STYLE, label="free")
     legend(right)
-    settle(figure)
+    lay_out(figure)
     assert place(left).y1 < left.xaxis.label.get_window_extent().y0
     assert place(left).y0 >= figure.bbox.y0
-    assert not covered(right, place(right))
+    assert not marks_in(right, place(right))
 
 
 def test_a_shared_legend_has_each_name_once_and_each_meaning():
@@ -83,7 +85,7 @@ def test_a_shared_legend_has_each_name_once_and_each_meaning():
     one = shared_legend(figure, order=["residual"])
     told = ["residual", "plain", "hollow: a bound", "diverges", "theory"]
     assert names_of(one) == told
-    settle(figure)
+    lay_out(figure)
     assert all(one.get_window_extent().y1 < ax.get_window_extent().y0 for ax in panels)
 
 
@@ -103,3 +105,42 @@ def test_what_is_settled_is_the_same_in_every_format():
     box = ax.get_position().bounds
     assert save(figure, "a", ["png", "svg"])["a.svg"] == first["a.svg"]
     assert ax.get_position().bounds == box
+
+
+@pytest.mark.parametrize(
+    ("letters", "side_by_side"), [(1, 4), (20, 3), (30, 2), (60, 1)]
+)
+def test_a_shared_legend_is_as_wide_as_its_figure_allows(letters, side_by_side):
+    figure, (ax,) = new_figure()
+    for name in "abcd":
+        line(ax, [0, 1], [0, 1], style=STYLE, label=name * letters)
+    one = shared_legend(figure)
+    figure.draw_without_rendering()
+    lefts = {round(text.get_window_extent().x0) for text in one.get_texts()}
+    assert len(lefts) == side_by_side
+    assert one.get_window_extent().x0 >= 0 or side_by_side == 1
+
+
+def test_tiles_take_their_place():
+    figure, (ax,) = new_figure()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    tiles = ax.pcolormesh([0.2, 0.8], [0.2, 0.8], [[1.0]])
+    ax.scatter([], [])
+    figure.draw_without_rendering()
+    middle, corner = (
+        Bbox(ax.transData.transform([(x, 0.5), (x + 0.05, 0.55)])) for x in (0.5, 0.9)
+    )
+    assert marks_in(ax, middle) == [tiles]
+    assert marks_in(ax, corner) == []
+
+
+def test_series_are_the_lines_that_show_data():
+    _, (ax,) = new_figure()
+    ax.plot([0, 1], [0, 1], visible=False)
+    ax.plot([0, 1], [0, 1], marker="_", linestyle="none")
+    ax.plot([], [])
+    ax.plot([0, 1], [1, 1], "o", markevery=[])
+    ax.plot([0, 1], [0, 0], color=INK)
+    (shown,) = ax.plot([0, 1], [1, 0], color=STYLE.colour)
+    ax.plot([0, 1], [1, 0], color=STYLE.colour, label="_decoration")
+    assert list(series_of(ax)) == [shown]

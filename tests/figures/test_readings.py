@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from tests.figures.checks import check
+from tests.studies.looks import described
 from theodolite import instruments, paths, training
 from theodolite.core import (
     ConfigError,
@@ -18,14 +20,45 @@ from theodolite.core import (
     Status,
     UnknownNameError,
 )
-from theodolite.figures import check, draw_grid, draw_reading, save
+from theodolite.figures import draw_grid, draw_reading, save
 
+SCALED, UP_TO = "linear-linear value over its own size | ", "| fraction up to here"
+MATRIX = ["4.8×4", "linear-linear column | row", "linear-linear  | entry"]
+# How each kind is drawn: size in inches, then scales and labels of each panel.
 KINDS = {
-    "Blocks", "ClassifierNorms", "Collapse", "Condition", "DenseHessian",
-    "DenseTangentKernel", "Diagonal", "ExtremeEigenvalues", "Index", "PathEnsemble",
-    "SharpnessAlong", "SingularValues", "SpectralDensity", "Spectrum", "Trace",
-    "Trajectory",
-}  # fmt: skip
+    "Blocks": ["6.2×1.82", "linear-linear trace | "],
+    "ClassifierNorms": [
+        "6.6×3.2",
+        "linear-linear layer | norm of the layer",
+        f"linear-linear margin of the normalised network {UP_TO}",
+    ],
+    "Collapse": ["7×3.4", "linear-linear  | ", "linear-linear cosine | share of pairs"],
+    "Condition": ["5.2×2.9", SCALED],
+    "DenseHessian": MATRIX,
+    "DenseTangentKernel": MATRIX,
+    "Diagonal": [
+        "6.6×3.2",
+        "linear-linear entry, in the order of parameters | diagonal",
+        "linear-linear rank | ",
+    ],
+    "ExtremeEigenvalues": ["5.2×3.4", "linear-linear rank from its end | eigenvalue"],
+    "Index": ["5.2×2.9", SCALED],
+    "PathEnsemble": ["6.6×3.6", "linear-linear path length | share of energy"],
+    "SharpnessAlong": ["6×3.2", "linear-linear step | largest eigenvalues"],
+    "SingularValues": [
+        "6.6×3.2",
+        "linear-linear position | singular value",
+        f"linear-linear singular value {UP_TO}",
+    ],
+    "SpectralDensity": [
+        "6.6×3.2",
+        "linear-log eigenvalue | density, kernel of 0.28",
+        f"linear-linear eigenvalue {UP_TO}",
+    ],
+    "Spectrum": ["6.6×3.4", "linear-linear rank | eigenvalue"],
+    "Trace": ["5.2×2.9", SCALED],
+    "Trajectory": ["6×3.2", "linear-linear step | loss"],
+}
 
 
 class Block(nn.Module):
@@ -62,7 +95,7 @@ def measured():
     yield instruments.classifier_norms(chain, (x, y), **mode)
     yield paths.path_ensemble(model, (x, y), **both)
     descent = training.Descent(lr=0.1)
-    yield training.train(model, (x, y), optimiser=descent, steps=100, **loss)
+    yield training.train(model, (x, y), optimizer=descent, steps=100, **loss)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +116,7 @@ def grid():
 
 
 def test_no_kind_is_forgotten(readings):
-    assert set(readings) == KINDS
+    assert set(readings) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -101,7 +134,7 @@ def test_a_reading_fits_a_screen_and_a_notebook(readings, kind):
 def test_a_reading_is_drawn(readings, kind):
     figure = readings[kind].plot()
     assert kind in figure.get_suptitle()
-    assert figure.axes[0].get_xlabel() or figure.axes[0].get_title(loc="left")
+    assert described(figure) == KINDS[kind]
     assert any(panel.lines or panel.images or panel.patches for panel in figure.axes)
     assert check(figure) == []
 
@@ -127,8 +160,8 @@ def shown(figure):
 def test_what_is_drawn_is_what_was_measured(readings, kind, quantity):
     values = np.asarray(getattr(readings[kind], quantity))
     wanted = values[:, 0] if values.ndim == 2 else values
-    found = [y for y in shown(readings[kind].plot()) if y.shape == wanted.shape]
-    assert any(np.array_equal(y, wanted) for y in found)
+    drawn = shown(readings[kind].plot())
+    assert any(np.array_equal(y, wanted) for y in drawn)
 
 
 def test_errors_are_drawn(readings):
@@ -238,11 +271,11 @@ def test_rows_become_frames():
     rows = Rows([{"quantity": "loss", "value": 1.5}, {"quantity": "n", "depth": 3}])
     for frame in (pytest.importorskip("pandas"), pytest.importorskip("polars")):
         name = frame.__name__.partition(".")[0]
-        found = getattr(rows, f"to_{name}")()
-        assert isinstance(found, frame.DataFrame)
-        assert list(found.columns) == ["quantity", "value", "depth"]
-        assert list(found["quantity"]) == ["loss", "n"]
-        assert found["value"][0] == 1.5
+        table = getattr(rows, f"to_{name}")()
+        assert isinstance(table, frame.DataFrame)
+        assert list(table.columns) == ["quantity", "value", "depth"]
+        assert list(table["quantity"]) == ["loss", "n"]
+        assert table["value"][0] == 1.5
 
 
 def test_rates_searched_fit_a_screen():
@@ -250,11 +283,11 @@ def test_rates_searched_fit_a_screen():
     data = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
     axes = {"seed": range(2), "lr": [0.01, 0.1, 0.2], "depth": [2, 4]}
     blueprint = ShortcutBlueprint(width=2, depth=2)
-    found = training.search_rates(
+    search = training.search_rates(
         blueprint, data, axes, steps=10, rounds=1, strategy="plain"
     )
-    lines = repr(found).splitlines()
-    assert lines[0] == f"RateSearch over {len(found.rows)} runs, 2 settings"
+    lines = repr(search).splitlines()
+    assert lines[0] == f"RateSearch over {len(search.rows)} runs, 2 settings"
     assert "depth 4, lr" in lines[2]
 
 
@@ -277,3 +310,14 @@ class Balanced(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize(("entries", "dots"), [(60, False), (61, True)])
+def test_many_entries_are_dots(readings, entries, dots):
+    many = dataclasses.replace(
+        readings["Diagonal"],
+        diagonal=np.arange(float(entries)),
+        diagonal_error=np.full(entries, 0.1),
+    )
+    lines = many.plot().axes[0].lines
+    assert ("." in {line.get_marker() for line in lines}) == dots

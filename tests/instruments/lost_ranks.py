@@ -13,8 +13,15 @@ from tests.instruments.ranks import KILLED, LOSS, begin, data, network, sentence
 from tests.runs.processes import until
 from theodolite.core import TeamError
 from theodolite.instruments import Hessian, Team, share_of
-from theodolite.instruments.team import watch
-from theodolite.instruments.team.joining import join_group
+from theodolite.instruments.distributed import heartbeat
+
+
+def met_by_port(rank, size, port):
+    """Return the team of all ranks, whose first holds the store."""
+    torch.set_num_threads(1)
+    meeting = f"tcp://localhost:{port}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
+    return Team(True)
 
 
 def lose(rank, size, place, how):
@@ -41,14 +48,11 @@ def lose(rank, size, place, how):
 
 def leave_at_once(rank, size, place, port, gone):
     """Lose a rank between the start and the first call that all make."""
-    torch.set_num_threads(1)
-    meeting = f"tcp://localhost:{port}"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size)
-    team = Team(True)
+    team = met_by_port(rank, size, port)
+    open(f"{place}/there-{rank}", "w").close()
+    until(lambda: all(os.path.exists(f"{place}/there-{r}") for r in range(size)))
     if rank == gone:
-        time.sleep(1)
         os.kill(os.getpid(), KILLED)
-    time.sleep(2)
     begun = time.monotonic()
     try:
         team.sum(torch.ones(1))
@@ -63,6 +67,7 @@ def stay_away(rank, size, place, how):
     begin(rank, size, f"{place}/store")
     team = Team(True)
     team.sum(torch.ones(1))
+    heartbeat._STAY_S = 60.0  # to be heard beside other work; it is sooner
     if rank == 0:
         begun = time.monotonic()
         said = sentence(lambda: team.sum(torch.ones(1)))
@@ -70,13 +75,13 @@ def stay_away(rank, size, place, how):
     elif how == "raises":
         raise ValueError("out of luck")
     elif how == "catches":
-        with team.telling(), suppress(ValueError), team.telling():
+        with team.reporting_errors(), suppress(ValueError), team.reporting_errors():
             raise ValueError("out of luck")
-        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
+        until(lambda: os.path.exists(f"{place}/away"))
     elif how == "lives on":
         # As the interpreter runs a script; it would wait for threads after it.
         ctypes.pythonapi.PyRun_SimpleString(b"raise ValueError('out of luck')")
-        until(lambda: os.path.exists(f"{place}/away"), seconds=60)
+        until(lambda: os.path.exists(f"{place}/away"))
 
 
 # A rank that fails, and whose process a thread of its own keeps alive.
@@ -98,9 +103,9 @@ team.sum(torch.ones(1))
 
 def end_the_host(rank, size, place, port):
     """End the process that holds what all share, as a script does at its last line."""
-    join_group(("127.0.0.1", port), rank, size)
-    team = Team(True)
+    team = met_by_port(rank, size, port)
     team.sum(torch.ones(1))
+    heartbeat._STAY_S = 60.0
     if rank > 0:
         said = sentence(lambda: team.sum(torch.ones(1)))
         torch.save(said, f"{place}/ended-{rank}")
@@ -109,11 +114,10 @@ def end_the_host(rank, size, place, port):
 
 def stop_the_host(rank, size, place, port):
     """Stop the process that holds what all share, for good and without a word."""
-    join_group(("127.0.0.1", port), rank, size)
-    team = Team(True)
+    team = met_by_port(rank, size, port)
     host = int(team.broadcast(torch.tensor(os.getpid())))
     team.sum(torch.ones(1))
-    watch.PATIENCE_S = 2.0
+    heartbeat.PATIENCE_S = 2.0
     if rank == 0:
         os.kill(host, signal.SIGSTOP)
     begun = time.monotonic()

@@ -4,14 +4,14 @@ from contextlib import contextmanager
 
 import torch
 
-from theodolite.instruments.differentiate.own_passes import own_pass
+from theodolite.instruments.differentiate.model_backward import instrument_backward
 from theodolite.instruments.differentiate.twice import differentiable_twice
 
 
 @contextmanager
 def as_instruments_do():
     """Replace operators, and differentiate as instruments do, not as models do."""
-    with differentiable_twice(), own_pass():
+    with differentiable_twice(), instrument_backward():
         yield
 
 

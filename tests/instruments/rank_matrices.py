@@ -12,8 +12,8 @@ from theodolite.instruments import (
     singular_values,
     tangent_kernel,
 )
-from theodolite.instruments.operators.twin import twin_of
-from theodolite.instruments.tangents import work as work_of_kernels
+from theodolite.instruments.operators.rounding_reference import rounding_reference
+from theodolite.instruments.tangents import strategies as work_of_kernels
 
 SPAN = ("1", "5")
 
@@ -178,7 +178,7 @@ def refused(team):
     said["by a function"] = sentence(lambda: BlockJacobian(normed, few, **given))
     only = nn.Sequential(Unique(team.rank))
     given = {"block": "0", "norm_mode": "eval", "team": team}
-    said["twin"] = twin_of(BlockJacobian(only, few.float(), **given))
+    said["twin"] = rounding_reference(BlockJacobian(only, few.float(), **given))
     return said
 
 

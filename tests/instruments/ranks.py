@@ -2,10 +2,8 @@
 
 import importlib
 import multiprocessing
-import os
 import signal
 import time
-from types import SimpleNamespace
 
 import torch
 import torch.distributed as dist
@@ -25,7 +23,6 @@ from theodolite.instruments import (
     spectral_density,
     trace,
 )
-from theodolite.instruments.operators.station import Order, Station, applied
 
 SIZES = (3, 4, 2, 3, 4)
 KILLED = signal.SIGKILL
@@ -37,12 +34,13 @@ WAYS = [
     ("full", 3),
     ("frozen", None),
     ("eval", 2),
+    ("as_is", 2),
 ]
 
 OTHERS = {("full", None): [GaussNewton], ("frozen", None): [Fisher, EmpiricalFisher]}
 
 
-def launch(target, *arguments, size, method="fork", seconds=120):
+def launch(target, *arguments, size, method="fork", seconds=250):
     """Start one process a rank; return how they ended, None for one that did not.
 
     None of them outlives the call, so that one that hangs holds nobody up.
@@ -106,6 +104,7 @@ def data():
 def measured(team=None):
     """Measure with all operators in all norm modes; on the share of this rank."""
     model, mine, found = network(), share_of(data(), team), {}
+    model[4].eval()  # which counts under ``as_is`` alone
     for mode, micro_batch in WAYS:
         given = {"norm_mode": mode, "micro_batch": micro_batch, "team": team}
         name = f"{mode} {micro_batch}"
@@ -132,7 +131,7 @@ def measured(team=None):
         team=team,
     )
     vector = torch.linspace(-1, 1, by_turns.shape[1], dtype=torch.float64)
-    found["by turns"] = by_turns @ vector
+    found["sequential"] = by_turns @ vector
     found |= ignored(model, team)
     return found | spectra(model, mine, team) | followed(model, mine, team)
 
@@ -196,6 +195,10 @@ def refused(team, other):
     with torch.no_grad():
         model[0].bias += team.rank
     said["weights"] = sentence(lambda: operator @ vector)
+    mixed = network()
+    mixed[1].train(team.rank == 0)
+    as_is = {**given, "norm_mode": "as_is"}
+    said["as_is"] = sentence(lambda: Hessian(mixed, mine, **as_is) @ vector)
     said["batches"] = sentence(lambda: share_of(data()[:2], team))
     said["nothing"] = sentence(
         lambda: Hessian(network(), [(x, 0 * y - 100) for x, y in mine], **given)
@@ -278,68 +281,6 @@ def by_nccl(rank, size, place):
     store = f"file://{place}/store"
     dist.init_process_group("nccl", init_method=store, rank=rank, world_size=size)
     team, tensor = Team(True), torch.ones(3, device="cuda")
-    team._meet(dist.all_reduce, tensor, op=dist.ReduceOp.SUM)
+    team._call(dist.all_reduce, tensor, op=dist.ReduceOp.SUM)
     torch.save(tensor.cpu(), f"{place}/nccl-{rank}")
     dist.destroy_process_group()
-
-
-class Shelf(list):
-    """Where a crew puts things; tells what was fetched from it, and how often."""
-
-    def put(self, thing):
-        self.append(thing)
-        return len(self) - 1
-
-    def order(self, name, batches):
-        subject = (Hessian, network(), {"loss": LOSS, "norm_mode": "full"})
-        return Order(
-            name=name,
-            version=0,
-            subject=self.put(subject),
-            batches=[self.put(batch) for batch in batches],
-            wanted=frozenset(["first", "second"]),
-        )
-
-
-def seat(rank, size, port, fetch):
-    meeting = "127.0.0.1", port
-    given = {"rank": rank, "size": size, "meeting": meeting, "threads": 1}
-    return SimpleNamespace(**given, fetch=fetch)
-
-
-def as_members(rank, size, place, port):
-    """Make operators for some of a crew, which fail at first."""
-    shelf, said = Shelf(), []
-    station = Station(seat(rank, size, port, shelf.__getitem__))
-    for name, count in ("first", 2), ("first", 2), ("second", 3):
-        spoilt = torch.nan if name == "first" else 1
-        mine = [(spoilt * x, y) for x, y in data()[:count]]
-        order = shelf.order(name, mine)
-        said.append(sentence(lambda order=order: station.operator(order)))
-    torch.save(said, f"{place}/member-{rank}")
-    os._exit(0)
-
-
-def move_on(rank, size, place, ports):
-    """Lose the first member, who holds the store, and go on without it."""
-    shelf, fetched = Shelf(), []
-
-    def fetch(handle):
-        fetched.append(handle)
-        return shelf[handle]
-
-    station = Station(seat(rank, size, ports[0], fetch))
-    order, second = shelf.order("first", data()), shelf.order("second", data()[:2])
-    width = sum(parameter.numel() for parameter in network().parameters())
-    vector = shelf.put(torch.linspace(-1, 1, width, dtype=torch.float64))
-    found = [applied(station, order, "matvec", [vector])[0]]
-    applied(station, second, "matvec", [vector])
-    if rank == 0:
-        os.kill(os.getpid(), KILLED)
-    said = sentence(lambda: applied(station, order, "matvec", [vector]))
-    station.move(seat(rank - 1, size - 1, ports[1], fetch))
-    found.append(applied(station, order, "matvec", [vector])[0])
-    applied(station, second, "matvec", [vector])
-    kept = [handle for handle in fetched if handle != vector]
-    torch.save((found, said, kept, order, second), f"{place}/moved-{rank}")
-    os._exit(0)

@@ -24,11 +24,16 @@ from theodolite.instruments import (
     singular_values,
     trace_of,
 )
-from theodolite.instruments.solvers import basis_on_host
-from theodolite.instruments.solvers.basis import DeviceBasis
-from theodolite.instruments.solvers.basis_on_host import HostBasis
+from theodolite.instruments.passes.forecast import IN_FLIGHT
+from theodolite.instruments.solvers import basis as basis_on_host
+from theodolite.instruments.solvers.basis import DeviceBasis, HostBasis
 from theodolite.instruments.solvers.basis_over_ranks import SharedBasis
-from theodolite.instruments.solvers.sums import inner, norm, products, squared_norm
+from theodolite.instruments.solvers.long_vectors import (
+    inner,
+    norm,
+    products,
+    squared_norm,
+)
 
 # An odd number of them, so that no slice and no block is like the others.
 SPECTRUM = np.r_[50.0, 20, 10, 7, 5, 3, np.linspace(-0.3, 0.3, 95), -4.0, -6.0]
@@ -311,6 +316,11 @@ def test_the_forecast_of_a_model_counts_what_it_will_hold():
     size = sum(p.numel() for p in model.parameters())
     assert (found.parameters, found.weights) == (size, 4 * size)
     assert found.graph > 0
+    # A copy in float64, its vectors in flight and its graph; float64 wants no other.
+    assert found.check == 8 * size * (1 + IN_FLIGHT) + 2 * found.graph
+    fine = memory_forecast(model.double(), [t.double() for t in batch], **given)
+    assert (fine.check, fine.weights) == (0, 8 * size)
+    model.float()
     # As many bytes as the forecast says are enough for a search, and one less is not.
     probe = sharpness_along(model, batch, **given, k=2, basis_bytes=found.basis)
     probe(0)

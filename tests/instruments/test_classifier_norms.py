@@ -120,7 +120,7 @@ def folded_by_hand(model, mode):
     ]
 
 
-@pytest.mark.parametrize("mode", [m for m in NormMode if m is not NormMode.BATCH])
+@pytest.mark.parametrize("mode", [m for m in NormMode if not m.by_batch])
 @pytest.mark.parametrize("batches", [SPLIT, [(IMAGES, CLASSES)]], ids=["2", "1"])
 def test_batch_norms_are_folded_in(mode, batches):
     model = with_norm()

@@ -14,8 +14,8 @@ from tests.instruments.ranks import launch
 from tests.instruments.textbook_collapse import simplex_distance, textbook
 from theodolite.core import MeasurementError
 from theodolite.instruments import CollapseMeter, Team
-from theodolite.instruments.classifiers import kept_features
-from theodolite.instruments.classifiers.pieces import Piece
+from theodolite.instruments.classifiers import class_deviations as kept_features
+from theodolite.instruments.classifiers.features import FeatureBatch
 
 
 @pytest.mark.parametrize("feature_bytes", [KEPT, FOLDED])
@@ -337,7 +337,9 @@ def test_processes_that_hold_a_part_each(feature_bytes, cut, tmp_path):
 def test_rows_that_were_just_converted_are_not_read_ahead(monkeypatch, dtype, times):
     ahead = []
     monkeypatch.setattr(kept_features, "_read_ahead", ahead.append)
-    piece = Piece(features=torch.randn(8, 3).to(dtype), labels=torch.arange(8) % 2)
+    piece = FeatureBatch(
+        features=torch.randn(8, 3).to(dtype), labels=torch.arange(8) % 2
+    )
     count = torch.full((2,), 4.0, dtype=torch.float64)
     means, _ = kept_features.class_means([piece], count, 3, Team())
     wanted = piece.features.double()[::2].mean(0)

@@ -49,7 +49,7 @@ def test_misuse_is_one_sentence(name, feature_bytes):
         ({"classes": 1}, MeasurementError, "at least 2"),
         ({"centre": "middle"}, UnknownNameError, "did you mean|known"),
         ({"feature_bytes": -1}, ConfigError, "from 0 up"),
-        ({"head": torch.ones(3)}, MeasurementError, "a row a class"),
+        ({"head": torch.ones(3)}, MeasurementError, "one row per class"),
         ({"head": (torch.ones(3, 2), torch.ones(2))}, MeasurementError, "2 biases"),
         ({"head": torch.full((3, 2), torch.nan)}, MeasurementError, "finite"),
     ],

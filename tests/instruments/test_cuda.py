@@ -17,7 +17,7 @@ from theodolite.instruments import (
     collapse,
     hessian,
 )
-from theodolite.instruments.differentiate import line_twice
+from theodolite.instruments.differentiate import affine_twice as affine_twice
 
 pytestmark = [
     pytest.mark.gpu,
@@ -82,11 +82,11 @@ def test_a_line_pulls_back_by_passes_what_its_kernel_does(layout, monkeypatch):
     variance = torch.rand(16, device="cuda", generator=made) + 0.5
     given = (g, x, centre, a, variance, variance.rsqrt())
     wide = [t.double() for t in given]
-    assert line_twice._by_passes(g) == (layout == "torch's own")
+    assert affine_twice._by_passes(g) == (layout == "torch's own")
     for passes in (True, False):
-        monkeypatch.setattr(line_twice, "_by_passes", lambda _, way=passes: way)
+        monkeypatch.setattr(affine_twice, "_by_passes", lambda _, way=passes: way)
         for mine, exact in zip(
-            line_twice.pulled(*given), line_twice.pulled(*wide), strict=True
+            affine_twice.pulled(*given), affine_twice.pulled(*wide), strict=True
         ):
             torch.testing.assert_close(mine.double(), exact, rtol=1e-4, atol=1e-2)
 

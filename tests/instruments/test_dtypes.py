@@ -35,9 +35,12 @@ OTHERS = {
     "MatrixOperator", "Operator", "ParameterOperator", "Reduction", "SharpnessAlong",
     "SharpnessProbe", "SingularValues", "SpectralDensity", "Spectrum", "Trace",
     "CriticalPoints", "critical_points",  # of energies in float64 alone
-    "apply_norm_mode", "by_block", "preserve", "read_batches", "spectrum_of",
+    "apply_norm_mode", "by_block", "preserve", "preserve_process",
+    "norm_layers_as_is", "Draws",
+    "read_batches", "spectrum_of",
     "Outputs", "checked_outputs", "opened", "pair_of", "run_model", "samples_in",
-    "slice_batch", "tensors_in", "as_loss", "Told", "announced", "counted", "progress",
+    "slice_batch", "tensors_in", "as_loss", "ProgressUpdate", "show_progress",
+    "counted", "progress",
     "evaluate", "join_batches",
     "MemoryForecast", "memory_forecast", "memory_of", "Team", "share_of",
 }  # fmt: skip

@@ -178,7 +178,7 @@ def test_what_has_no_distribution_is_refused_in_one_sentence():
             model(), (X, REAL), loss=lambda m, b: m(b[0]).sum(), norm_mode="eval"
         )
     tokens = torch.zeros(6, 2, dtype=torch.long)
-    with pytest.raises(MeasurementError, match="one loss a sample"):
+    with pytest.raises(MeasurementError, match="one loss per sample"):
         EmpiricalFisher(
             model(), (X, tokens), loss=nn.CrossEntropyLoss(), norm_mode="eval",
             outputs=lambda m, b: m(b[0])[:, :, None].expand(6, 3, 2),

@@ -9,16 +9,16 @@ from tests.instruments.agreement import cut, near
 from theodolite.core import MeasurementError
 from theodolite.instruments import EmpiricalFisher, GaussNewton, Hessian, Jacobian
 from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.norms.coupling import Room
+from theodolite.instruments.norms.coupling import MemoryBudget
 from theodolite.instruments.passes.forecast import (
     available_bytes,
     budget,
     graph_bytes,
+    live_bytes,
     predict_bytes,
     predict_peak,
 )
 from theodolite.instruments.passes.graph_memory import GraphMemory
-from theodolite.instruments.passes.live_bytes import live_bytes
 
 
 def tower():
@@ -171,7 +171,7 @@ class Residual(nn.Module):
 def test_chunks_that_share_statistics_are_not_forecast_tightly(kind, monkeypatch):
     """By turns they take more than a chunk does by its own statistics."""
     monkeypatch.setattr(GraphMemory, "on_card", True)
-    monkeypatch.setattr(GraphMemory, "room", lambda self, _: Room(device=0))
+    monkeypatch.setattr(GraphMemory, "room", lambda self, _: MemoryBudget(device=0))
     model, batch, loss = cases()["conv_bn_resnet"]
     given = {"loss": loss, "norm_mode": "full", "micro_batch": 256}
     wanted = kind(model, batch, **given).forecast_bytes

@@ -23,7 +23,7 @@ from theodolite.instruments import (
     trace,
     trace_of,
 )
-from theodolite.instruments.curvature.measured import measured_by
+from theodolite.instruments.curvature.model_instruments import measured_by
 
 PAIRS = [
     (trace, trace_of),
@@ -34,7 +34,7 @@ PAIRS = [
     (condition, condition_of_operator),
 ]
 # What makes no sense before there is an operator.
-OF_OPERATORS_ONLY = {"start", "graph_error"}
+OF_OPERATORS_ONLY = {"start", "graph_error", "graph_error_at"}
 
 
 @pytest.mark.parametrize(("instrument", "solve"), PAIRS)

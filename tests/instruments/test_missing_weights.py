@@ -120,3 +120,20 @@ def test_layer_norms_of_half_precision_too():
         (first,) = torch.autograd.grad(out, bias, create_graph=True)
         (second,) = torch.autograd.grad(first.sum(), bias)
     assert second.tolist() == [4.0] * 3  # two samples, twice each
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, bias: functional.layer_norm(x, (4,), bias=bias),
+        lambda x, bias: functional.group_norm(x, 2, bias=bias),
+    ],
+)
+def test_a_bias_that_does_not_fit_is_torchs_to_complain_about(norm, size):
+    x, bias = torch.randn(3, 4), torch.zeros(size)
+    with pytest.raises(RuntimeError) as wanted:
+        norm(x, bias)
+    with as_instruments_do(), pytest.raises(RuntimeError) as found:
+        norm(x, bias)
+    assert str(found.value) == str(wanted.value)

@@ -274,3 +274,31 @@ def test_a_micro_batch_is_a_count(size):
     model, batch, loss = dense_case(nn.Linear(3, 3))
     with pytest.raises(MeasurementError, match="whole number"):
         Hessian(model, batch, loss=loss, norm_mode="batch", micro_batch=size)
+
+
+class Cast(nn.Module):
+    """Gives its layer another type, as autocast does."""
+
+    def __init__(self, layer, dtype):
+        super().__init__()
+        self.layer, self.dtype = layer, dtype
+
+    def forward(self, x):
+        return self.layer(x.to(self.dtype)).to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("mode", ["batch", "full", "frozen"])
+def test_half_precision_enters_batch_norm_in_pieces(mode, dtype):
+    norm = Cast(nn.BatchNorm1d(4), dtype)
+    model = nn.Sequential(nn.Linear(3, 4), norm, nn.Tanh(), nn.Linear(4, 3))
+    torch.manual_seed(0)
+    data = torch.randn(16, 3), torch.arange(16) % 3
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": mode}
+    whole = Hessian(model, data, **given).dense()
+    pieces = Hessian(model, data, micro_batch=5, **given)
+    rtol = 20 * torch.finfo(dtype).eps
+    near(pieces.dense(), whole, rtol=rtol)
+    wide = Cast(norm.layer, torch.float32)
+    exact = Hessian(nn.Sequential(model[0], wide, *model[2:]), data, **given).dense()
+    near(whole, exact, rtol=rtol)

@@ -162,7 +162,7 @@ def test_split_and_join():
         operator.join({"2.biass": torch.ones(3)})
     with pytest.raises(MeasurementError, match="shape"):
         operator.join({"2.bias": torch.ones(4)})
-    with pytest.raises(MeasurementError, match="one number a parameter"):
+    with pytest.raises(MeasurementError, match="one number per parameter"):
         operator.split(torch.ones(3))
 
 

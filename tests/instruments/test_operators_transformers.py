@@ -8,6 +8,7 @@ from tests.instruments.agreement import near
 from tests.instruments.test_preservation import portrait
 from tests.instruments.textbook_collapse import textbook
 from tests.later import later
+from theodolite.core import MeasurementError
 from theodolite.instruments import (
     GaussNewton,
     Hessian,
@@ -175,3 +176,66 @@ def test_norms_of_a_vision_transformer():
     g = logits_of(model, batch).detach().numpy()
     own = g[np.arange(4), batch["labels"]]
     np.testing.assert_allclose(found.f * found.rho, own, rtol=1e-10)
+
+
+def masked_bert(dtype):
+    config = transformers.BertConfig(
+        vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=12,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model, tokens = transformers.BertForMaskedLM(config), torch.randint(0, 30, (9, 12))
+    shares = torch.linspace(0.1, 0.9, 9)[:, None]
+    labels = tokens.where(torch.rand(9, 12) < shares, -100)
+    return model.to(dtype), {"input_ids": tokens, "labels": labels}
+
+
+def prompted_gpt(dtype):
+    model, _ = language()
+    tokens = torch.randint(0, 7, (9, 5))
+    labels = tokens.where(torch.arange(5) >= (torch.arange(9) % 4)[:, None], -100)
+    return model.to(dtype), {"input_ids": tokens, "labels": labels}
+
+
+def mixture(dtype, share=0.0):
+    config = transformers.MixtralConfig(
+        vocab_size=20, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, num_local_experts=4,
+        num_experts_per_tok=2, max_position_embeddings=8,
+        output_router_logits=True, router_aux_loss_coef=share,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.MixtralForCausalLM(config).to(dtype).train()
+    tokens = torch.randint(0, 20, (9, 6))
+    return model, {"input_ids": tokens, "labels": tokens}
+
+
+def loss_of_theirs(model, batch):
+    return model(**batch).loss
+
+
+# The library computes losses of causal models in float32, whatever the model is.
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("make", [masked_bert, prompted_gpt, mixture])
+def test_language_models_in_pieces_and_in_lists(make, dtype):
+    model, batch = make(dtype)
+    given = {"loss": loss_of_theirs, "norm_mode": "eval"}
+    whole = Hessian(model, batch, **given)
+    v = torch.randn(whole.shape[0], generator=torch.Generator().manual_seed(0))
+    wanted = whole @ v.to(dtype)
+    parts = [{k: t[s] for k, t in batch.items()} for s in (slice(0, 4), slice(4, 9))]
+    exact = dtype is torch.float64 and make is masked_bert
+    rtol = 1e-12 if exact else 1e-5
+    pieces = Hessian(model, batch, micro_batch=2, **given)
+    near(pieces @ v.to(dtype), wanted, rtol=rtol)
+    near(Hessian(model, parts, **given) @ v.to(dtype), wanted, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_experts_that_are_balanced_over_a_batch_are_not_cut(dtype):
+    model, batch = mixture(dtype, share=0.02)
+    given = {"loss": loss_of_theirs, "norm_mode": "eval"}
+    Hessian(model, batch, **given)
+    with pytest.raises(MeasurementError, match="together and apart"):
+        Hessian(model, batch, micro_batch=4, **given)

@@ -11,9 +11,10 @@ from tests.instruments.agreement import near
 from tests.instruments.test_tangent_kernel import jacobian
 from theodolite.core import MeasurementError
 from theodolite.instruments import GaussNewton, Hessian, Jacobian, tangent_kernel
-from theodolite.instruments.differentiate import batch_norm_given, convolution_twice
+from theodolite.instruments.differentiate import batch_norm_twice as batch_norm_given
+from theodolite.instruments.differentiate import convolution_twice
+from theodolite.instruments.distributed.processes import Team
 from theodolite.instruments.tangents.layer_sweep import plan
-from theodolite.instruments.team.processes import Team
 
 LOSS = nn.MSELoss()
 

@@ -7,7 +7,7 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from tests.instruments.agreement import cut, near
-from tests.instruments.test_in_step import LOSS, WithRounding, data, vector
+from tests.instruments.test_lockstep import LOSS, WithRounding, data, vector
 from theodolite.instruments import Hessian
 from theodolite.instruments.norms.tape import NotOnTape, record
 
@@ -107,11 +107,11 @@ class Standing(Function):
 @pytest.mark.parametrize(
     ("kind", "wanted"),
     [
-        (Routed, {"by turns"}),
-        (Masked, {"by turns"}),
-        (Sliced, {"by turns"}),
-        (Unseen, {"by turns", "in step"}),  # where all chunks keep to their paths
-        (Faint, {"by turns", "in step"}),
+        (Routed, {"sequential"}),
+        (Masked, {"sequential"}),
+        (Sliced, {"sequential"}),
+        (Unseen, {"sequential", "lockstep"}),  # where all chunks keep to their paths
+        (Faint, {"sequential", "lockstep"}),
     ],
 )
 def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
@@ -124,7 +124,7 @@ def test_paths_that_hang_on_sizes_behind_a_norm(kind, wanted):
         swept = Hessian(**given, norm_mode="full", micro_batch=3)
         near(swept @ vector(whole), whole @ vector(whole), rtol=1e-9)
         ways.add(swept.way)
-        assert bool(swept.way_reason) == (swept.way == "by turns")
+        assert bool(swept.way_reason) == (swept.way == "sequential")
     assert ways == wanted
 
 

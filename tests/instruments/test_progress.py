@@ -9,7 +9,7 @@ from torch import nn
 
 from theodolite import instruments
 from theodolite.core import ConfigError
-from theodolite.instruments import Told, announced, counted, progress
+from theodolite.instruments import ProgressUpdate, counted, progress, show_progress
 from theodolite.paths import path_ensemble
 from theodolite.training import Descent, Every, Probe, train
 
@@ -70,7 +70,7 @@ def test_an_instrument_counts_its_products(name, settings, total, bounded):
         lambda: instruments.singular_values(MODEL, X, block="0", norm_mode="eval"),
         lambda: instruments.collapse(MODEL, [(X, Y)] * 2, norm_mode="eval"),
         lambda: instruments.by_block(instruments.trace, MODEL, (X, Y), **BOTH),
-        lambda: train(MODEL, (X, Y), optimiser=Descent(lr=0.1), steps=3,
+        lambda: train(MODEL, (X, Y), optimizer=Descent(lr=0.1), steps=3,
                       loss=BOTH["loss"]),
         lambda: path_ensemble(Residual(), X, norm_mode="eval"),
     ],
@@ -98,7 +98,7 @@ def test_products_of_a_probe_are_no_steps():
 
     said = heard(
         lambda: train(
-            MODEL, (X, Y), optimiser=Descent(lr=0.1), steps=4, loss=BOTH["loss"],
+            MODEL, (X, Y), optimizer=Descent(lr=0.1), steps=4, loss=BOTH["loss"],
             probes=[Probe("trace", top, Every(2))],
         )
     )  # fmt: skip
@@ -109,7 +109,7 @@ def test_silence_where_nobody_looks(capfd, monkeypatch):
     for told in (False, None):
         with progress(False) if told is False else progress(print, after=60):
             instruments.trace(MODEL, (X, Y), **BOTH)
-    with announced("nothing"):
+    with show_progress("nothing"):
         counted()
     assert capfd.readouterr() == ("", "")
 
@@ -133,7 +133,7 @@ def test_a_terminal_is_told_after_five_seconds(monkeypatch):
     now = iter([0.0, 4.9, 5.1, 6.0])
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(now))
-    with announced("long"):
+    with show_progress("long"):
         counted()
         assert not screen.getvalue()
         counted()
@@ -142,8 +142,9 @@ def test_a_terminal_is_told_after_five_seconds(monkeypatch):
 
 
 def test_words_and_misuse():
-    told = Told(what="index", done=1200, total=3000, unit="products", seconds=61,
-                bounded=True)  # fmt: skip
-    assert str(told) == "index: 1,200 of at most 3,000 products, 61 s"
+    update = ProgressUpdate(
+        what="index", done=1200, total=3000, unit="products", seconds=61, bounded=True
+    )
+    assert str(update) == "index: 1,200 of at most 3,000 products, 61 s"
     with pytest.raises(ConfigError, match="pass True, False or a function"):
         progress("loud").__enter__()

@@ -7,6 +7,7 @@ from torch.autograd import gradgradcheck
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.instruments.agreement import near
 from tests.instruments.orders import as_instruments_do, orders
 from theodolite.instruments import Hessian
 from theodolite.instruments.differentiate.pullback import can_batch
@@ -102,3 +103,53 @@ def test_many_vectors_at_once():
         out = ((x**3).relu() * x).sum()
         (first,) = torch.autograd.grad(out, x, create_graph=True)
     assert can_batch(first, [x])
+
+
+HARD_SIGMOIDS = {
+    "functional": functional.hardsigmoid,
+    "functional, in place": lambda x: functional.hardsigmoid(x, inplace=True),
+    "module": nn.Hardsigmoid(),
+}
+
+
+@pytest.mark.parametrize("name", HARD_SIGMOIDS)
+def test_hard_sigmoids_have_derivatives_of_all_orders(name):
+    def through(x):
+        return HARD_SIGMOIDS[name](3 * x**3) * x
+
+    x = numbers(4, 3)
+    with as_instruments_do():
+        assert gradgradcheck(through, (x,))
+        found = orders(through, [x])
+    wanted = orders(lambda x: functional.relu6(3 * x**3 + 3) / 6 * x, [x])
+    for mine, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+class Gated(nn.Module):
+    """A block of MobileNetV3: inverted, gated by a hard sigmoid of all places."""
+
+    def __init__(self, gate):
+        super().__init__()
+        self.wide = nn.Sequential(
+            nn.Conv2d(2, 4, 1, bias=False), nn.BatchNorm2d(4), nn.Hardswish(),
+            nn.Conv2d(4, 4, 3, padding=1, groups=4, bias=False), nn.BatchNorm2d(4),
+        )  # fmt: skip
+        self.down, self.up, self.gate = nn.Conv2d(4, 2, 1), nn.Conv2d(2, 4, 1), gate
+        self.narrow = nn.Conv2d(4, 2, 1)
+
+    def forward(self, x):
+        z = self.wide(x)
+        squeezed = self.up(self.down(z.mean((2, 3), keepdim=True)).relu())
+        return (x + self.narrow(z * self.gate(squeezed))).mean((2, 3))
+
+
+@pytest.mark.parametrize("mode", ["eval", "batch"])
+def test_blocks_of_mobile_networks(mode):
+    torch.manual_seed(0)
+    model, twin = Gated(nn.Hardsigmoid()), Gated(lambda x: functional.relu6(x + 3) / 6)
+    twin.load_state_dict(model.state_dict())
+    data = torch.randn(5, 2, 4, 4, dtype=torch.float64), torch.tensor([0, 1, 0, 1, 1])
+    given = {"loss": nn.CrossEntropyLoss(), "norm_mode": mode}
+    found = Hessian(model.double(), data, **given).dense()
+    near(found, Hessian(twin.double(), data, **given).dense(), rtol=1e-12)

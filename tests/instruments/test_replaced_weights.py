@@ -18,9 +18,9 @@ def test_the_weights_that_a_graph_was_built_of_are_held():
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()
     gc.collect()
-    storages = operator._prepared._fingerprint._storages
+    storages = operator._prepared._detector._storages
     assert {s.data_ptr() for s in storages} == set(places)
     assert torch.isfinite(operator @ v).all()
     fresh = [p.data_ptr() for p in model.parameters()]
-    storages = operator._prepared._fingerprint._storages
+    storages = operator._prepared._detector._storages
     assert {s.data_ptr() for s in storages} == set(fresh)

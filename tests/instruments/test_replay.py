@@ -57,6 +57,7 @@ def test_replayed_products_are_those_computed(case, mode):
 
 @pytest.mark.gpu
 @cuda
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # torch's
 def test_another_graph_that_is_alive_is_named():
     """And random numbers can be drawn after what failed."""
     model, data, loss = CONV.make()

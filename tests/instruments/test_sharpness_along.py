@@ -22,16 +22,16 @@ def network():
 
 
 def train(model, batch, loss, steps, rate, probe=None, exact=None):
-    optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     for step in range(steps):
         if probe is not None:
             probe(step)
         if exact is not None:
             matrix = hessian(model, batch, loss=loss, norm_mode="eval").matrix
             exact.append(np.linalg.eigvalsh(matrix)[::-1][:2])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(model(batch[0]), batch[1]).backward()
-        optimiser.step()
+        optimizer.step()
 
 
 def test_every_step_agrees_with_the_dense_hessian():

@@ -222,3 +222,13 @@ def test_writes_that_forbid_a_derivative_are_named(operator):
             norm_mode="eval",
             operator=operator,
         )
+
+
+@pytest.mark.parametrize("measure", [Hessian, GaussNewton, trace, collapse])
+def test_lazy_layers_want_a_first_batch(measure):
+    model = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d(), nn.LazyLinear(3))
+    given = {} if measure is collapse else {"loss": CROSS_ENTROPY}
+    with pytest.raises(MeasurementError, match=r"'0\.weight'.* on a batch once"):
+        measure(model, (X, Y), norm_mode="batch", **given)
+    model(X)
+    measure(model, (X, Y), norm_mode="batch", **given)

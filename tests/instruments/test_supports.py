@@ -8,10 +8,13 @@ from torch import nn
 
 from tests.instruments.test_block_jacobian import TIGHT, built_of
 from theodolite.instruments import BlockJacobian, singular_values
-from theodolite.instruments.singular import per_sample
-from theodolite.instruments.singular.gram import gram_triangle, resolved_values
-from theodolite.instruments.singular.sample_blocks import sample_blocks
-from theodolite.instruments.singular.supports import Supports, supports_of
+from theodolite.instruments.singular import dense_values as per_sample
+from theodolite.instruments.singular.dense_values import gram_triangle, resolved_values
+from theodolite.instruments.singular.sample_blocks import (
+    Supports,
+    sample_blocks,
+    supports_of,
+)
 
 
 def conv(kind, channels=4, *, stride=1, groups=1):

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import nn
 
+from theodolite.core import MeasurementError
 from theodolite.instruments import TangentKernel, Team, tangent_kernel
-from theodolite.instruments.tangents.noise import kernel_noise
+from theodolite.instruments.tangents.layer_sweep import Plan, Unit
+from theodolite.instruments.tangents.product_strategy import kernel_noise
+from theodolite.instruments.tangents.strategies import Share, share_out
 
 
 @pytest.mark.parametrize(("room", "samples"), [(0, [2]), (2**30, [2, 16])])
@@ -92,3 +95,34 @@ def test_memory_keeps_within_the_forecast(peaks, allowed):
     # The activations' derivatives alone: a peak below them was not measured.
     assert taken >= 96 * 10 * 64 * 12 * 12 * 4
     assert taken <= 1.1 * forecast
+
+
+@pytest.mark.parametrize(
+    ("ranks", "least"),
+    [
+        (1, {"fixed": 100 * 40, "layer": 600, "column": 2 * 20 * 8}),
+        # What all ranks have of a layer comes twice; a rank's block, and those of all.
+        (3, {"fixed": 100 * 40 + 2 * 3 * 600, "layer": 600, "column": 2 * 7 * 5 * 8}),
+    ],
+)
+def test_memory_is_shared_out_to_the_byte(ranks, least):
+    """Ten rows of a matrix in float64, of twenty of a Jacobian, two layers and a rest.
+
+    A matrix is held three times as it is and twice in float64.
+    """
+    rest = [nn.Parameter(torch.zeros(3))]
+    sheet = Plan([Unit([], 600), Unit([], 300)], rest, 2)
+    given = {"size": 10, "rows": 20, "itemsize": 8, "ranks": ranks, "most": 7}
+    bare = sum(least.values())
+    with pytest.raises(MeasurementError, match="20 outputs takes"):
+        share_out(sheet, **given, matrix_bytes=bare - 1)
+    found = share_out(sheet, **given, matrix_bytes=bare)
+    column = least["column"]
+    assert found == Share(1, 600, column, bare)
+    # Half of what is left is for columns, then layers take theirs, then the rest.
+    more = share_out(sheet, **given, matrix_bytes=bare + 4 * column + 100)
+    left = 4 * column + 100 - 2 * column
+    assert more == Share(3, 600 + min(300, left), 3 * column, more.peak)
+    assert more.peak == bare + 2 * column + min(300, left)
+    full = share_out(sheet, **given, matrix_bytes=10**9)
+    assert full == Share(1 + 4096, 900, 4097 * column, full.peak)

@@ -12,7 +12,7 @@ from tests.instruments import rank_matrices
 from tests.instruments.ranks import import_all, launch, network
 from theodolite.instruments import Team, singular_values
 from theodolite.instruments.norms.batch_norm_calls import NormCall
-from theodolite.instruments.norms.over_ranks import SharedStatistics
+from theodolite.instruments.norms.shared_statistics import SharedStatistics
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork
 

@@ -6,7 +6,8 @@ from torch import nn
 from torch.autograd import gradgradcheck
 
 from tests.instruments.orders import as_instruments_do, orders
-from theodolite.instruments.differentiate import batch_norm_given, line_twice
+from theodolite.instruments.differentiate import affine_twice as affine_twice
+from theodolite.instruments.differentiate import batch_norm_twice as batch_norm_given
 from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
 from theodolite.instruments.differentiate.pullback import can_batch, pull_back_many
 
@@ -55,7 +56,7 @@ def test_attention_has_a_second_derivative():
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("shape", [(4, 3), (4, 3, 2, 2)])
 def test_batch_norm_on_given_statistics(shape, affine, passes, monkeypatch):
-    monkeypatch.setattr(line_twice, "_by_passes", lambda g: passes)
+    monkeypatch.setattr(affine_twice, "_by_passes", lambda g: passes)
     monkeypatch.setattr(batch_norm_given, "_WORTH", 0)
     norm = (nn.BatchNorm1d if len(shape) == 2 else nn.BatchNorm2d)(3, affine=affine)
     norm = norm.double().eval()
@@ -92,3 +93,30 @@ def test_parts_that_play_no_role_are_zero_in_float32():
     found = pull_back_many(x.sin(), [x, idle], torch.eye(3), batched=True)
     torch.testing.assert_close(found[0], torch.diag(x.detach().cos()))
     torch.testing.assert_close(found[1], torch.zeros(3, 2))
+
+
+ENDS = torch.tensor([4, 4, 8], dtype=torch.int32)
+GROUPED = {
+    "rows": ((8, 4), (3, 4, 8), ENDS),
+    "columns": ((3, 8, 4), (4, 8), ENDS),
+    "summed": ((8, 8), (8, 8), ENDS),
+    "all": ((3, 8, 4), (3, 4, 8), None),
+    "some rows": ((12, 4), (3, 4, 8), ENDS),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_grouped_products_in_float64_are_those_of_float32(name):
+    first, second, ends = GROUPED[name]
+    made = torch.Generator().manual_seed(0)
+    a, b = torch.randn(first, generator=made), torch.randn(second, generator=made)
+    counted = 8 if name == "some rows" else None
+    wanted = torch.nn.functional.grouped_mm(a, b, offs=ends)[:counted]
+
+    def product(a, b):
+        return torch.nn.functional.grouped_mm(a, b, offs=ends)[:counted]
+
+    wide = [part.double().requires_grad_() for part in (a, b)]
+    with as_instruments_do():
+        torch.testing.assert_close(product(*wide).float(), wanted)
+        assert gradgradcheck(lambda a, b: product(a, b).square(), wide)

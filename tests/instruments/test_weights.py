@@ -1,5 +1,7 @@
 """Means over batches weigh samples as the loss does, be it one's own."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -77,7 +79,7 @@ def test_chunks_without_a_target_take_turns_before_weights_behind_all_norms():
     whole = Hessian(network, (X, targets), **settings)
     turns = Hessian(network, (X, targets), micro_batch=4, **settings)
     near(turns.dense(), whole.dense())
-    assert turns.way == "by turns"
+    assert turns.way == "sequential"
     near(turns.loss_and_gradient()[1], whole.loss_and_gradient()[1])
 
 
@@ -93,11 +95,30 @@ def test_weights_may_be_one_number_or_one_a_sample():
         near(Hessian(model(), (X, TARGETS), loss=masked, **settings).dense(), whole)
 
 
-def test_without_weights_a_masked_loss_is_not_cut():
-    with pytest.raises(MeasurementError):
-        Hessian(
-            model(), (X[1:], TARGETS[1:]), loss=masked, norm_mode="eval", micro_batch=3
-        ).dense()
+def test_a_masked_loss_of_ones_own_counts_its_targets():
+    given = {"norm_mode": "eval", "micro_batch": 3}
+    whole = Hessian(model(), (X, TARGETS), loss=masked, norm_mode="eval").dense()
+    near(Hessian(model(), (X, TARGETS), loss=masked, **given).dense(), whole)
+
+    def of_all(network, batch):
+        loss = nn.CrossEntropyLoss(reduction="sum")
+        return loss(network(batch[0]), batch[1]) / len(batch[1])
+
+    whole = Hessian(model(), (X, TARGETS), loss=of_all, norm_mode="eval").dense()
+    near(Hessian(model(), (X, TARGETS), loss=of_all, **given).dense(), whole)
+
+
+def test_without_weights_another_mask_is_not_cut():
+    def without_zeros(network, batch):
+        return nn.functional.cross_entropy(network(batch[0]), batch[1], ignore_index=0)
+
+    batch = X, TARGETS.clamp(0)
+    with pytest.raises(MeasurementError, match="pass weights="):
+        Hessian(model(), batch, loss=without_zeros, norm_mode="eval", micro_batch=3)
+    told = partial(nn.functional.cross_entropy, ignore_index=0)
+    whole = Hessian(model(), batch, loss=told, norm_mode="eval").dense()
+    cut = Hessian(model(), batch, loss=told, norm_mode="eval", micro_batch=3)
+    near(cut.dense(), whole)
 
 
 def test_weights_reach_every_instrument_and_misuse_is_one_sentence():

@@ -1,27 +1,31 @@
-"""One graph on the host or chunks in step: what they take, and which is chosen."""
+"""One graph on the host or chunks in lockstep: what they take, and which is chosen."""
 
 import pytest
 import torch
 from torch import nn
 
 from tests.instruments.agreement import cut, near
-from tests.instruments.test_in_step import LOSS, Deep, data, kinds, vector
+from tests.instruments.test_lockstep import LOSS, Deep, data, kinds, vector
 from theodolite.instruments import GaussNewton, Hessian
 from theodolite.instruments.differentiate.derivatives import Curve
 from theodolite.instruments.model.objective import evaluate
-from theodolite.instruments.norms.in_step import InStep
+from theodolite.instruments.norms.lockstep import LockstepChunks
+from theodolite.instruments.norms.tensor_store import offloaded
 from theodolite.instruments.passes.graph_memory import GraphMemory
-from theodolite.instruments.passes.offloading import offloaded
 from theodolite.instruments.passes.prepared_model import PreparedModel
-from theodolite.instruments.passes.ways import Machine, Way, measured_rate
-from theodolite.instruments.passes.whole_data import WholeData
+from theodolite.instruments.passes.product_strategy import (
+    Machine,
+    ProductStrategy,
+    StrategyChoice,
+    measured_rate,
+)
 
 GIB = 2**30
 
 
 @pytest.mark.parametrize("kind", [Hessian, GaussNewton])
 def test_a_graph_on_the_host_gives_the_same_products(kind, monkeypatch):
-    monkeypatch.setattr("theodolite.instruments.passes.offloading._SMALL", 0)
+    monkeypatch.setattr("theodolite.instruments.norms.tensor_store._SMALL", 0)
     model, batch = Deep(3).double(), data()
     plain = kind(model, batch, loss=LOSS, norm_mode="batch")
     moved = kind(model, batch, loss=LOSS, norm_mode="batch")
@@ -33,11 +37,12 @@ def test_a_graph_on_the_host_gives_the_same_products(kind, monkeypatch):
 def test_a_tensor_is_moved_once_and_small_ones_stay(monkeypatch):
     moved = []
 
-    def put(shelf, tensor):
+    def put(store, tensor):
         moved.append(tuple(tensor.shape))
         return tensor.detach().clone()
 
-    monkeypatch.setattr("theodolite.instruments.norms.shelf.Shelf.put", put)
+    store = "theodolite.instruments.norms.tensor_store.TensorStore"
+    monkeypatch.setattr(f"{store}.put", put)
     weight = torch.randn(50, 50, requires_grad=True)
     x = torch.randn(40, 50)
     with offloaded([weight], small=1_000):
@@ -76,7 +81,7 @@ def prepared_for(model, batches):
         norm_mode="full",
         params=None,
     )
-    given = {"build": Curve, "walk": lambda curve, _: curve.walk()}
+    given = {"build": Curve, "walk": lambda curve, _, v: curve.product(v)}
     return GraphMemory(prepared=prepared, **given, allowed=GIB)
 
 
@@ -84,16 +89,16 @@ def test_what_the_ways_take_is_forecast_from_a_few_samples():
     model, batch = Deep(5).double(), data(48)
     memory = prepared_for(model, cut(batch, 16, 32))
     with memory.prepared.sheltered():
-        ways = {way.name: way for way in WholeData(memory=memory).ways()}
-        offloads = WholeData(memory=memory).offloads()
+        ways = {way.name: way for way in StrategyChoice(memory=memory).ways()}
+        offloads = StrategyChoice(memory=memory).offloads()
     swept = Hessian(model, batch, loss=LOSS, norm_mode="full", micro_batch=16)
     swept @ vector(swept)
     (group,) = swept._prepared.groups
     carried, adjoints = group.joint.carried_bytes
-    assert kinds(swept) == {InStep}
-    hosted = ways["in step on the host"]
+    assert kinds(swept) == {LockstepChunks}
+    hosted = ways["lockstep on the host"]
     assert hosted.host_bytes == pytest.approx(carried, rel=0.02)
-    taken = ways["in step"].device_bytes - hosted.device_bytes
+    taken = ways["lockstep"].device_bytes - hosted.device_bytes
     assert taken == pytest.approx(carried, rel=0.02)
     assert hosted.device_bytes > adjoints
     assert ways["one graph"].device_bytes > 2 * ways["one graph on the host"].host_bytes
@@ -101,7 +106,7 @@ def test_what_the_ways_take_is_forecast_from_a_few_samples():
 
 
 def test_batches_that_cannot_be_joined_leave_room_for_their_own_graphs(monkeypatch):
-    monkeypatch.setattr(WholeData, "offloads", lambda self: True)
+    monkeypatch.setattr(StrategyChoice, "offloads", lambda self: True)
     layers = nn.Conv1d(1, 2, 3), nn.BatchNorm1d(2), nn.AdaptiveAvgPool1d(1)
     model = nn.Sequential(*layers, nn.Flatten()).double()
     shapes = [(4, 1, 6), (4, 1, 8)]
@@ -115,7 +120,7 @@ def test_batches_that_cannot_be_joined_leave_room_for_their_own_graphs(monkeypat
     ]
     operator = Hessian(model, batches, loss=LOSS, norm_mode="full")
     operator @ vector(operator)
-    assert operator.way == "in step"
+    assert operator.way == "lockstep"
     assert operator.forecast_bytes > 0
     assert not operator._kept.offload
 
@@ -124,26 +129,26 @@ def test_batches_that_cannot_be_joined_leave_room_for_their_own_graphs(monkeypat
     ("device", "host", "rate", "wanted"),
     [
         (100, 0, 1e9, "one graph"),
-        (60, 0, 1e9, "in step"),
+        (60, 0, 1e9, "lockstep"),
         (60, 99, 1e9, "one graph on the host"),
-        (60, 99, 10.0, "in step"),
-        (15, 50, 1e9, "in step on the host"),
+        (60, 99, 10.0, "lockstep"),
+        (15, 50, 1e9, "lockstep on the host"),
         (5, 99, 1e9, None),
     ],
 )
 def test_the_fastest_way_that_fits_is_chosen(device, host, rate, wanted):
     ways = [
-        Way(name="one graph", gradients=2.5, device_bytes=90),
-        Way(
+        ProductStrategy(name="one graph", gradients=2.5, device_bytes=90),
+        ProductStrategy(
             name="one graph on the host",
             gradients=2.5,
             device_bytes=20,
             host_bytes=80,
             moved_bytes=100,
         ),
-        Way(name="in step", gradients=5.0, device_bytes=50),
-        Way(
-            name="in step on the host",
+        ProductStrategy(name="lockstep", gradients=5.0, device_bytes=50),
+        ProductStrategy(
+            name="lockstep on the host",
             gradients=5.0,
             device_bytes=10,
             host_bytes=40,
@@ -167,14 +172,14 @@ def test_transfers_are_timed():
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 class TestOnACard:
-    def test_in_step_here_and_on_the_host(self):
+    def test_lockstep_here_and_on_the_host(self):
         model, batch = Deep(5).double().cuda(), [t.cuda() for t in data(48)]
         whole = Hessian(model, tuple(batch), loss=LOSS, norm_mode="batch")
         v = vector(whole).cuda()
         swept = Hessian(model, tuple(batch), loss=LOSS, norm_mode="full", micro_batch=9)
         near((swept @ v).cpu(), (whole @ v).cpu(), rtol=1e-9)
         for group in swept._prepared.groups:
-            group.joint.shelf.host = True
+            group.joint.store.host = True
         near((swept @ v).cpu(), (whole @ v).cpu(), rtol=1e-9)
 
     def test_one_graph_on_the_host_where_it_does_not_fit_on_the_card(self):

@@ -1,4 +1,4 @@
-"""Data that the meetings share."""
+"""Shared data."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Critical points that are found on sampled spheres meet the means of Kac and Rice."""
+"""Critical points of sampled spheres against the means of Kac and Rice."""
 
 import math
 
@@ -19,7 +19,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("width", "mixture", "glasses"), CASES, ids=lambda case: str(case)
 )
-def test_counts_meet_and_the_asymptotic_formula_is_rejected(width, mixture, glasses):
+def test_counts_agree_and_the_asymptotic_formula_is_rejected(width, mixture, glasses):
     plan = SpinGlassBlueprint(width=width, mixture=mixture)
     readings = [
         instruments.critical_points(
@@ -31,28 +31,28 @@ def test_counts_meet_and_the_asymptotic_formula_is_rejected(width, mixture, glas
         )
         for seed in range(glasses)
     ]
-    assert all(found.complete for found in readings)
+    assert all(reading.complete for reading in readings)
     rival = math.exp(width * critical_exponent(mixture))
-    total = estimate([found.total for found in readings])
+    total = estimate([reading.total for reading in readings])
     assert abs(total.mean - mean_critical_points(plan).value) < 4 * total.stderr
     assert abs(total.mean - width * rival) > 8 * total.stderr
     for k in range(width):
-        found = estimate([reading.counts[k] for reading in readings])
+        result = estimate([reading.counts[k] for reading in readings])
         wanted = mean_critical_points(plan, index=k).value
-        assert abs(found.mean - wanted) < 4 * found.stderr
-        assert abs(found.mean - rival) > 4 * found.stderr
+        assert abs(result.mean - wanted) < 4 * result.stderr
+        assert abs(result.mean - rival) > 4 * result.stderr
 
 
-def test_energies_of_definition_4_meet_and_the_other_sign_is_rejected():
+def test_energies_agree_and_the_other_sign_is_rejected():
     plan = SpinGlassBlueprint(width=3, mixture={2: 0.5, 3: 0.5})
-    level, found = -0.5, []
+    level, result = -0.5, []
     for seed in range(24):
         reading = instruments.critical_points(
             networks.build(plan, seed=seed), dimension=3, radius=math.sqrt(3), seed=seed
         )
-        found.append(reading.below(3 * level))
+        result.append(reading.below(3 * level))
     for k in (0, 1):
-        counted = estimate(np.array(found)[:, k].astype(float))
+        counted = estimate(np.array(result)[:, k].astype(float))
         mean = mean_critical_points(plan, index=k, below=level)
         error = counted.stderr + mean.value * mean.error
         assert abs(counted.mean - mean.value) < 4 * error

@@ -10,7 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.meeting.roads import assert_apart, assert_meet, at_zero, measured, problems
+from tests.meeting.problems import (
+    assert_agree,
+    assert_differ,
+    at_zero,
+    measured,
+    problems,
+)
 from theodolite.core import ConfigError, ShortcutBlueprint, condition_of, index_of
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, set_weights
@@ -29,10 +35,10 @@ from theodolite.theory import (
 
 @settings(max_examples=80)
 @given(problems([1, 2, 3, 4]))
-def test_closed_form_meets_measurement(problem):
+def test_closed_form_equals_measurement(problem):
     plan, x, y = problem
     measurement = at_zero(plan, x, y)
-    assert_meet(hessian_at_zero(plan, x, y), measurement)
+    assert_agree(hessian_at_zero(plan, x, y), measurement)
     assert plan.parameters == len(measurement)
 
 
@@ -45,12 +51,12 @@ def test_two_shortcut_rejects_wrong_transpose_and_missing_commutation(problem):
     unit = at_zero(plan, x, y)[: 2 * d * d, : 2 * d * d]
     block = unit[d * d :, : d * d]
     data = data_matrix(plan, x, y)
-    assert_meet(np.kron(np.eye(d), data) @ commutation(d), block)
+    assert_agree(np.kron(np.eye(d), data) @ commutation(d), block)
     if np.abs(data).max() < 1e-6:
         return
-    assert_apart(np.kron(np.eye(d), data), block)
+    assert_differ(np.kron(np.eye(d), data), block)
     if np.abs(data - data.T).max() > 0.1 * np.abs(data).max():
-        assert_apart(np.kron(np.eye(d), data.T) @ commutation(d), block)
+        assert_differ(np.kron(np.eye(d), data.T) @ commutation(d), block)
 
 
 @settings(max_examples=40)
@@ -62,12 +68,12 @@ def test_one_shortcut_rejects_wrong_transpose_and_missing_commutation(problem):
     block = at_zero(plan, x, y)[d * d :, : d * d]
     gap, common = moments(x, y).gap, np.kron(moments(x, y).xx, np.eye(d))
     eye, k = np.eye(d), commutation(d)
-    assert_meet(common + np.kron(eye, gap) @ k, block)
-    assert_apart(common + np.kron(eye, gap), block)
+    assert_agree(common + np.kron(eye, gap) @ k, block)
+    assert_differ(common + np.kron(eye, gap), block)
     if np.abs(gap - gap.T).max() > 0.1 * np.abs(gap).max():
-        assert_apart(common + np.kron(eye, gap.T) @ k, block)
+        assert_differ(common + np.kron(eye, gap.T) @ k, block)
         # Putting the block above the diagonal instead of below it.
-        assert_apart(block.T, block)
+        assert_differ(block.T, block)
 
 
 @given(problems([1, 2, 3]), st.sampled_from([1, 2, 3]))
@@ -78,7 +84,7 @@ def test_rejects_the_wrong_shortcut_length(problem, other):
     if other == plan.shortcut:
         return
     measurement = at_zero(plan, x, y)
-    assert_meet(hessian_at_zero(plan, x, y), measurement)
+    assert_agree(hessian_at_zero(plan, x, y), measurement)
     scale = max(np.abs(hessian_at_zero(p, x, y)).max() for p in (plan, rival))
     assert np.abs(hessian_at_zero(rival, x, y) - measurement).max() > 1e-3 * scale
 
@@ -91,12 +97,12 @@ def test_printed_one_shortcut_blocks_are_not_general():
     )
     a, b = unit_blocks(plan, x, y)
     measurement = at_zero(plan, x, y)
-    assert_meet(a, measurement[9:, :9])
-    assert_meet(b, measurement[:9, :9])
+    assert_agree(a, measurement[9:, :9])
+    assert_agree(b, measurement[:9, :9])
     printed_b = np.kron(moments(x, y).xx, np.eye(3))
     printed_a = printed_b + np.kron(np.eye(3), moments(x, y).gap) @ commutation(3)
-    assert_apart(printed_b, measurement[:9, :9], by=0.1)
-    assert_apart(printed_a, measurement[9:, :9], by=0.1)
+    assert_differ(printed_b, measurement[:9, :9], by=0.1)
+    assert_differ(printed_a, measurement[9:, :9], by=0.1)
 
 
 @settings(max_examples=40)
@@ -105,8 +111,8 @@ def test_spectrum_without_the_matrix(problem):
     plan, x, y = problem
     exact = np.linalg.eigvalsh(at_zero(plan, x, y))
     scale = max(np.abs(exact).max(), 1e-300)
-    found = eigenvalues_at_zero(plan, x, y)
-    np.testing.assert_allclose(found, exact, atol=1e-12 * scale)
+    result = eigenvalues_at_zero(plan, x, y)
+    np.testing.assert_allclose(result, exact, atol=1e-12 * scale)
 
 
 @settings(max_examples=25)
@@ -115,13 +121,13 @@ def test_one_shortcut_conditioning_without_the_matrix(problem, quantile, units):
     plan, x, y = problem
     plan = plan.with_(depth=units)
     exact = np.linalg.eigvalsh(hessian_at_zero(plan, x, y))
-    found = conditioning_at_zero(plan, x, y, quantile=quantile)
+    result = conditioning_at_zero(plan, x, y, quantile=quantile)
     wanted = condition_of(exact, quantile=quantile)
     scale = wanted.largest
-    assert found.largest == pytest.approx(scale, rel=1e-11)
-    assert found.small == pytest.approx(wanted.small, rel=1e-9, abs=1e-12 * scale)
+    assert result.largest == pytest.approx(scale, rel=1e-11)
+    assert result.small == pytest.approx(wanted.small, rel=1e-9, abs=1e-12 * scale)
     unsure = np.mean(np.abs(exact) < 1e-12 * scale)
-    assert abs(found.index - index_of(exact)) <= unsure
+    assert abs(result.index - index_of(exact)) <= unsure
 
 
 @given(problems([2]), st.integers(1, 40))
@@ -141,11 +147,11 @@ def test_degenerate_data_have_a_spectrum_too(units):
     for inputs, targets in ((x, x), (flat, y * [1.0, 1.0, 0.0]), (0 * x, 0 * x)):
         plan = ShortcutBlueprint(width=3, depth=units, shortcut=1)
         exact = np.linalg.eigvalsh(hessian_at_zero(plan, inputs, targets))
-        found = conditioning_at_zero(plan, inputs, targets, quantile=0.1)
+        result = conditioning_at_zero(plan, inputs, targets, quantile=0.1)
         scale = max(np.abs(exact).max(), 1e-300)
-        assert found.largest == pytest.approx(scale, rel=1e-9, abs=1e-290)
+        assert result.largest == pytest.approx(scale, rel=1e-9, abs=1e-290)
         wanted = np.quantile(np.abs(exact), 0.1)
-        assert found.small == pytest.approx(wanted, rel=1e-9, abs=1e-13 * scale)
+        assert result.small == pytest.approx(wanted, rel=1e-9, abs=1e-13 * scale)
 
 
 def test_reference_values(tiny):
@@ -157,9 +163,9 @@ def test_reference_values(tiny):
     single = [1.5074809355, 0.1105597177]
     for depth in (2, 4, 10):
         plan = ShortcutBlueprint(width=2, depth=depth)
-        found = eigenvalues_at_zero(plan, x, y)
+        result = eigenvalues_at_zero(plan, x, y)
         wanted = np.sort(np.repeat([*single, *(-s for s in single)], depth))
-        np.testing.assert_allclose(found, wanted, atol=1e-10)
+        np.testing.assert_allclose(result, wanted, atol=1e-10)
         cond = conditioning_at_zero(plan, x, y, quantile=0.0)
         assert cond.ratio == pytest.approx(13.6349926263, abs=1e-9)
     one = ShortcutBlueprint(width=2, depth=1, shortcut=1)

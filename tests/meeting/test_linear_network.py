@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.meeting.roads import assert_apart, assert_meet, measured, problems
+from tests.meeting.problems import assert_agree, assert_differ, measured, problems
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.instruments import HalfSquareLoss, hessian
 from theodolite.networks import build, get_weights
@@ -24,7 +24,7 @@ INITS = st.sampled_from(["xavier", "orthogonal", "small"])
 
 @settings(max_examples=60)
 @given(LINEAR, INITS, st.booleans(), st.integers(0, 99))
-def test_moments_meet_autograd(problem, init, skip, seed):
+def test_moments_agree_with_autograd(problem, init, skip, seed):
     plan, x, y = problem
     plan = plan.with_(init=init, skip=skip)
     network = build(plan, seed=seed)
@@ -39,17 +39,17 @@ def test_moments_meet_autograd(problem, init, skip, seed):
     np.testing.assert_allclose(
         gradient, reading.gradient, rtol=1e-10, atol=1e-12 * scale
     )
-    assert_meet(linear_hessian(plan, weights, data), measured(network, x, y))
+    assert_agree(linear_hessian(plan, weights, data), measured(network, x, y))
 
 
 @pytest.mark.parametrize("init", ["xavier", "orthogonal"])
 @pytest.mark.parametrize("shortcut", [1, 2])
-def test_moments_meet_autograd_at_depth_eight(init, shortcut):
+def test_moments_agree_with_autograd_at_depth_eight(init, shortcut):
     plan = ShortcutBlueprint(width=3, depth=8, shortcut=shortcut, init=init)
     x, y = np.random.default_rng(0).normal(size=(2, 12, 3))
     network = build(plan, seed=0)
     theory = linear_hessian(plan, get_weights(network), moments(x, y))
-    assert_meet(theory, measured(network, x, y))
+    assert_agree(theory, measured(network, x, y))
 
 
 @settings(max_examples=30)
@@ -60,17 +60,17 @@ def test_rejects_the_skip_of_another_network_and_transposed_labels(problem, seed
     network = build(plan, seed=seed)
     weights, data = get_weights(network), moments(x, y)
     measurement = measured(network, x, y)
-    assert_apart(linear_hessian(plan.with_(skip=False), weights, data), measurement)
+    assert_differ(linear_hessian(plan.with_(skip=False), weights, data), measurement)
     flipped = type(data)(data.xx, data.yx.T, data.yy)
-    assert_apart(linear_hessian(plan, weights, flipped), measurement)
-    assert_apart(linear_hessian(plan, weights[::-1], data), measurement)
+    assert_differ(linear_hessian(plan, weights, flipped), measurement)
+    assert_differ(linear_hessian(plan, weights[::-1], data), measurement)
 
 
 @given(LINEAR)
 def test_at_zero_the_two_closed_forms_agree(problem):
     plan, x, y = problem
     weights = np.zeros((plan.depth, plan.width, plan.width))
-    assert_meet(
+    assert_agree(
         linear_hessian(plan, weights, moments(x, y)), hessian_at_zero(plan, x, y)
     )
 

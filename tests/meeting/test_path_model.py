@@ -1,13 +1,13 @@
-"""The model of path lengths meets networks whose paths are all listed."""
+"""The model of path lengths against networks whose paths are all listed."""
 
 import jaxtyping
 import numpy as np
 import pytest
 
 from theodolite.core import ConfigError, PathBlueprint, ShortcutBlueprint
-from theodolite.studies.littwin2016loss.shared.enumeration import enumerate_paths
-from theodolite.studies.littwin2016loss.shared.recording import built, recorded
 from theodolite.theory import PathModel, path_masses
+from theodolite_papers.littwin2016loss.shared.enumeration import enumerate_paths
+from theodolite_papers.littwin2016loss.shared.recording import built, recorded
 
 CYCLIC = PathBlueprint(inputs=6, width=8, depth=4, unique=4, scale=0.35)
 X = np.random.default_rng(3).normal(size=(2, 6))
@@ -103,14 +103,14 @@ def test_weights_off_the_sphere_are_seen():
     assert not PathModel(blueprint=CYCLIC, weights=weights, gate=0.5).sphere.holds
 
 
-def test_one_unit_and_one_layer_have_inputs_of_their_own():
+def test_one_unit_and_one_layer_share_no_inputs():
     plan = PathBlueprint(inputs=3, width=1, depth=1, unique=1)
     assert PathModel(blueprint=plan, weights=[1.0], gate=0.5).independence.holds
 
 
 @pytest.fixture
 def _no_type_checks():
-    """Call the model as it is outside of tests, where types go unchecked."""
+    """Call the model as it runs outside of tests, where types are not checked."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -129,7 +129,7 @@ def _no_type_checks():
         ({"blueprint": ShortcutBlueprint(width=4, depth=2)}, "is for PathBlueprint"),
     ],
 )
-def test_what_is_no_such_network_is_refused(changes, words):
+def test_other_networks_are_refused(changes, words):
     given = {"blueprint": CYCLIC, "weights": np.ones(4), "gate": 0.5, **changes}
     with pytest.raises(ConfigError) as caught:
         PathModel(**given)

@@ -24,10 +24,10 @@ def test_curvature_is_that_of_rectified_normal_units():
     network = build(WIDE, seed=1, dtype=torch.float64)
     with torch.no_grad():
         h = network.read_features(torch.as_tensor(x)).numpy()
-    found = np.linalg.eigvalsh(2 * h.T @ h / len(h))[-1]
+    result = np.linalg.eigvalsh(2 * h.T @ h / len(h))[-1]
     wanted = rectified_sharpness(96)
-    assert abs(found / wanted - 1) < 0.02
-    assert found > 10
+    assert abs(result / wanted - 1) < 0.02
+    assert result > 10
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.5, "finished"), (2.0, "diverged")])

@@ -1,4 +1,4 @@
-"""The closed-form gradient of ReLU networks meets automatic differentiation."""
+"""The closed-form gradient of ReLU networks against automatic differentiation."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from theodolite.theory import relu_gradient
 
 @pytest.mark.parametrize("shortcut", [1, 2, 3])
 @pytest.mark.parametrize("skip", [True, False])
-def test_gradients_meet_and_open_gates_are_rejected(shortcut, skip):
+def test_gradients_agree_and_open_gates_are_rejected(shortcut, skip):
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(2, 40, 5))
     plan = ShortcutBlueprint(

@@ -8,12 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.meeting.roads import assert_apart, assert_meet, measured
-from theodolite.core import ShortcutBlueprint
+from tests.meeting.problems import assert_agree, assert_differ, measured
+from theodolite.core import ShortcutBlueprint, column_major
 from theodolite.instruments import GaussNewton, HalfSquareLoss
 from theodolite.networks import build, get_weights, set_weights
 from theodolite.theory import (
-    column_major,
     linear_hessian,
     moments,
     relu_hessian,
@@ -34,7 +33,7 @@ def data(seed, width, samples=12):
     st.integers(1, 3), st.integers(1, 3), POSITIONS, st.booleans(), st.integers(0, 999),
     st.sampled_from([1e-3, 0.3, 1.0]),
 )  # fmt: skip
-def test_closed_form_meets_measurement(shortcut, units, names, skip, seed, scale):
+def test_closed_form_equals_measurement(shortcut, units, names, skip, seed, scale):
     plan = ShortcutBlueprint(
         width=3, depth=shortcut * units, shortcut=shortcut, skip=skip, init="xavier",
         **names,
@@ -43,7 +42,7 @@ def test_closed_form_meets_measurement(shortcut, units, names, skip, seed, scale
     set_weights(network, scale * get_weights(network))
     x, y = data(seed, 3)
     matrix = relu_hessian(plan, get_weights(network), x, y)
-    assert_meet(matrix, measured(network, x, y))
+    assert_agree(matrix, measured(network, x, y))
 
 
 @settings(max_examples=20)
@@ -54,14 +53,14 @@ def test_rejects_its_rivals(seed):
     weights, (x, y) = get_weights(network), data(seed, 4)
     measurement = measured(network, x, y)
     parts = relu_hessian_parts(plan, weights, x, y)
-    assert_meet(parts.whole, measurement)
-    assert_apart(parts.gauss_newton, measurement, by=1e-3)
+    assert_agree(parts.whole, measurement)
+    assert_differ(parts.gauss_newton, measurement, by=1e-3)
     linear = linear_hessian(plan.with_(mid="identity"), weights, moments(x, y))
-    assert_apart(linear, measurement, by=1e-3)
-    assert_apart(relu_hessian(plan, weights[::-1], x, y), measurement, by=1e-3)
+    assert_differ(linear, measurement, by=1e-3)
+    assert_differ(relu_hessian(plan, weights[::-1], x, y), measurement, by=1e-3)
 
 
-def test_gauss_newton_part_meets_the_operator():
+def test_gauss_newton_part_equals_the_operator():
     plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="xavier")
     network, (x, y) = build(plan, seed=0), data(0, 4)
     operator = GaussNewton(
@@ -70,10 +69,10 @@ def test_gauss_newton_part_meets_the_operator():
     )  # fmt: skip
     order = column_major([tuple(p.shape) for p in network.parameters()])
     parts = relu_hessian_parts(plan, get_weights(network), x, y)
-    assert_meet(parts.gauss_newton, operator.dense()[np.ix_(order, order)])
+    assert_agree(parts.gauss_newton, operator.dense()[np.ix_(order, order)])
 
 
-def test_meets_after_training():
+def test_agrees_after_training():
     plan = ShortcutBlueprint(width=4, depth=6, mid="relu", init="xavier")
     network, (x, y) = build(plan, seed=1), data(1, 4)
     inputs, targets = torch.as_tensor(x), torch.as_tensor(y)
@@ -82,5 +81,5 @@ def test_meets_after_training():
         optim.zero_grad()
         HalfSquareLoss()(network(inputs), targets).backward()
         optim.step()
-    found = relu_hessian(plan, get_weights(network), x, y)
-    assert_meet(found, measured(network, x, y))
+    result = relu_hessian(plan, get_weights(network), x, y)
+    assert_agree(result, measured(network, x, y))

@@ -1,4 +1,4 @@
-"""Sizes of the layers at the start: the wide limit meets wide networks."""
+"""Sizes of the layers at initialisation: the wide limit against wide networks."""
 
 import numpy as np
 import pytest
@@ -25,12 +25,12 @@ def measured():
     return np.array(squares)
 
 
-def test_the_limit_is_met(measured):
+def test_wide_networks_agree_with_the_limit(measured):
     """Networks of this width are within a few parts in a hundred of it."""
     np.testing.assert_allclose(scalar_norm_sizes(DEPTH).square, measured, rtol=0.05)
 
 
-def test_neither_one_a_layer_nor_the_mean_left_out_is(measured):
+def test_growth_by_one_and_a_limit_without_means_are_rejected(measured):
     rival = np.pi / (np.pi - 1) * np.arange(1, DEPTH + 1)
     assert abs(measured[1:] / rival[1:] - 1).min() > 0.5
     assert abs(measured[1:] - measured[:-1] - 1).min() > 1
@@ -44,6 +44,6 @@ def test_the_first_layer_in_closed_form():
 
 
 @pytest.mark.parametrize("depth", [0, -1, True])
-def test_a_depth_that_is_none_is_refused(depth):
+def test_a_bad_depth_is_refused(depth):
     with pytest.raises(ConfigError, match="whole number from 1 up"):
         scalar_norm_sizes(depth)

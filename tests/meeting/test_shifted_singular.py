@@ -1,4 +1,4 @@
-"""Singular values of cI + A: the limit law meets matrices, and rejects its rivals."""
+"""Singular values of cI + A: the limit law against sampled matrices."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def shares_of(shift, deviation, seed, size=SIZE):
 
 
 @pytest.mark.parametrize(("shift", "deviation"), LAWS)
-def test_shares_meet_matrices_and_reject_the_law_without_a_shift(shift, deviation):
+def test_shares_agree_and_the_law_without_a_shift_is_rejected(shift, deviation):
     drawn = np.array([shares_of(shift, deviation, seed) for seed in range(16)])
     mean, error = drawn.mean(axis=0), drawn.std(axis=0, ddof=1) / 4
     law = shifted_singular_shares(SHARES, deviation=deviation, shift=shift)
@@ -50,8 +50,8 @@ def test_the_density_has_mass_one_between_its_ends_and_none_beyond(shift, deviat
 def test_without_a_shift_it_is_the_quarter_circle():
     x = np.linspace(0, 0.9, 7)
     wanted = np.sqrt(4 * 0.25 - x**2) / (np.pi * 0.25)
-    found = shifted_singular_density(x, deviation=0.5, shift=0.0)
-    np.testing.assert_allclose(found, wanted, rtol=1e-7)
+    result = shifted_singular_density(x, deviation=0.5, shift=0.0)
+    np.testing.assert_allclose(result, wanted, rtol=1e-7)
 
 
 def test_ends_in_closed_form():
@@ -71,7 +71,7 @@ def test_ends_in_closed_form():
         ({"deviation": 1.0, "shift": -1.0}, "shift is -1.0: pass a number from 0 up"),
     ],
 )
-def test_what_has_no_law_is_refused(given, text):
+def test_bad_arguments_are_refused(given, text):
     with pytest.raises(ConfigError) as caught:
         shifted_singular_edges(**given)
     assert str(caught.value) == text

@@ -18,7 +18,7 @@ def grows(curvature, rate, momentum):
     run = train(
         model,
         (x, torch.zeros(1, 1, dtype=torch.float64)),
-        optimiser=Descent(lr=rate, momentum=momentum),
+        optimizer=Descent(lr=rate, momentum=momentum),
         loss=HalfSquareLoss(),
         steps=300,
     )
@@ -41,6 +41,6 @@ def test_the_edge_of_plain_descent_is_not_that_of_momentum():
     ("rate", "momentum", "text"),
     [(0.0, 0.0, "rate is 0"), (0.1, 1.0, "momentum is 1"), (0.1, -0.1, "momentum is")],
 )
-def test_what_is_no_descent_is_refused(rate, momentum, text):
+def test_bad_rates_are_refused(rate, momentum, text):
     with pytest.raises(ConfigError, match=text):
         stability_edge(rate, momentum)

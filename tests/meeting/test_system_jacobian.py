@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from tests.certificates.systems import built, systems
 from theodolite.certificates import recognise
-from theodolite.certificates.balls import balls_about
+from theodolite.certificates.bounds import balls_about
 from theodolite.core import AffineLayer, BatchNormLayer, NonlinearLayer, SystemBlueprint
 from theodolite.networks import build
 from theodolite.theory import (
@@ -51,12 +51,12 @@ def test_formulas_are_autodiff(plan, samples, seed):
     )
     weights = recognise(network, plan.shapes[0]).weights
     wanted = autodiff(network, x)
-    found = system_jacobian(plan, weights, x.numpy())
+    result = system_jacobian(plan, weights, x.numpy())
     size = max(np.abs(wanted).max(), 1e-12)
-    assert_allclose(found / size, wanted / size, atol=1e-10)
+    assert_allclose(result / size, wanted / size, atol=1e-10)
 
 
-def test_a_factor_left_out_is_seen():
+def test_a_missing_factor_is_detected():
     layers = (
         AffineLayer(into=3, out=3),
         NonlinearLayer(activation="tanh"),

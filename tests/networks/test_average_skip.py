@@ -26,24 +26,24 @@ def singular_values(skip, channels, *sizes):
 
 
 def test_the_map_of_the_authors_has_eighty_ones_and_zeros_besides():
-    found = singular_values(AverageSkip(5, 20, 3), 5, 12, 12)
+    values = singular_values(AverageSkip(5, 20, 3), 5, 12, 12)
     wanted = torch.cat((torch.ones(80), torch.zeros(240))).double()
-    assert_close(found, wanted, rtol=0, atol=1e-12)
+    assert_close(values, wanted, rtol=0, atol=1e-12)
 
 
 def test_zeros_stand_before_and_behind():
     x = torch.randn(2, 5, 6, 6)
-    found = AverageSkip(5, 20, 3)(x)
+    outputs = AverageSkip(5, 20, 3)(x)
     wanted = functional.pad(3 * functional.avg_pool2d(x, 3), (0, 0, 0, 0, 7, 8))
-    assert_close(found, wanted, rtol=0, atol=0)
+    assert_close(outputs, wanted, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("skip", [AverageSkip, HaarSkip])
 @pytest.mark.parametrize("sizes", [(), (4,), (4, 6), (2, 2, 4)])
 def test_a_mean_is_scaled_to_singular_value_one_on_any_number_of_axes(skip, sizes):
     stride = 2 if sizes else 1
-    found = singular_values(skip(2, 2, stride), 2, *sizes)
-    assert_close(found, torch.ones_like(found), rtol=0, atol=1e-12)
+    values = singular_values(skip(2, 2, stride), 2, *sizes)
+    assert_close(values, torch.ones_like(values), rtol=0, atol=1e-12)
 
 
 def test_without_stride_and_new_channels_nothing_happens():
@@ -58,8 +58,8 @@ def test_without_stride_and_new_channels_nothing_happens():
     [(2, 2), (3, 2), (4, 2), (5, 2), (7, 2), (8, 2), (5, 3), (18, 3)],
 )
 def test_details_fill_the_zeros_and_all_singular_values_are_one(channels, stride):
-    found = singular_values(HaarSkip(2, channels, stride), 2, 6, 6)
-    assert_close(found, torch.ones_like(found), rtol=0, atol=1e-12)
+    values = singular_values(HaarSkip(2, channels, stride), 2, 6, 6)
+    assert_close(values, torch.ones_like(values), rtol=0, atol=1e-12)
 
 
 def test_with_room_for_all_details_norms_are_kept():

@@ -42,8 +42,8 @@ def test_networks_are_chains_of_matrices_and_rectifiers():
 def test_the_last_convolution_covers_what_is_left_of_the_image():
     network = build(IMAGES, seed=0)
     assert IMAGES.maps == ((2, 9, 8), (3, 5, 4), (3, 3, 2), (3, 2, 1))
-    found = network.read_features(torch.randn(6, 2, 9, 8))
-    assert found.shape == (6, IMAGES.features)
+    features = network.read_features(torch.randn(6, 2, 9, 8))
+    assert features.shape == (6, IMAGES.features)
     assert network(torch.randn(6, 2, 9, 8)).shape == (6, 4)
 
 

@@ -41,17 +41,17 @@ def test_the_output_is_that_of_eq_7(plan):
     weights = network.weights.detach().numpy()
     assert weights.shape == (plan.parameters,)
     wanted = [by_hand(plan, weights, point) for point in x]
-    found = network(torch.as_tensor(x)).detach().numpy()
-    np.testing.assert_allclose(found, wanted, rtol=1e-13)
-    assert found.max() > 0
+    outputs = network(torch.as_tensor(x)).detach().numpy()
+    np.testing.assert_allclose(outputs, wanted, rtol=1e-13)
+    assert outputs.max() > 0
 
 
 @pytest.mark.parametrize("scale", [None, 0.35])
 @pytest.mark.parametrize("unique", [None, 2])
 def test_weights_have_their_root_mean_square_exactly(scale, unique):
     plan = PLAN.with_(scale=scale, unique=unique)
-    found = build(plan, seed=0).weights.detach().numpy()
-    assert np.sqrt(np.mean(found**2)) == pytest.approx(scale or 0.5, rel=1e-14)
+    weights = build(plan, seed=0).weights.detach().numpy()
+    assert np.sqrt(np.mean(weights**2)) == pytest.approx(scale or 0.5, rel=1e-14)
     assert plan.rms == (scale or 0.5)
 
 

@@ -29,15 +29,15 @@ def test_energies_are_those_of_the_full_tensors():
         tensor[factors] = value
     points = np.random.default_rng(0).standard_normal((7, width))
     wanted = np.einsum("abcd,ka,kb,kc,kd->k", tensor, points, points, points, points)
-    found = sampled(torch.from_numpy(points)).numpy()
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    energies = sampled(torch.from_numpy(points)).numpy()
+    np.testing.assert_allclose(energies, wanted, rtol=1e-12)
 
 
 def test_couplings_have_the_variance_of_all_entries_of_a_monomial():
     """Λ^{1-r} ε² times the number of orders in which the factors can be written."""
     width, order, weight, draws = 3, 3, 0.3, 3000
     drawn = (glass(width, {order: weight, 2: 1 - weight}, s) for s in range(draws))
-    found = np.array([one.units[1].couplings.numpy() for one in drawn])
+    couplings = np.array([one.units[1].couplings.numpy() for one in drawn])
     monomials = list(itertools.combinations_with_replacement(range(width), order))
     repeats = np.array(
         [math.factorial(order) / math.prod(math.factorial(m.count(i)) for i in range(3))
@@ -45,10 +45,10 @@ def test_couplings_have_the_variance_of_all_entries_of_a_monomial():
     )  # fmt: skip
     assert repeats.sum() == width**order
     wanted = weight * width ** (1 - order) * repeats
-    ratio = found.var(axis=0) / wanted
+    ratio = couplings.var(axis=0) / wanted
     error = math.sqrt(2 / draws)
     assert np.abs(ratio - 1).max() < 4.5 * error
-    correlation = np.corrcoef(found.T) - np.eye(len(monomials))
+    correlation = np.corrcoef(couplings.T) - np.eye(len(monomials))
     assert np.abs(correlation).max() < 5 / math.sqrt(draws)
 
 

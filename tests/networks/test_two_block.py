@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from theodolite.core import ConfigError, TwoBlockBlueprint, UnknownNameError
-from theodolite.networks import RandomSkip, TwoBlockNetwork, build
+from theodolite.networks import (
+    AverageSkip,
+    HaarSkip,
+    RandomSkip,
+    TwoBlockNetwork,
+    build,
+)
 
 SMALL = {"side": 8, "stem_kernel": 3, "stem_pool": 1, "kernel": 3, "stride": 2}
 PLANS = [
@@ -48,9 +54,9 @@ def test_networks_with_other_skips_start_at_the_same_weights():
     chain, res, average = (build(plan, seed=7) for plan in PLANS[:3])
     common = chain.state_dict()
     for other in (res, average):
-        found = other.state_dict()
-        assert common.keys() < found.keys()
-        assert all(torch.equal(common[name], found[name]) for name in common)
+        state = other.state_dict()
+        assert common.keys() < state.keys()
+        assert all(torch.equal(common[name], state[name]) for name in common)
     assert torch.equal(res.shrinking.project.weight, average.shrinking.project.weight)
     other = build(PLANS[0], seed=8).state_dict()
     assert not torch.equal(common["stem.weight"], other["stem.weight"])
@@ -59,11 +65,11 @@ def test_networks_with_other_skips_start_at_the_same_weights():
 def test_the_added_average_is_three_pools_between_seven_and_eight_channels():
     _, res, average = (build(plan, seed=0) for plan in PLANS[:3])
     u = torch.rand(2, 5, 12, 12)
-    found = average.shrinking.skip(u) - res.shrinking.skip(u)
+    added = average.shrinking.skip(u) - res.shrinking.skip(u)
     pooled = 3 * torch.nn.functional.avg_pool2d(u, 3)
-    torch.testing.assert_close(found[:, 7:12], pooled, rtol=1e-5, atol=1e-6)
-    assert float(found[:, :7].detach().abs().max()) < 1e-6
-    assert float(found[:, 12:].detach().abs().max()) < 1e-6
+    torch.testing.assert_close(added[:, 7:12], pooled, rtol=1e-5, atol=1e-6)
+    assert float(added[:, :7].detach().abs().max()) < 1e-6
+    assert float(added[:, 12:].detach().abs().max()) < 1e-6
 
 
 def test_in_the_branch_it_stands_beside_the_first_convolution():
@@ -96,8 +102,8 @@ def test_weights_have_the_variance_of_their_scheme(init, square):
     plan = TwoBlockBlueprint(width=16, wide=16, init=init, init_scale=0.5)
     weight = build(plan, seed=0).keeping.branch.first.weight.detach()
     fan_in = weight[0].numel()
-    found = float(weight.square().mean()) * fan_in
-    assert found == pytest.approx(0.25 * square, rel=0.05)
+    moment = float(weight.square().mean()) * fan_in
+    assert moment == pytest.approx(0.25 * square, rel=0.05)
 
 
 def test_the_scale_leaves_stem_and_readout_alone():
@@ -140,3 +146,13 @@ def test_unknown_words_are_refused(name):
 def test_images_of_another_side_are_refused():
     with pytest.raises(ConfigError, match=r"wants \(samples, 1, 28, 28\)"):
         build(PLANS[0], seed=0)(torch.zeros(2, 1, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("isometry", "kind"),
+    [("average", AverageSkip), ("haar", HaarSkip), ("random", RandomSkip)],
+)
+def test_the_fixed_map_is_the_one_asked_for(isometry, kind):
+    network = build(TwoBlockBlueprint(added=1.0, isometry=isometry, **SMALL), seed=0)
+    kinds = {type(module) for module in network.modules()}
+    assert kinds & {AverageSkip, HaarSkip, RandomSkip} == {kind}

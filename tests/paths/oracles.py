@@ -46,12 +46,12 @@ class Held:
         count = len(self.taps)
         sets = list(chain(*(combinations(range(count), k) for k in range(count + 1))))
         values = {s: self.at([float(j in s) for j in range(count)]) for s in sets}
-        found = [torch.zeros_like(self.true) for _ in range(count + 1)]
+        result = [torch.zeros_like(self.true) for _ in range(count + 1)]
         for taken in sets:
             for part in chain(*(combinations(taken, k) for k in range(len(taken) + 1))):
                 sign = (-1) ** (len(taken) - len(part))
-                found[len(taken)] += sign * values[part]
-        return torch.stack(found)
+                result[len(taken)] += sign * values[part]
+        return torch.stack(result)
 
     def _maker(self, module, statistics):
         if isinstance(module, nn.ReLU):

@@ -20,25 +20,25 @@ def cases():
             yield style, mode
 
 
-def assert_energy(found, expected):
+def assert_energy(result, expected):
     """Compare energies; branches side by side are never taken by one path."""
-    np.testing.assert_allclose(found, expected[: len(found)], rtol=1e-8)
-    np.testing.assert_allclose(expected[len(found) :], 0, atol=1e-20)
+    np.testing.assert_allclose(result, expected[: len(result)], rtol=1e-8)
+    np.testing.assert_allclose(expected[len(result) :], 0, atol=1e-20)
 
 
 @pytest.mark.parametrize(("style", "mode"), list(cases()))
 def test_energies_are_those_of_all_paths(style, mode):
     net, x = make(style)
-    found = path_ensemble(net, x, norm_mode=mode)
+    result = path_ensemble(net, x, norm_mode=mode)
     held = Held(net, x, statistics=MODES[mode])
     stack = held.coefficients()
     energy = stack.square().mean((1, 2)).numpy()
-    assert_energy(found.energy[0], energy)
+    assert_energy(result.energy[0], energy)
     product = (stack * held.true).sum((1, 2)) / held.true.square().sum()
-    length = len(found.alignment[0])
-    np.testing.assert_allclose(found.alignment[0], product[:length], atol=1e-10)
-    assert found.residual[0] < 1e-12
-    counts = np.exp(found.log_counts).round().astype(int).tolist()
+    length = len(result.alignment[0])
+    np.testing.assert_allclose(result.alignment[0], product[:length], atol=1e-10)
+    assert result.residual[0] < 1e-12
+    counts = np.exp(result.log_counts).round().astype(int).tolist()
     assert counts == COUNTS[style]
 
 
@@ -57,8 +57,8 @@ COUNTS = {
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("level", [0.0, 0.3, -1.7])
 def test_coefficients_give_the_frozen_network_at_any_level(style, level):
+    from theodolite.paths.branches import find_branches, marks_of
     from theodolite.paths.frozen_model import subject_of
-    from theodolite.paths.marks import find_branches, marks_of
     from theodolite.paths.propagate import coefficients
 
     net, x = make(style)
@@ -77,15 +77,15 @@ def test_coefficients_give_the_frozen_network_at_any_level(style, level):
 def test_gradient_is_resolved_as_by_enumeration(style, by):
     net, x = make(style)
     targets = torch.randn_like(net.eval()(x))
-    found = path_ensemble(
+    result = path_ensemble(
         net, (x, targets), norm_mode="eval", loss=HalfSquareLoss(), by=by
     )
     held = Held(net, x, statistics="running")
     cotangent = (held.true - targets) / len(x)
     stack = _gradients(held, cotangent, _entry(net) if by == "block" else None)
     energy = stack.flatten(2).square().mean((1, 2)).numpy()
-    assert_energy(found.energy[1], energy)
-    assert found.residual[1] < 1e-12
+    assert_energy(result.energy[1], energy)
+    assert result.residual[1] < 1e-12
 
 
 def _entry(net):
@@ -129,30 +129,30 @@ def test_true_gradient_is_met_where_nothing_is_neglected():
         ("frozen", 0, 1e-12),
         ("batch", 0.01, 9),
     ):
-        found = path_ensemble(net, (x, targets), norm_mode=mode, **given)
-        assert least <= found.gradient_gap[0] <= most
+        result = path_ensemble(net, (x, targets), norm_mode=mode, **given)
+        assert least <= result.gradient_gap[0] <= most
 
 
 @pytest.mark.parametrize("style", ["pre-activation", "bottleneck"])
 def test_paths_of_inputs_alone(style):
     """Without what the frozen network makes of nothing, biases have no part."""
     net, x = make(style)
-    found = path_ensemble(net, x, norm_mode="eval", biases=False)
+    result = path_ensemble(net, x, norm_mode="eval", biases=False)
     held = Held(net, x, statistics="running")
     stack = held.coefficients()
     held.x = torch.zeros_like(x)
     stack -= held.coefficients()
-    assert_energy(found.energy[0], stack.square().mean((1, 2)).numpy())
-    assert found.residual[0] < 1e-12
+    assert_energy(result.energy[0], stack.square().mean((1, 2)).numpy())
+    assert result.residual[0] < 1e-12
 
 
 def test_lengths_in_layers_of_weights():
     net, x = make("bottleneck")
-    found = path_ensemble(net, x, norm_mode="eval", counted="layers")
+    result = path_ensemble(net, x, norm_mode="eval", counted="layers")
     by_branch = path_ensemble(net, x, norm_mode="eval")
     # Stem and head are two layers, every branch three more; biases begin anywhere.
     counts = {2: 1, 5: 4, 8: 6, 11: 4, 14: 1}
-    logs = {int(k): round(np.exp(v)) for k, v in enumerate(found.log_counts) if v > -1}
+    logs = {int(k): round(np.exp(v)) for k, v in enumerate(result.log_counts) if v > -1}
     assert logs == counts
-    assert found.residual[0] < 1e-12
-    assert found.effective_depth[0] > by_branch.effective_depth[0]
+    assert result.residual[0] < 1e-12
+    assert result.effective_depth[0] > by_branch.effective_depth[0]

@@ -18,8 +18,7 @@ from theodolite.core import (
 )
 from theodolite.instruments import HalfSquareLoss
 from theodolite.paths import Lesion, PathEnsemble, lesion, path_ensemble, unravel
-from theodolite.paths.energies import energies_of
-from theodolite.paths.law import fit, law_shares, scale_from_gains
+from theodolite.paths.energies import energies_of, fit, law_shares, scale_from_gains
 
 
 @pytest.mark.parametrize("mode", ["batch", "full", "frozen", "eval"])
@@ -59,21 +58,26 @@ def test_chunks_and_precision_change_nothing(style):
 def test_reading_holds_together(tmp_path):
     net, x = make("pre-activation")
     y = torch.randn(6, 2, dtype=torch.float64)
-    found = path_ensemble(net, (x, y), norm_mode="batch", loss=HalfSquareLoss())
-    np.testing.assert_allclose(found.share.sum(1), 1)
-    np.testing.assert_allclose(found.alignment.sum(1), 1)
-    np.testing.assert_allclose(found.law.sum(1), 1)
+    result = path_ensemble(net, (x, y), norm_mode="batch", loss=HalfSquareLoss())
+    np.testing.assert_allclose(result.share.sum(1), 1)
+    np.testing.assert_allclose(result.alignment.sum(1), 1)
+    np.testing.assert_allclose(result.law.sum(1), 1)
     degrees = np.arange(5)
-    np.testing.assert_allclose(found.effective_depth, found.share @ degrees)
-    np.testing.assert_allclose(found.effective_depth, found.law @ degrees, rtol=1e-9)
-    assert found.places == tuple(str(place) for place in range(1, 5))
-    assert found.of("gradient")["beta"] == found.beta[1]
-    assert "effective depth" in str(found)
-    rows = found.rows()
-    assert rows.value(quantity="spread", part="output") == found.spread[0]
-    found.save(tmp_path / "kept")
+    np.testing.assert_allclose(result.effective_depth, result.share @ degrees)
+    np.testing.assert_allclose(result.effective_depth, result.law @ degrees, rtol=1e-9)
+    assert result.places == tuple(str(place) for place in range(1, 5))
+    assert result.of("gradient")["beta"] == result.beta[1]
+    for part, place in (("output", 0), ("gradient", 1)):
+        assert (
+            f"  {part}: effective depth {result.effective_depth[place]:.4g} of 4 "
+            f"branches, spread {result.spread[place]:.3g}, beta "
+            f"{result.beta[place]:.4g} (distance {result.distance[place]:.2g})"
+        ) in result.summary_lines()
+    rows = result.rows()
+    assert rows.value(quantity="spread", part="output") == result.spread[0]
+    result.save(tmp_path / "kept")
     again = PathEnsemble.load(tmp_path / "kept")
-    assert again.to_dict() == found.to_dict()
+    assert again.to_dict() == result.to_dict()
     with pytest.raises(DataError):
         Lesion.load(tmp_path / "kept")
     with pytest.raises(TheodoliteError, match="unknown part of the ensemble"):
@@ -83,16 +87,16 @@ def test_reading_holds_together(tmp_path):
 def test_errors_are_those_of_other_draws():
     """Standard errors over samples are the spread of readings of other samples."""
     rng = np.random.default_rng(0)
-    found = []
+    result = []
     for _ in range(200):
         parts = rng.normal(size=(60, 4, 5)) * [[[2.0], [1.0], [0.5], [0.2]]]
         parts[:, 1] += 0.7 * parts[:, 0]  # samples differ in size, degrees go together
         parts *= rng.gamma(2.0, size=(60, 1, 1))
         whole = parts.sum(1, keepdims=True)
-        found.append(energies_of((parts**2).mean(2), (parts * whole).mean(2)))
+        result.append(energies_of((parts**2).mean(2), (parts * whole).mean(2)))
     for name in ("depth", "spread", "energy", "share", "alignment"):
-        values = np.stack([getattr(f, name) for f in found])
-        errors = np.stack([getattr(f, f"{name}_error") for f in found])
+        values = np.stack([getattr(f, name) for f in result])
+        errors = np.stack([getattr(f, f"{name}_error") for f in result])
         ratio = values.std(axis=0, ddof=1) / errors.mean(axis=0)
         assert np.all((ratio > 0.8) & (ratio < 1.25)), (name, ratio)
 
@@ -149,8 +153,8 @@ class Making(nn.Module):
 
 
 def test_a_twin_makes_tensors_of_its_own_precision():
-    found = path_ensemble(Making(), torch.ones(3, 2), norm_mode="eval")
-    assert found.residual[0] < 1e-14
+    result = path_ensemble(Making(), torch.ones(3, 2), norm_mode="eval")
+    assert result.residual[0] < 1e-14
     assert torch.get_default_dtype() == torch.float32
 
 
@@ -200,13 +204,13 @@ def test_bad_input_gets_one_sentence(sentence):
 def test_law_is_found_again_and_its_rivals_are_not():
     counts = np.log([1.0, 8, 28, 56, 70, 56, 28, 8, 1])
     for beta in (1e-3, 0.3, 1.0, 40.0):
-        found = fit(law_shares(np.log(beta), counts), counts)
-        assert found.beta == pytest.approx(beta, rel=1e-9)
-        assert found.divergence < 1e-12
+        result = fit(law_shares(np.log(beta), counts), counts)
+        assert result.beta == pytest.approx(beta, rel=1e-9)
+        assert result.divergence < 1e-12
     # Independent paths: a binomial, twice as wide at the same mean.
     binomial = np.exp(counts) * 0.3 ** np.arange(9)
-    found = fit(binomial / binomial.sum(), counts)
-    assert found.distance > 0.1
+    result = fit(binomial / binomial.sum(), counts)
+    assert result.distance > 0.1
     # Sums over paths are 1, 0.2 + 0.8 and 0.2 * 0.8, their mean length 0.518957.
     beta = scale_from_gains([0.2, 0.8])
     assert (4 * beta**2 + 2 * beta**4) / (1 + 4 * beta**2 + beta**4) == pytest.approx(
@@ -221,37 +225,37 @@ def test_law_is_found_again_and_its_rivals_are_not():
 @pytest.mark.parametrize("style", STYLES)
 def test_deletions_add_up_to_what_the_ensemble_says(style):
     net, x = make(style)
-    found = lesion(net, x, norm_mode="eval")
-    assert found.residual[0] < 1e-12
+    result = lesion(net, x, norm_mode="eval")
+    assert result.residual[0] < 1e-12
     # The last branch of a chain without ReLU behind it meets gates that do not react.
     if style in ("pre-activation", "bottleneck", "parallel"):
-        assert found.true_change[-1] == pytest.approx(found.frozen_change[-1])
-        assert found.alignment[-1] == pytest.approx(1)
-        assert abs(found.alignment[0] - 1) > 1e-6
+        assert result.true_change[-1] == pytest.approx(result.frozen_change[-1])
+        assert result.alignment[-1] == pytest.approx(1)
+        assert abs(result.alignment[0] - 1) > 1e-6
 
 
 def test_true_lesions_are_those_by_hand():
     net, x = make("post-activation")
-    found = lesion(net, x, norm_mode="eval", delete=[[1], [0, 2]], exchange=[(2, 2)])
+    result = lesion(net, x, norm_mode="eval", delete=[[1], [0, 2]], exchange=[(2, 2)])
     taps, whole = [block.tap for block in net.eval().blocks], net(x).detach()
     for place, chosen in enumerate(([1], [0, 2])):
         for number, tap in enumerate(taps):
             tap.level = 0.0 if number in chosen else None
         change = (net(x).detach() - whole).norm() / whole.norm()
-        assert found.true_change[place] == pytest.approx(float(change))
-    assert max(found.true_change[2], found.frozen_change[2]) < 1e-14
-    assert found.lesions[1:] == ("without 0+2", "exchanged 2 and 2")
+        assert result.true_change[place] == pytest.approx(float(change))
+    assert max(result.true_change[2], result.frozen_change[2]) < 1e-14
+    assert result.lesions[1:] == ("without 0+2", "exchanged 2 and 2")
 
 
 def test_exchanged_branches_are_exchanged():
     net, x = make("bottleneck")
-    found = lesion(net, x, norm_mode="eval", delete=[], exchange=[(0, 3)])
+    result = lesion(net, x, norm_mode="eval", delete=[], exchange=[(0, 3)])
     whole = net(x).detach()
     blocks = list(net.blocks)
     net.blocks = nn.Sequential(blocks[3], *blocks[1:3], blocks[0])
     change = (net(x).detach() - whole).norm() / whole.norm()
-    assert found.true_change[0] == pytest.approx(float(change))
-    assert 0 < found.frozen_change[0] != pytest.approx(found.true_change[0])
+    assert result.true_change[0] == pytest.approx(float(change))
+    assert 0 < result.frozen_change[0] != pytest.approx(result.true_change[0])
 
 
 @pytest.mark.gpu
@@ -270,16 +274,18 @@ def test_on_a_cuda_device(style):
 @pytest.mark.parametrize("style", STYLES)
 def test_single_paths_add_up_to_their_lengths(style):
     net, x = make(style)
-    found = unravel(net, x, norm_mode="eval")
+    result = unravel(net, x, norm_mode="eval")
     whole = path_ensemble(net, x, norm_mode="eval")
-    assert found.residual < 1e-12
-    by_length = np.zeros(len(found.paths[0]) + 1)
-    for path, share in zip(found.paths, found.alignment, strict=True):
+    assert result.residual < 1e-12
+    by_length = np.zeros(len(result.paths[0]) + 1)
+    for path, share in zip(result.paths, result.alignment, strict=True):
         by_length[path.count("1")] += share
     length = len(whole.alignment[0])
     np.testing.assert_allclose(by_length[:length], whole.alignment[0], atol=1e-12)
     if style == "parallel":  # no path takes two branches of one skip
-        taken = [p for p, e in zip(found.paths, found.energy, strict=True) if e > 1e-25]
+        taken = [
+            p for p, e in zip(result.paths, result.energy, strict=True) if e > 1e-25
+        ]
         assert not [p for p in taken if p[:2] == "11" or p[2:] == "11"]
 
 

@@ -50,6 +50,9 @@ VECTORS = {
     "addcmul": lambda x: torch.addcmul(x, x * 2, OTHER, value=3),
     "broadcast": lambda x: x + x.mean(1, keepdim=True) * OTHER,
     "in-place sum": lambda x: x.clone().add_(x, alpha=2).mul_(3).sub_(1),
+    "in-place mask": lambda x: x.clone().masked_fill_(OTHER > 0, 3.0),
+    "in-place mix": lambda x: x.clone().addcmul_(x, OTHER, value=2),
+    "reversed": lambda x: torch.rsub(x, OTHER, alpha=3) + torch.rsub(x, 2.0),
     "copy": lambda x: torch.empty_like(x).copy_(x[:1]) + x,
     "layer norm": lambda x: x + F.layer_norm(OTHER, (6,)),
     "einsum": lambda x: torch.einsum("ij,kj->ik", x, WEIGHT),
@@ -110,10 +113,10 @@ def check_nearby(function, x, atol=1e-12):
             atol=1e-13,
         )
         cotangent = torch.randn_like(tape.value)
-        found = adjoints(tape, {}, cotangent, tape.inputs)[number][0]
+        result = adjoints(tape, {}, cotangent, tape.inputs)[number][0]
     leaf = x.clone().requires_grad_()
     (wanted,) = torch.autograd.grad(function(leaf), leaf, cotangent)
-    torch.testing.assert_close(found, wanted, rtol=0, atol=atol)
+    torch.testing.assert_close(result, wanted, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("name", VECTORS)

@@ -36,7 +36,7 @@ def claim(name, place, statement, judged, numbers, rival="", **more):
         name=name,
         place=place,
         statement=statement,
-        test=lambda roads: judged,
+        test=lambda both: judged,
         rival=rival,
         kind=more.get("kind", Kind.CLAIM),
         printed=more.get("printed", ""),
@@ -56,6 +56,7 @@ def claim(name, place, statement, judged, numbers, rival="", **more):
 
 def study(paper, name, title, summary, claims, **more):
     return {
+        "format": 1,
         "paper": paper,
         "study": {
             "name": name,

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from tests.report.papers import CLAIMS, STUDIES
-from tests.report.probes import (
+from tests.pages.probes import (
     CLIPPED,
     CONTRAST,
     HEIGHTS,
@@ -17,6 +16,7 @@ from tests.report.probes import (
     UNNAMED,
     UNREACHABLE,
 )
+from tests.report.papers import CLAIMS, STUDIES
 from theodolite.report import write_report
 
 pytestmark = pytest.mark.browser
@@ -84,7 +84,7 @@ def test_figures_are_drawn(visit):
         assert box["height"] > 150
         # A glyph or marker whose reference is lost has no extent.
         assert each.evaluate(LOST) == 0
-    figure = page.locator(".plate").first
+    figure = page.locator(".plot").first
     before = figure.locator("svg.drawing").bounding_box()["width"]
     figure.locator(".enlarge").click()
     assert figure.locator("svg.drawing").bounding_box()["width"] > 1.2 * before
@@ -99,8 +99,8 @@ def test_gauges_show_estimate_interval_and_region(visit, width):
     assert page.evaluate(OUT_OF_FRAME) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for gauge in page.locator("svg.gauge").all():
-        assert gauge.locator(".estimate").count() >= 1
-        assert gauge.locator(".end").first.bounding_box()["height"] > 10
+        assert gauge.locator(".dot").count() >= 1
+        assert gauge.locator("use").first.bounding_box()["height"] > 10
     for strip in page.locator("svg.strip").all()[:4]:
         assert strip.locator("use").bounding_box()["height"] > 8, "the region is drawn"
         assert strip.locator(".dot").bounding_box() is not None
@@ -194,7 +194,7 @@ def test_the_filter_covers_everything(visit):
         entries = {one.get_attribute("href")[1:] for one in links}
         studies = {one for one in entries if one.count("--") == 1}
         assert studies == kept
-        assert page.locator(".plate:visible").count() == 0
+        assert page.locator(".plot:visible").count() == 0
         assert not page.locator(".counts, .tally").first.is_visible(), "they sum up all"
         for chapter in page.locator(".chapter:visible").all():
             assert chapter.locator("li:visible").count() > 0
@@ -261,9 +261,9 @@ def test_the_search_finds_studies_by_their_words(opened):
 def test_a_link_to_what_is_hidden_shows_all(visit):
     page = visit()
     choose(page, "verdict", "FAILS")
-    page.evaluate("document.querySelector('.skip').href = document.querySelector("
+    page.evaluate("document.querySelector('.skip-link').href = document.querySelector("
                   "'article.claim.holds').id.replace(/^/, '#')")  # fmt: skip
-    page.locator(".skip").focus()
+    page.locator(".skip-link").focus()
     page.keyboard.press("Enter")
     assert shown(page) == len(CLAIMS)
 
@@ -367,7 +367,7 @@ def test_without_javascript_all_is_readable(visit):
 def test_the_keyboard_reaches_the_results(visit):
     page = visit()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("document.activeElement.className") == "skip-link"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
     page.keyboard.press("/")

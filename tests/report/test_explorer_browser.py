@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.pages.probes import CONTRAST, OUT_OF_CHART, UNREACHABLE
 from tests.report.ensembles import MEANS, NETWORKS, exhibit, measured
 from tests.report.minima_table import DIMENSIONS, column, glass
-from tests.report.probes import CONTRAST, OUT_OF_CHART, UNREACHABLE
 from tests.report.test_explorer import page_of
 from theodolite import theory
 

@@ -12,7 +12,7 @@ from tests.report.papers import CLAIMS, STUDIES
 from theodolite.core import Choice, SavedNumber, SavedStudy, alike
 from theodolite.report import render
 from theodolite.report.layout import groups
-from theodolite.report.page import _SCRIPTS
+from theodolite.report.page import SCRIPTS
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 HTTP = re.compile(r"https?:|//[a-z]", re.IGNORECASE)
@@ -140,7 +140,7 @@ def test_every_claim_has_its_article_and_its_mark(page):
 
 def test_every_verdict_is_drawn(html, page):
     drawn = [a["aria-label"] for a in page.all("svg") if a.get("class") == "gauge"]
-    # One a claim, and another for the correction that is judged.
+    # One per claim, and another for the correction that is judged.
     assert len(drawn) == len(CLAIMS) + 1
     for claim in CLAIMS:
         ruling = claim["committed"] or claim["own"]
@@ -154,8 +154,10 @@ def test_every_verdict_is_drawn(html, page):
     # What decides is drawn; all the numbers stand folded in a table.
     assert html.count('<details class="numbers-of">') == 1
     assert "All 2 numbers, this run; 2 say HOLDS" in html
-    # A strip a claim and reading in the line of its heading, one a line of the table.
-    assert html.count('<svg class="strip ') == len(CLAIMS) + 1 + 2
+    # One strip per claim and reading in its heading, one per line of the table, and
+    # one per row of a gauge, of which that with a committed run has two.
+    in_gauges = len(drawn) + 1
+    assert html.count('<svg class="strip ') == len(CLAIMS) + 1 + 2 + in_gauges
 
 
 @pytest.mark.parametrize(
@@ -277,7 +279,7 @@ def test_text_of_a_summary_cannot_inject(runs):
     )
     html = render([run])
     page = Page(html)
-    assert len(page.all("script")) == len(_SCRIPTS)
+    assert len(page.all("script")) == 1 + len(SCRIPTS)
     assert page.all("img", "b") == []
     assert not any(name.startswith("on") for _, a in page.elements for name in a)
     assert str(7919 * 7907) not in html

@@ -27,15 +27,15 @@ def module(name, *arguments, **how):
     )
 
 
-def launch(root, log, *, jobs, longest_s=0.05):
+def launch(root, log, *, jobs, longest_s=0.05, last=float("inf")):
     """Start the launcher in a process group of its own."""
-    arguments = (root, log, jobs, longest_s)
+    arguments = (root, log, jobs, longest_s, last)
     return module("tests.runs.launcher", *arguments, start_new_session=True)
 
 
-def drive(root, log, address, *, longest_s=0.05):
+def drive(root, log, address, *, longest_s=0.05, last=float("inf")):
     """Start a driver of the Ray cluster at an address."""
-    return module("tests.runs.ray_work", root, log, address, longest_s)
+    return module("tests.runs.ray_work", root, log, address, longest_s, last)
 
 
 def ran(*arguments):
@@ -46,7 +46,7 @@ def ran(*arguments):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
         check=False,
     )
 
@@ -66,7 +66,7 @@ def running(pid):
         return False
 
 
-def until(condition, seconds=100.0):
+def until(condition, seconds=250.0):
     """Wait for something to come true; the time is for machines under load."""
     end = time.monotonic() + seconds
     while not condition():

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import sys
 import threading
 from contextlib import closing, contextmanager
 
@@ -12,21 +11,23 @@ from tests.runs.processes import until
 from theodolite.core import RunError
 
 MARKS = [
-    pytest.mark.skipif(sys.platform != "linux", reason="starts and kills processes"),
     # Sockets and processes that Ray leaves to the collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
-# A node that was killed refuses connections and is given up after a second, not 15;
-# one that is only slow to answer has as long as ever. Workers count as much as other
-# processes: with the niceness of 15 that Ray gives them, the tests beside them would
-# leave them hardly any time.
+# A node that was killed refuses connections and is given up after three seconds; one
+# that is only slow to answer, or to start its agents, has minutes. Workers count as
+# much as other processes: with the niceness of 15 that Ray gives them, the tests beside
+# them would leave them hardly any time.
 SYSTEM = {
     "worker_niceness": 0,
-    "health_check_initial_delay_ms": 200,
-    "health_check_period_ms": 200,
-    "health_check_failure_threshold": 5,
+    "health_check_initial_delay_ms": 2000,
+    "health_check_period_ms": 500,
+    "health_check_failure_threshold": 6,
+    "health_check_timeout_ms": 120_000,
+    "agent_register_timeout_ms": 300_000,
+    "worker_register_timeout_seconds": 300,
 }
 
 
@@ -54,14 +55,12 @@ def two_nodes():
 
 
 @contextmanager
-def lost_once(nodes, node, condition, *, afterwards=None):
+def lost_once(nodes, node, condition):
     """Kill a node when a condition comes true, beside what is done meanwhile."""
 
     def kill():
         until(condition)
         nodes.remove_node(node, allow_graceful=False)
-        if afterwards is not None:
-            afterwards()
 
     killer = threading.Thread(target=kill)
     killer.start()

@@ -9,8 +9,9 @@ import numpy as np
 
 from tests.runs.processes import until
 from tests.runs.work import CELLS, Logged, initialise, spec
-from theodolite.core import TeamError, derive
-from theodolite.data import load, packed
+from tests.studies import tiny
+from theodolite.core import derive
+from theodolite.data import load, pack_dataset
 from theodolite.runs import QuietProgress, RayCluster, RunFolder, execute
 from theodolite.studies.work import StudyWork
 
@@ -39,45 +40,11 @@ class OnNode:
             node = ray.get_runtime_context().get_node_id()
         with open(self.log, "a") as file:
             file.write(json.dumps({**cell, "node": node}) + "\n")
-        time.sleep(20 if node == self.slow_node else self.seconds)
+        if node == self.slow_node:
+            time.sleep(600)  # until the node is lost
+        time.sleep(self.seconds)
         generator = np.random.default_rng(derive(0, cell["kind"], cell["trial"]))
         yield {"quantity": "x", "value": generator.normal()}
-
-
-def lingering(place):
-    """Make a loss that says when it was asked, and waits, while a file is there."""
-
-    def loss(outputs, targets):
-        from torch.nn.functional import cross_entropy
-
-        if os.path.exists(f"{place}/linger"):
-            open(f"{place}/begun", "a").close()
-            time.sleep(1)
-        return cross_entropy(outputs, targets)
-
-    return loss
-
-
-class Reluctant:
-    """Begins a crew at the third attempt: nobody meets, then something breaks."""
-
-    def __init__(self, log):
-        self.log = str(log)
-
-    def __call__(self, seat):
-        with open(self.log, "a") as file:
-            file.write("\n")
-            attempt = file.tell()
-        if attempt == 1:
-            raise TeamError("1 ranks could not meet")
-        if attempt == 2:
-            raise ValueError("broken")
-        return attempt
-
-
-def unprepared():
-    """Fail as a node does that lacks something."""
-    raise OSError("no such disk")
 
 
 def begun(log):
@@ -93,7 +60,7 @@ def meet(place, count=2):
     """Wait until that many processes are at work, however slowly they start."""
     os.makedirs(place, exist_ok=True)
     open(os.path.join(place, str(os.getpid())), "a").close()
-    until(lambda: len(os.listdir(place)) >= count, seconds=60)
+    until(lambda: len(os.listdir(place)) >= count)
 
 
 class Circumstances:
@@ -196,11 +163,11 @@ class DataSum:
     """The sum of a dataset's pixels, wherever the data come from."""
 
     def __init__(self, name, checksum):
-        self.travelling = StudyWork("none/none", {}, {name: checksum})
+        self.travelling = StudyWork(tiny.PAPER, "line", {}, {name: checksum})
         self.name = name
 
     def pack(self):
-        return {self.name: packed(load(self.name, verify=False))}
+        return {self.name: pack_dataset(load(self.name, verify=False))}
 
     def unpack(self, fetch):
         self.travelling.unpack(fetch)
@@ -216,9 +183,11 @@ def total_of_cifar(cell):
 
 
 if __name__ == "__main__":
-    root, log, address, longest = sys.argv[1:]
+    root, log, address, longest, last = sys.argv[1:]
     folder = RunFolder.create(root, spec(width=8))
     with RayCluster(address) as cluster:
         print("ready", flush=True)
-        done = execute(folder, CELLS, Logged(log, float(longest)), pool=cluster)
+        done = execute(
+            folder, CELLS, Logged(log, float(longest), float(last)), pool=cluster
+        )
     print(done.n_done_before, done.n_computed, done.n_elsewhere)

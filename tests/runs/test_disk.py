@@ -54,7 +54,7 @@ def test_a_file_that_grows_too_large(tmp_path, jobs):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=250,
     )
     assert done.returncode == 3, done.stderr
     assert "File too large" in done.stdout
@@ -73,7 +73,7 @@ def in_mount_namespace(script):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
 

@@ -11,14 +11,17 @@ import pytest
 from tests.runs import processes
 from tests.runs.work import (
     CELLS,
+    Deadly,
     Dying,
     Failing,
+    Leaving,
     Logged,
     Stalled,
     cannot_initialise,
     environment,
     initialise,
     products,
+    safe_path,
     spec,
     started,
 )
@@ -154,6 +157,42 @@ def test_a_cell_that_kills_twice_fails_and_the_others_finish(tmp_path, folder, p
     assert (tmp_path / "mark").read_text() == "killed\n" * 2
 
 
+def test_cells_that_kill_their_workers_stop_the_run_after_three(tmp_path, folder):
+    mark = tmp_path / "mark"
+    with Pool(1) as one, pytest.raises(RunError) as caught:
+        execute(folder, CELLS[:10], Deadly(mark, first=2), pool=one)
+    message = str(caught.value)
+    assert (
+        "3 cells in a row killed their workers, the last (kind=a, trial=4)" in message
+    )
+    assert "SIGKILL" in message
+    assert "a rerun resumes" in message
+    assert "\n" not in message
+    assert mark.read_text() == "killed\n" * 6
+    assert len(folder.pending(CELLS[:10])) == 8
+    done = execute(folder, CELLS[:10], Deadly(mark, first=99), jobs=0)
+    assert (done.n_done_before, done.n_computed) == (2, 8)
+
+
+@pytest.mark.parametrize("code", [0, None, 3, "over"])
+def test_a_cell_that_calls_exit_fails_and_the_others_finish(folder, code):
+    with pytest.raises(RunError, match=r"1 of 3 cells failed .* 2 finished") as caught:
+        execute(folder, CELLS[:3], Leaving(code), jobs=0)
+    assert f"it called sys.exit({code!r})" in str(caught.value)
+    assert folder.pending(CELLS[:3]) == [CELLS[1]]
+
+
+def test_workers_import_nothing_from_the_working_directory(
+    tmp_path, folder, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "multiprocessing.py").write_text("open('ran', 'w').close()\n")
+    with Pool(1) as one:
+        execute(folder, CELLS[:1], safe_path, pool=one)
+    assert not (tmp_path / "ran").exists()
+    assert folder.rows(CELLS[:1]).column("value") == [0.0]
+
+
 @pytest.fixture
 def interruptible():
     """Heed interrupts, which a shell makes its background jobs ignore."""
@@ -228,7 +267,7 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=250,
     )
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]

@@ -37,22 +37,19 @@ def test_killed_and_resumed_equals_uninterrupted(
     tmp_path, uninterrupted, seed, whole_group
 ):
     rng = random.Random(seed)
-    log, kills = tmp_path / "log", 0
+    log = tmp_path / "log"
     folder = RunFolder.create(tmp_path, spec(width=8))
-    for _ in range(6):
-        if len(folder.pending(CELLS)) < 5:
-            break
+    for _ in range(3):
         done, n_started = finished(folder), len(started(log))
-        process = launch(tmp_path, log, jobs=JOBS, longest_s=0.3)
+        last = n_started + 6
+        process = launch(tmp_path, log, jobs=JOBS, longest_s=0.3, last=last)
         # From the first cell of this launch on, so that most kills hit work.
         until(lambda n=n_started: len(started(log)) > n)
-        time.sleep(rng.uniform(0, 0.1))
-        workers = []
-        if process.poll() is None:
-            workers = children(process.pid)
-            kill = os.killpg if whole_group else os.kill
-            kill(process.pid, signal.SIGKILL)
-            kills += 1
+        time.sleep(rng.uniform(0, 0.3))
+        assert process.poll() is None
+        workers = children(process.pid)
+        kill = os.killpg if whole_group else os.kill
+        kill(process.pid, signal.SIGKILL)
         process.communicate()
         until(lambda workers=workers: not any(map(running, workers)))
         after = finished(folder)
@@ -61,17 +58,15 @@ def test_killed_and_resumed_equals_uninterrupted(
         assert done <= after, "a finished cell was lost"
         assert max(begun.values()) == 1
         assert len(begun) - len(after - done) <= JOBS, "more than in flight was lost"
-    assert kills >= 3
     n_started, left = len(started(log)), folder.pending(CELLS)
-    assert left, "the kills came too late to prove anything"
-    out, err = launch(tmp_path, log, jobs=JOBS).communicate(timeout=60)
+    out, err = launch(tmp_path, log, jobs=JOBS).communicate(timeout=250)
     assert out.split() == [str(30 - len(left)), str(len(left)), "0"], err
     assert len(started(log)) == n_started + len(left)
     assert folder.rows() == uninterrupted
     assert list(folder.path.rglob("*.part")) == []
     assert not list((folder.path / "locks").iterdir())
     outcomes = [record["outcome"] for record in folder.launches()]
-    assert outcomes.count("finished") == len(outcomes) - kills
+    assert outcomes.count("finished") == len(outcomes) - 3 == 1
 
 
 def test_workers_end_with_their_parent(tmp_path):
@@ -82,7 +77,7 @@ def test_workers_end_with_their_parent(tmp_path):
     assert len(workers) >= JOBS
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    until(lambda: not any(map(running, workers)), seconds=30)
+    until(lambda: not any(map(running, workers)))
 
 
 def children(pid):

@@ -20,7 +20,7 @@ from theodolite.runs import (
     execute,
     tracker_for,
 )
-from theodolite.runs.telling.trackers.metrics import metrics, tag_of, texts
+from theodolite.runs.progress.trackers import metrics, tag_of, texts
 from theodolite.studies import find, plan_study, run_study
 
 CELLS = [{"kind": kind, "trial": trial} for kind in ("a", "b") for trial in range(2)]
@@ -272,6 +272,7 @@ def wandb_found(tmp_path_factory):
         for name in ("DATA", "CACHE", "CONFIG"):
             patch.setenv(f"WANDB_{name}_DIR", str(place / name.lower()))
         patch.delenv("WANDB_SERVICE", raising=False)
+        patch.setenv("WANDB_X_SERVICE_WAIT", "300")  # seconds, for its start
         done = python(WANDB, place / "files")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

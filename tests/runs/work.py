@@ -33,14 +33,20 @@ def started(log):
 
 
 class Logged:
-    """Draw numbers that only the cell determines, slowly, and log the start."""
+    """Draw numbers that only the cell determines, slowly, and log the start.
 
-    def __init__(self, log, longest_s=0.05):
+    Cells that start after the ``last`` line of the log do not end: they are there to be
+    killed, however late the kill may come.
+    """
+
+    def __init__(self, log, longest_s=0.05, last=float("inf")):
         self.log = str(log)
-        self.longest_s = longest_s
+        self.longest_s, self.last = longest_s, last
 
     def __call__(self, cell):
         log_start(self.log, cell)
+        if self.last < float("inf") and len(started(self.log)) > self.last:
+            time.sleep(600)
         generator = np.random.default_rng(derive(0, cell["kind"], cell["trial"]))
         time.sleep(self.longest_s * generator.random())
         for layer in range(5):
@@ -82,6 +88,32 @@ class Dying:
         return [{"quantity": "x", "value": float(cell["trial"])}]
 
 
+class Deadly:
+    """Kill the worker on every cell from a trial on, and leave a mark each time."""
+
+    def __init__(self, mark, first):
+        self.mark, self.first = str(mark), first
+
+    def __call__(self, cell):
+        if cell["trial"] >= self.first:
+            with open(self.mark, "a") as file:
+                file.write("killed\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [{"quantity": "x", "value": float(cell["trial"])}]
+
+
+class Leaving:
+    """Call sys.exit in one cell."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __call__(self, cell):
+        if cell["trial"] == 1:
+            sys.exit(self.code)
+        return [{"quantity": "x", "value": 1.0}]
+
+
 def products(cell):
     """Sums long enough for BLAS to share among threads, and its thread counts."""
     from threadpoolctl import threadpool_info
@@ -99,6 +131,11 @@ def environment(cell):
     yield {"quantity": "omp", "value": int(os.environ["OMP_NUM_THREADS"])}
     yield {"quantity": "initialised", "value": float("initialised" in sys.modules)}
     yield {"quantity": "pid", "value": os.getpid()}
+
+
+def safe_path(cell):
+    # What a cell starts finds its own files, as ever.
+    yield {"quantity": "set", "value": float("PYTHONSAFEPATH" in os.environ)}
 
 
 def initialise():

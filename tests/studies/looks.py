@@ -1,7 +1,12 @@
 """Every figure that a study draws in a test is looked at by the rules of the house."""
 
+import functools
+import json
+from pathlib import Path
+
 from matplotlib.colors import to_hex
 
+from tests.figures.checks import check
 from theodolite import figures
 from theodolite.figures import INK, KINDS, MUTED, kind_style
 from theodolite.studies import judging
@@ -28,36 +33,64 @@ PAPERS = {
         "no_norm", "decay", "grown", "held", "square_loss", "cross_entropy", "linear",
         "relu", "relu_single_samples", "first_layer", "first_layer_kinks", "last_layer",
     ),
+    # Studies beyond the papers have nothing in common, so each has kinds of its own.
+    "beyond/phase_diagram": (),
+    "beyond/scheduled_norm": ("no_norm", "decay", "grown", "held"),
+    "beyond/why_it_helps": (
+        "average", "average_in_branch", "average_and_details", "random_isometry",
+    ),
+    "beyond/whole_set_curvature": ("residual", "single_batches"),
 }  # fmt: skip
+NUMBERS = Path(__file__).with_name("numbers.json")  # what numbers.py writes
 _OF_KINDS = {look.colour.lower() for look in KINDS.values()} - {
     INK.lower(),
     MUTED.lower(),
 }
 
 
+def kinds_of(entry):
+    """Return the key of ``PAPERS`` that a study's figures keep to."""
+    return entry.full_name if entry.paper.name == "beyond" else entry.paper.name
+
+
 def strangers(paper, figure):
     """Return the colours of kinds in a figure that are none of its paper's."""
     known = {kind_style(name).colour.lower() for name in PAPERS[paper]}
-    found = {to_hex(one.get_color()) for ax in figure.axes for one in ax.lines}
-    return sorted((found & _OF_KINDS) - known)
+    colours = {to_hex(one.get_color()) for ax in figure.axes for one in ax.lines}
+    return sorted((colours & _OF_KINDS) - known)
+
+
+def described(figure):
+    """Return the size of a figure, and scales and labels of its panels."""
+    size = "×".join(f"{inches:.3g}" for inches in figure.get_size_inches())
+    panels = (
+        f"{ax.get_xscale()}-{ax.get_yscale()} {ax.get_xlabel()} | {ax.get_ylabel()}"
+        for ax in figure.axes
+    )
+    return [size, *panels]
 
 
 def install(patch):
     """Look at figures when they are saved, and know whose they are."""
-    draw, save, papers = judging.draw, figures.save, []
+    draw, save, studies = judging.draw, figures.save, []
 
-    def drawing(entry, *arguments):
-        papers.append(entry.paper.name)
+    def drawing(entry, folder, *arguments):
+        studies.append((entry, folder.spec.scale))
         try:
-            return draw(entry, *arguments)
+            return draw(entry, folder, *arguments)
         finally:
-            papers.pop()
+            studies.pop()
 
+    @functools.wraps(save)
     def looking(figure, stem, *arguments):
+        entry, scale = studies[-1] if studies else (None, "")
+        if entry is not None and kinds_of(entry) in PAPERS:
+            assert not strangers(kinds_of(entry), figure), (entry.full_name, stem)
+            if scale == "smoke":
+                kept = json.loads(NUMBERS.read_text())[entry.full_name]
+                assert described(figure) == kept[f"figure {stem}"]
         files = save(figure, stem, *arguments)
-        assert not figures.check(figure), (papers, stem, figures.check(figure))
-        if papers and papers[-1] in PAPERS:
-            assert not strangers(papers[-1], figure), (papers, stem)
+        assert not check(figure), (stem, check(figure))
         return files
 
     patch.setattr(judging, "draw", drawing)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from theodolite.core import Kind, UnknownNameError
-from theodolite.report import unrenderable
+from theodolite.pages import unrenderable
 from theodolite.studies import SCALES, catalogue, find, papers, select
 
 ENTRIES = catalogue()
@@ -16,7 +16,7 @@ def test_the_first_paper_is_there():
     assert "li2016demystifying" in [paper.name for paper in papers()]
     names = [e.name for e in select("li2016demystifying")]
     assert names[:3] == ["small_weights", "weight_norms_cifar", "weight_norms"]
-    assert len(names) == len(set(names)) == 15
+    assert len(names) == len(set(names)) == 14
     assert select("all") == ENTRIES
     assert find("initial_condition") == find("li2016demystifying/initial_condition")
     assert select("initial_condition") == [find("initial_condition")]

@@ -5,13 +5,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from theodolite.core import Claim, Roads, Rows, RunError, decide, inside, known, near
+from theodolite.core import (
+    Claim,
+    PredictedAndMeasured,
+    Rows,
+    RunError,
+    decide,
+    inside,
+    known,
+    near,
+)
 from theodolite.studies import Committed, CommittedRun, committed, evidence, pack
 from theodolite.studies.committed import unpack
 from theodolite.studies.study import StudyConfig
 
-PACKAGE = "theodolite.studies.li2016demystifying"
-OWN = Roads(
+PACKAGE = "theodolite_papers.li2016demystifying"
+OWN = PredictedAndMeasured(
     Rows([{"quantity": "least", "value": 4.0}]),
     Rows([{"quantity": "loss", "depth": 2, "trial": t, "value": 5.0} for t in (0, 1)]),
 )
@@ -119,13 +128,13 @@ def test_committed_rows_are_evidence_where_a_config_asks(run):
 def test_theory_stands_in_where_the_committed_run_brings_none(run, monkeypatch):
     bare = {"config": {}, "columns": ["quantity", "value"], "lines": [["loss", 2.0]]}
     monkeypatch.setattr(committed, "_saved", lambda package, name: bare)
-    assert run.roads(OWN.predicted).predicted == OWN.predicted
+    assert run.predicted_and_measured(OWN.predicted).predicted == OWN.predicted
 
 
 def test_a_verdict_says_what_it_rests_on(run):
-    def gap(roads):
-        least = roads.predicted.value(quantity="least")
-        return known("gap", roads.measured.values().min() - least)
+    def gap(both):
+        least = both.predicted.value(quantity="least")
+        return known("gap", both.measured.values().min() - least)
 
     claim = Claim(name="gap", place="here", statement="", rival="",
                   test=inside(gap, near(1, 0)))  # fmt: skip
@@ -133,7 +142,9 @@ def test_a_verdict_says_what_it_rests_on(run):
     assert (found.outcome, found.own.outcome, found.rests_on) == (
         "HOLDS", "HOLDS", "committed",
     )  # fmt: skip
-    wrong = Roads(OWN.predicted, Rows({**r, "value": 7.0} for r in OWN.measured))
+    wrong = PredictedAndMeasured(
+        OWN.predicted, Rows({**r, "value": 7.0} for r in OWN.measured)
+    )
     other = decide(claim, evidence(Study(run), Config(committed=True), wrong))
     assert (other.outcome, other.own.outcome) == ("HOLDS", "FAILS")
     alone = decide(claim, evidence(Study(run), Config(), wrong))

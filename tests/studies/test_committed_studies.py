@@ -4,8 +4,9 @@ from functools import cache
 
 import pytest
 
+from tests.figures.checks import check
 from theodolite import figures
-from theodolite.core import Roads, Rows, decide
+from theodolite.core import PredictedAndMeasured, Rows, decide
 from theodolite.studies import catalogue, evidence
 
 COMMITTED = [entry for entry in catalogue() if entry.study.committed is not None]
@@ -18,7 +19,7 @@ def committed_evidence(entry):
     study, config = entry.study, entry.study.presets["quick"]
     assert config.committed
     theory = study.predict(study.presets["smoke"])
-    return evidence(study, config, Roads(theory, Rows()))
+    return evidence(study, config, PredictedAndMeasured(theory, Rows()))
 
 
 def test_long_runs_are_there():
@@ -39,11 +40,11 @@ def test_verdicts_rest_on_the_committed_run_and_say_so(entry):
 
 @pytest.mark.parametrize("entry", COMMITTED, ids=NAMES)
 def test_figures_are_drawn_from_the_committed_run(entry):
-    roads = committed_evidence(entry).committed
+    both = committed_evidence(entry).committed
     with figures.house_style():
         for drawing in entry.study.drawings:
-            drawn = drawing.draw(drawing.table(roads))
-            assert not figures.check(drawn), drawing.name
+            drawn = drawing.draw(drawing.table(both))
+            assert not check(drawn), drawing.name
             assert drawn.axes
             assert all(
                 axes.lines or axes.collections or axes.patches or axes.images

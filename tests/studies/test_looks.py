@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import theodolite
-from tests.studies.looks import PAPERS, strangers
+from tests.studies.looks import PAPERS, kinds_of, strangers
 from theodolite import figures
 from theodolite.figures import kind_style
 from theodolite.studies import catalogue, judging
@@ -23,7 +23,7 @@ def test_no_two_kinds_of_a_paper_share_a_colour(paper):
 
 
 def test_every_paper_has_its_kinds():
-    assert set(PAPERS) == {entry.paper.name for entry in catalogue()}
+    assert set(PAPERS) == {kinds_of(entry) for entry in catalogue()}
 
 
 def test_a_kind_of_another_paper_is_seen():

@@ -224,9 +224,9 @@ def test_every_verdict_that_is_quoted_is_of_a_claim():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", catalogue(), ids=lambda e: e.full_name)
-def test_verdicts_at_quick(entry, tmp_path):
+def test_verdicts_at_quick(entry, quick_root):
     plan = plan_study(entry, scale="quick")
-    claims = run_study(plan, root=tmp_path).summary.claims
+    claims = run_study(plan, root=quick_root, jobs=0).summary.claims
     assert {c.claim: c.verdict for c in claims} == {
         c.name: wanted(entry.name, c.name) for c in entry.study.claims
     }

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.runs.processes import python
 from tests.studies import tiny
 from theodolite.core import ConfigError, DataError, RunError, UnknownNameError
-from theodolite.data import load, packed, unpacked
+from theodolite.data import load, pack_dataset, unpack_dataset
 from theodolite.studies import (
     catalogue,
     find,
@@ -105,7 +106,7 @@ def test_a_pool_gives_the_same_rows_as_this_process(smoke_root, tmp_path):
     entry = find("around_zero")
     alone = judged(smoke_root, entry)[0]
     plan = plan_study(entry, scale="smoke")
-    pooled = run_study(plan, root=tmp_path, jobs=2, **SVG).folder
+    pooled = run_study(plan, root=tmp_path, jobs=1, **SVG).folder  # one process more
     assert pooled.rows() == alone.rows()
 
 
@@ -124,6 +125,26 @@ def test_overrides_make_another_run(line, tmp_path):
     assert first.folder.path != second.folder.path
     assert second.summary.command.endswith("--scale smoke --seeds 4")
     assert len(second.folder.spec.seeds) == 4
+
+
+def test_a_study_in_this_process_leaves_the_settings_of_torch(line, tmp_path):
+    import torch
+
+    def settings():
+        coarse = torch.backends.cudnn.allow_tf32
+        return torch.get_num_threads(), torch.get_deterministic_debug_mode(), coarse
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        before = settings()
+        plan = plan_study(line, scale="smoke")
+        run_study(plan, root=tmp_path, jobs=0)
+        assert settings() == before
+        plan.run_cells([], root=tmp_path / "cells")
+        assert settings() == before
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_data_are_part_of_what_a_run_is():
@@ -154,11 +175,15 @@ def test_damaged_files_are_said_or_made_again(line, tmp_path):
     whole = first.summary.to_dict()
     damaged = {
         "{": "is not JSON",
-        "[]": "has it []",
-        '{"claims": []}': "lacks paper",
-        json.dumps({**whole, "claims": [{}]}): "lacks claims[0].",
-        json.dumps({**whole, "paper": 1}): "has paper 1, wanted an object",
-        json.dumps({**whole, "study": {"name": "line"}}): "lacks study.title",
+        "[]": "holds a list",
+        '{"claims": []}': "has no format number, wanted format 1",
+        json.dumps({**whole, "claims": [{}]}): "is wrong at claims[0]: Object",
+        json.dumps(
+            {**whole, "paper": 1}
+        ): "is wrong at paper: Expected `object`, got `int`",
+        json.dumps(
+            {**whole, "study": {"name": "line"}}
+        ): "is wrong at study: Object missing required field `title`",
     }
     for text, words in damaged.items():
         first.folder.write("summary.json", text)
@@ -184,10 +209,10 @@ def test_every_part_of_the_data_counts_and_travels(monkeypatch):
     plan = plan_study(find("shortcut_depth_cifar"), scale="smoke")
     sums = plan.spec.config["data"]
     assert list(sums) == ["digits", "digits/test"]
-    carried = work.StudyWork(plan.work.name, plan.work.config, sums)
+    carried = replace(plan.work, checksums=sums)
     parcels, arrived = carried.pack(), []
     monkeypatch.setattr(work, "_found_here", lambda part, checksum: False)
-    monkeypatch.setattr(work.data, "provide", arrived.append)
+    monkeypatch.setattr(work.data, "register_dataset", arrived.append)
     carried.unpack(parcels.__getitem__)
     assert [(one.name, one.split) for one in arrived] == [
         ("digits", "train"),
@@ -197,12 +222,12 @@ def test_every_part_of_the_data_counts_and_travels(monkeypatch):
 
 
 def test_changed_data_are_refused():
-    parcel = packed(load("digits"))
-    assert unpacked(parcel).checksum == load("digits").checksum
+    parcel = pack_dataset(load("digits"))
+    assert unpack_dataset(parcel).checksum == load("digits").checksum
     pixels = parcel["inputs"].copy()
     pixels[0, 0, 0] += 1
     with pytest.raises(DataError, match="it was changed on its way"):
-        unpacked({**parcel, "inputs": pixels})
+        unpack_dataset({**parcel, "inputs": pixels})
     with pytest.raises(DataError, match="wanted 0123"):
-        unpacked(parcel, "0123")
-    assert work.StudyWork("x/y", {}).pack() == {}
+        unpack_dataset(parcel, "0123")
+    assert work.StudyWork(tiny.PAPER, "y", {}).pack() == {}

@@ -31,6 +31,7 @@ PAPER = Paper(
     2020,
     ("line",),
     explorer=Explorer("path_ensemble", ("line", "other")),
+    package="tiny2020paper",
 )
 NAME = "tiny2020paper/line"
 calls = []
@@ -61,13 +62,13 @@ def measure(config, cell):
     return Rows([{"quantity": "y", "value": value, "error": 0.0}])
 
 
-def compare(roads):
-    theory = roads.predicted.value(quantity="slope")
-    found = roads.measured.where(quantity="y").values().mean()
+def compare(both):
+    theory = both.predicted.value(quantity="slope")
+    found = both.measured.where(quantity="y").values().mean()
     return [{"label": "y", "predicted": theory, "measured": found, "error": 0.1}]
 
 
-def ensemble(roads):
+def ensemble(both):
     """Three networks that share their energy in two."""
     return Rows(
         {
@@ -77,7 +78,7 @@ def ensemble(roads):
             "value": 0.5,
             "error": 0.0,
         }
-        for row in roads.measured.where(quantity="y")
+        for row in both.measured.where(quantity="y")
         for taken in (0, 1)
     )
 
@@ -111,7 +112,7 @@ STUDY = Study(
         Claim(
             name="meets",
             place="Equation 1",
-            statement="Both roads meet.",
+            statement="Theory and measurement agree.",
             rival="They do not.",
             test=exact(predicted("gap")),
         ),
@@ -119,7 +120,7 @@ STUDY = Study(
     exhibits=(Exhibit("path_ensembles", ensemble),),
     drawings=(
         Drawing(
-            "line", "The line.", lambda roads: roads.measured.where(quantity="y"), draw
+            "line", "The line.", lambda both: both.measured.where(quantity="y"), draw
         ),
     ),
 )
@@ -127,7 +128,7 @@ STUDY = Study(
 
 def install(monkeypatch):
     """Make this paper the only one."""
-    package = ModuleType("theodolite.studies.tiny2020paper")
+    package = ModuleType(PAPER.package)
     package.__path__ = []
     package.PAPER = PAPER
     study = ModuleType(f"{package.__name__}.line")

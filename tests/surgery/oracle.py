@@ -6,15 +6,15 @@ knows of modules, functions or how surgery goes about it.
 
 import torch
 
-from theodolite.anatomy import Recorder, anatomy, as_written
+from theodolite.anatomy import Recorder, anatomy, unfused
 from theodolite.instruments import run_model
 
 
 def operands(model, batch, role):
     """List (call, position) of every skip or branch, in order."""
-    found = anatomy(model, batch).additions
-    spans = [a.skip for a in found] if role == "skip" else [
-        b for a in found for b in a.branches
+    result = anatomy(model, batch).additions
+    spans = [a.skip for a in result] if role == "skip" else [
+        b for a in result for b in a.branches
     ]  # fmt: skip
     return [(span.into, span.position) for span in spans]
 
@@ -31,13 +31,13 @@ def run_with_factors(model, batch, factors):
                 given[place] = given[place] * factor
         return operator(*given, **kwargs)
 
-    with as_written(model), Recorder(model, act=act):
+    with unfused(model), Recorder(model, act=act):
         return run_model(model, batch).detach().clone()
 
 
 def run_plain(model, batch):
     """Run a model as it is, and leave it as found."""
-    with as_written(model):
+    with unfused(model):
         return run_model(model, batch).detach().clone()
 
 

@@ -9,7 +9,7 @@ from safetensors.torch import load, save
 from torch import nn
 from torch.testing import assert_close
 
-from tests.anatomy import styles
+from tests.anatomy.styles import vectors
 from tests.anatomy.test_styles import ROWS, STYLES, Truth
 from tests.surgery.oracle import (
     bits,
@@ -24,7 +24,7 @@ from theodolite.core import SurgeryError
 
 NETWORKS = {
     **STYLES,
-    "only functions": Truth(make=styles.OnlyFunctions, batch=ROWS[:, :4]),
+    "only functions": Truth(make=vectors.OnlyFunctions, batch=ROWS[:, :4]),
 }
 RESIDUAL = [name for name, truth in STYLES.items() if truth.additions]
 RESIDUAL.append("only functions")

@@ -8,16 +8,17 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from tests.anatomy import styles
+from tests.anatomy.styles import images
 from theodolite import surgery
 from theodolite.anatomy import anatomy
 from theodolite.core import ConfigError, SurgeryError
 from theodolite.networks import AverageSkip, HaarSkip
+from theodolite.surgery import edits
 
 IMAGES = torch.linspace(-2, 2, 2 * 3 * 8 * 8).sin().reshape(2, 3, 8, 8)
 PROJECTIONS = {
-    styles.TorchvisionLike: "layer2.0.downsample",
-    styles.PreActNet: "layers.1.shortcut",
+    images.TorchvisionLike: "layer2.0.downsample",
+    images.PreActNet: "layers.1.shortcut",
 }
 
 
@@ -59,9 +60,9 @@ def test_at_scale_zero_a_trained_network_does_what_it_did_and_can_learn(make):
 
 
 def test_weights_of_the_original_fit_the_altered_network():
-    model = styles.TorchvisionLike()
+    model = images.TorchvisionLike()
     result = surgery.add_identity(model, IMAGES)
-    other = styles.TorchvisionLike()
+    other = images.TorchvisionLike()
     result.model.load_state_dict(other.state_dict())
     wanted = with_hook(other, "layer2.0.downsample", AverageSkip(4, 6, 2))(IMAGES)
     assert_close(result.model(IMAGES), wanted)
@@ -145,24 +146,24 @@ def test_shapes_that_an_identity_cannot_bridge_are_refused(outer, stride, size, 
 
 def test_a_block_without_a_projection_is_refused():
     with pytest.raises(SurgeryError, match="wanted is a projection"):
-        surgery.add_identity(styles.TorchvisionLike(), IMAGES, which="layer1.0")
+        surgery.add_identity(images.TorchvisionLike(), IMAGES, which="layer1.0")
     with pytest.raises(SurgeryError, match="names no residual addition"):
-        surgery.add_identity(styles.TorchvisionLike(), IMAGES, which="fc")
+        surgery.add_identity(images.TorchvisionLike(), IMAGES, which="fc")
     with pytest.raises(SurgeryError, match="no skip of the network projects"):
-        surgery.add_identity(styles.OptionA(), IMAGES)
+        surgery.add_identity(images.OptionA(), IMAGES)
 
 
 def test_what_is_no_number_or_network_is_refused():
     with pytest.raises(ConfigError, match="scale must be finite"):
-        surgery.add_identity(styles.PreActNet(), IMAGES, scale=float("nan"))
+        surgery.add_identity(images.PreActNet(), IMAGES, scale=float("nan"))
     with pytest.raises(ConfigError, match="which holds a float"):
-        surgery.add_identity(styles.PreActNet(), IMAGES, which=[0.5])
+        surgery.add_identity(images.PreActNet(), IMAGES, which=[0.5])
     with pytest.raises(SurgeryError, match=r"torch\.nn\.Module"):
         surgery.add_identity("resnet", IMAGES)
 
 
 def test_operations_follow_one_another_and_are_undone_in_turn():
-    model = styles.TorchvisionLike()
+    model = images.TorchvisionLike()
     first = surgery.add_identity(model, IMAGES)
     second = surgery.scale_branches(first.model, IMAGES, by=0.5)
     third = surgery.change_norms(second.model, IMAGES, to="layer")
@@ -174,6 +175,34 @@ def test_operations_follow_one_another_and_are_undone_in_turn():
 
 
 def test_anatomy_finds_the_identity():
-    result = surgery.add_identity(styles.PreActNet(), IMAGES)
+    result = surgery.add_identity(images.PreActNet(), IMAGES)
     kinds = [a.skip.kind for a in anatomy(result.model, IMAGES).additions]
     assert kinds == ["identity", "pool"]
+
+
+class Owner(nn.Module):
+    """What edits read by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = nn.Parameter(torch.tensor([2.0, 3.0]))
+        self.norm = nn.Threshold(4.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "wanted"),
+    [
+        (edits.Scaled(0.5), [2.0, 2.5]),
+        (edits.Scaled("own"), [8.0, 15.0]),
+        (edits.Zeroed(), [0.0, 0.0]),
+        (edits.Shifted("own"), [6.0, 8.0]),
+        (edits.Normed("norm"), [-1.0, 5.0]),
+        (edits.WithIdentity(nn.Identity(), 1.0), [14.0, 25.0]),
+        (edits.WithIdentity(nn.Identity(), 0.5), [9.0, 15.0]),
+        (edits.WithIdentity(nn.Identity(), "own"), [24.0, 65.0]),
+    ],
+)
+def test_edits_are_arithmetic(edit, wanted):
+    value, beside = torch.tensor([4.0, 5.0]), torch.tensor([10.0, 20.0])
+    assert edit(Owner(), value, beside).tolist() == wanted
+    assert not list(edit.parameters())

@@ -8,8 +8,8 @@ from safetensors.torch import load, save
 from torch import nn
 from torch.testing import assert_close
 
-from tests.anatomy.test_transformers import IMAGES as PIXELS
-from tests.anatomy.test_transformers import TOKENS, bert, convnext, gpt2, resnet
+from tests.anatomy.test_libraries import IMAGES as PIXELS
+from tests.anatomy.test_libraries import TOKENS, bert, convnext, gpt2, resnet
 from theodolite import surgery
 from theodolite.anatomy import anatomy
 from theodolite.core import PreactivationBlueprint, ShortcutBlueprint
@@ -157,6 +157,7 @@ def test_torchvision_and_timm_on_a_gpu(monkeypatch):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores")  # torch.compile's
 def test_altered_networks_run_on_a_gpu_as_on_the_cpu(monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     model, batch = statistics(resnet()), PIXELS["pixel_values"]

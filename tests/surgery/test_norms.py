@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from tests.anatomy import styles
+from tests.anatomy.styles import images, sequences, vectors
 from theodolite import surgery
 from theodolite.anatomy import anatomy
 from theodolite.core import ConfigError, SurgeryError
@@ -44,7 +44,7 @@ def trained(model):
     ],
 )
 def test_norms_become_another_kind_and_keep_what_they_learned(to, norm):
-    model = trained(styles.TorchvisionLike())
+    model = trained(images.TorchvisionLike())
     result = surgery.change_norms(model, IMAGES, to=to, groups=2)
     twin = copy.deepcopy(model)
     for module in twin.modules():
@@ -88,13 +88,13 @@ def test_groups_divide_the_channels():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_folded_networks_in_eval_mode_do_what_they_did(dtype):
-    for make in (styles.TorchvisionLike, styles.PreActNet, styles.DenseNet):
+    for make in (images.TorchvisionLike, images.PreActNet, images.DenseNet):
         model = trained(make()).to(dtype)
-        images = IMAGES.to(dtype)
-        result = surgery.fold_norms(model, images)
+        batch = IMAGES.to(dtype)
+        result = surgery.fold_norms(model, batch)
         assert all(module.training for module in result.model.modules())
-        found = result.model.eval()(images)
-        assert_close(found, model.eval()(images), rtol=1e-6, atol=1e-6)
+        outputs = result.model.eval()(batch)
+        assert_close(outputs, model.eval()(batch), rtol=1e-6, atol=1e-6)
         assert not any(isinstance(m, nn.BatchNorm2d) for m in result.model.modules())
 
 
@@ -140,18 +140,22 @@ def test_a_layer_with_other_readers_keeps_its_weights():
 
 
 def test_weight_norm_normalises_weights():
-    model = trained(styles.TorchvisionLike())
+    model = trained(images.TorchvisionLike())
     result = surgery.change_norms(model, IMAGES, to="weight")
     layer = result.model.layer1[0].conv1
     scale = layer.parametrizations.weight.original0
     assert_close(layer.weight.flatten(1).norm(dim=1), scale.flatten())
-    nn.init.zeros_(model.layer1[0].bn2.weight)
-    with pytest.raises(SurgeryError, match="channel of zeros"):
+    conv = model.layer1[0].conv1
+    with torch.no_grad():
+        conv.weight[:, 0] = 0.0  # no channel of the outputs
+        surgery.change_norms(model, IMAGES, to="weight")
+        conv.weight[0] = 0.0
+    with pytest.raises(SurgeryError, match=r"'layer1\.0\.conv1' .* a channel of zeros"):
         surgery.change_norms(model, IMAGES, to="weight")
 
 
 def test_norms_that_cannot_be_folded_or_changed_are_refused_or_left():
-    mixer = styles.Mixer()
+    mixer = sequences.Mixer()
     with pytest.raises(SurgeryError, match="not linear in eval mode"):
         surgery.fold_norms(mixer, IMAGES)
     with pytest.raises(SurgeryError, match="on the second axis"):
@@ -162,10 +166,10 @@ def test_norms_that_cannot_be_folded_or_changed_are_refused_or_left():
     with pytest.raises(SurgeryError, match="no running statistics"):
         surgery.fold_norms(forgetful, IMAGES)
     with pytest.raises(SurgeryError, match="no norm layer that can be changed"):
-        surgery.change_norms(styles.OnlyFunctions(), ROWS[0, :, :4], to="none")
+        surgery.change_norms(vectors.OnlyFunctions(), ROWS[0, :, :4], to="none")
     with pytest.raises(ConfigError, match="'weight'"):
         surgery.change_norms(mixer, IMAGES, to="spectral")
-    vgg = surgery.fold_norms(styles.Vgg().double(), torch.ones(2, 3, 16, 16).double())
+    vgg = surgery.fold_norms(images.Vgg().double(), torch.ones(2, 3, 16, 16).double())
     assert len(vgg.log.left) == 2
 
 
@@ -233,15 +237,15 @@ def test_torch_s_own_post_norm_layers_become_pre_norm():
 
 def test_norms_that_cannot_be_moved_are_refused():
     with pytest.raises(SurgeryError, match="0 norms of placement 'pre'"):
-        surgery.move_norms(styles.TorchvisionLike(), IMAGES, to="post")
+        surgery.move_norms(images.TorchvisionLike(), IMAGES, to="post")
     with pytest.raises(SurgeryError, match="written by hand"):
-        surgery.move_norms(styles.Gated(), torch.ones(2, 5, 4), to="post")
+        surgery.move_norms(sequences.Gated(), torch.ones(2, 5, 4), to="post")
     with pytest.raises(SurgeryError, match="the same channels"):
-        surgery.move_norms(styles.PreActNet(), IMAGES, to="post", which="layers.1")
+        surgery.move_norms(images.PreActNet(), IMAGES, to="post", which="layers.1")
     with pytest.raises(SurgeryError, match="no residual addition"):
-        surgery.move_norms(styles.Vgg(), torch.ones(2, 3, 16, 16), to="post")
+        surgery.move_norms(images.Vgg(), torch.ones(2, 3, 16, 16), to="post")
     with pytest.raises(ConfigError, match="'pre' or 'post'"):
-        surgery.move_norms(styles.PreActNet(), IMAGES, to="inside")
+        surgery.move_norms(images.PreActNet(), IMAGES, to="inside")
 
 
 def residual(blocks, width=64):
@@ -282,8 +286,8 @@ def test_fixup_draws_by_depth_and_starts_at_the_skip():
 
 def test_fixup_wants_no_norms():
     with pytest.raises(SurgeryError, match="a branch holds a norm"):
-        surgery.fixup(styles.TorchvisionLike(), IMAGES, seed=0)
-    bare = surgery.change_norms(styles.TorchvisionLike(), IMAGES, to="none").model
+        surgery.fixup(images.TorchvisionLike(), IMAGES, seed=0)
+    bare = surgery.change_norms(images.TorchvisionLike(), IMAGES, to="none").model
     result = surgery.fixup(bare, IMAGES, seed=0)
     assert result.check.gradient > 0
     assert not result.model(IMAGES).any()

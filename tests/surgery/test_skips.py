@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from tests.anatomy import styles
+from tests.anatomy.styles import images, sequences, vectors
 from theodolite import surgery
 from theodolite.anatomy import anatomy
 from theodolite.core import ConfigError, SurgeryError
@@ -77,7 +77,7 @@ def test_modules_that_no_skip_can_go_around_are_refused(around, says):
 
 
 def test_an_attention_layer_has_no_one_output():
-    model = styles.PreNormTransformer()
+    model = sequences.PreNormTransformer()
     tokens = torch.arange(10).reshape(2, 5) % 9
     with pytest.raises(SurgeryError, match="return one"):
         surgery.insert_skips(model, tokens, around="blocks.0.attn")
@@ -86,7 +86,7 @@ def test_an_attention_layer_has_no_one_output():
 
 
 def test_chosen_skips_are_removed_and_others_stay():
-    model = styles.TorchvisionLike()
+    model = images.TorchvisionLike()
     for which in (2, "layer2", ["layer2.0"]):
         result = surgery.remove_skips(model, IMAGES, which=which)
         kinds = [a.skip.kind for a in anatomy(result.model, IMAGES).additions]
@@ -97,7 +97,7 @@ def test_chosen_skips_are_removed_and_others_stay():
 
 
 def test_the_log_is_a_table_and_rows():
-    result = surgery.remove_skips(styles.TorchvisionLike(), IMAGES)
+    result = surgery.remove_skips(images.TorchvisionLike(), IMAGES)
     assert str(result.log).splitlines() == [
         "remove_skips: 3 changes",
         "module    what  before      after",
@@ -115,7 +115,7 @@ class Shared(nn.Module):
 
     def __init__(self, between):
         super().__init__()
-        self.block = styles.ResNetOfResNets()
+        self.block = vectors.ResNetOfResNets()
         self.between = between
 
     def forward(self, x):
@@ -147,7 +147,7 @@ class Hidden(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.blocks = [styles.ResNetOfResNets()]
+        self.blocks = [vectors.ResNetOfResNets()]
 
     def forward(self, x):
         return self.blocks[0](x)
@@ -170,7 +170,7 @@ def test_a_module_that_is_not_registered_is_in_the_way_only_if_it_adds():
     result = surgery.scale_branches(model, x, by=0.5)
     assert_close(result.model(x), x + 0.5 * (model(x) - x))
     with pytest.raises(SurgeryError, match="cannot be told from its own"):
-        surgery.scale_branches(Outsider(styles.ResNetOfResNets()), x, by=0.5, which=3)
+        surgery.scale_branches(Outsider(vectors.ResNetOfResNets()), x, by=0.5, which=3)
 
 
 class Moody(nn.Module):
@@ -205,10 +205,10 @@ def test_sums_that_cannot_be_reached_are_refused():
         surgery.remove_skips(Composite(), x)
     with pytest.raises(SurgeryError, match="does not register"):
         surgery.remove_skips(Hidden(), x)
-    traced = torch.fx.symbolic_trace(styles.ResNetOfResNets())
+    traced = torch.fx.symbolic_trace(vectors.ResNetOfResNets())
     with pytest.raises(SurgeryError, match="in a manner of its own"):
         surgery.remove_skips(traced, x)
-    model = styles.ResNetOfResNets()
+    model = vectors.ResNetOfResNets()
     model.forward = model.forward
     with pytest.raises(SurgeryError, match="set on the object itself"):
         surgery.remove_skips(model, x)
@@ -225,15 +225,15 @@ def test_sums_that_cannot_be_reached_are_refused():
 )
 def test_factors_that_are_none_are_refused(by, error):
     with pytest.raises(error) as caught:
-        surgery.scale_branches(styles.TorchvisionLike(), IMAGES, by=by)
+        surgery.scale_branches(images.TorchvisionLike(), IMAGES, by=by)
     assert "\n" not in str(caught.value)
 
 
 def test_branches_are_scaled_by_the_depth_of_their_level():
-    model, x = styles.LongSkip(), IMAGES[:, :, :8, :8]
+    model, x = images.LongSkip(), IMAGES[:, :, :8, :8]
     log = surgery.scale_branches(model, x, by="depth").log
     assert [change.after for change in log.done] == ["0.5", "0.5", "1", "1"]
-    log = surgery.scale_branches(styles.TorchvisionLike(), x, by="sqrt_depth").log
+    log = surgery.scale_branches(images.TorchvisionLike(), x, by="sqrt_depth").log
     assert [change.after for change in log.done] == ["0.5774"] * 3
 
 
@@ -248,7 +248,7 @@ def test_branches_are_scaled_by_the_depth_of_their_level():
 )
 def test_settings_that_are_no_list_are_one_sentence(operate):
     with pytest.raises(ConfigError, match="wanted are"):
-        operate(styles.TorchvisionLike())
+        operate(images.TorchvisionLike())
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_settings_that_are_no_list_are_one_sentence(operate):
 )
 def test_a_batch_on_which_nothing_can_be_checked_is_refused(batch, says):
     with pytest.raises(SurgeryError, match=f"returns {says} on the batch"):
-        surgery.remove_skips(styles.TorchvisionLike().eval(), batch)
+        surgery.remove_skips(images.TorchvisionLike().eval(), batch)
 
 
 class InPlace(nn.Module):

@@ -12,6 +12,7 @@ from tests.survey.test_watching import data, network
 from theodolite.core import ConfigError, Rows
 from theodolite.survey import Block, compare
 from theodolite.survey.comparing.matching import match_blocks
+from theodolite.survey.page.writing import page_of
 
 
 def blocks(*names, kind="residual"):
@@ -112,6 +113,34 @@ def test_numbers_that_are_not_finite_have_no_difference():
     assert compare(one, with_rows([row("curvature", "trace", 1.0)])).differences == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ((8, 256), (16, 256), "8 of 256 samples against 16 of 256 samples: trace"),
+        ((8, 256), (8, 256), "8 of 256 samples against 8 of 256 samples: trace"),
+        ((8, 8), (256, 256), "8 of 8 samples against 256 of 256 samples: trace"),
+        ((256, 256), (256, 256), None),
+    ],
+)
+def test_numbers_of_a_part_of_the_samples_are_not_compared(before, after, said):
+    one, other = (
+        with_rows(
+            [
+                row("curvature", "trace", 9.0, 0.1, n_samples=n, of_samples=of),
+                row("map", "n_norms", 3, 0.0),
+            ]
+        )
+        for n, of in (before, after)
+    )
+    found = compare(one, other)
+    assert found.not_compared == (() if said is None else (said,))
+    assert found.outline()["not_compared"] == list(found.not_compared)
+    quantities = [one.quantity for one in found.differences]
+    assert quantities == (["trace", "n_norms"] if said is None else ["n_norms"])
+    assert (f"not compared: {said}" in str(found)) is (said is not None)
+    assert ("Not compared: " in page_of(found)) is (said is not None)
+
+
 def test_findings_are_gone_new_and_kept():
     one = by_hand()
     new = replace(one.findings[0], rule="brand-new", title="Something ill")
@@ -167,7 +196,7 @@ def test_models_are_surveyed_on_the_same_terms():
         other[1].layer.bias.mul_(0.1)
     before = {name: value.clone() for name, value in other.state_dict().items()}
     found = compare(
-        one, other, data(), loss=nn.CrossEntropyLoss(), budget="20s", progress=False,
+        one, other, data(), loss=nn.CrossEntropyLoss(), budget=1000, progress=False,
         measures=("map", "signal"), seed=3,
     )  # fmt: skip
     assert found.caveats == ()
@@ -213,3 +242,36 @@ def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
         compare(by_hand(), network())
     with pytest.raises(ConfigError, match="batches, budget was given with two surveys"):
         compare(by_hand(), by_hand(), data(), budget="1min")
+
+
+def test_a_terminal_shows_what_differs_clearest_first():
+    before = by_hand()
+    rates = [
+        row("rates", "stable_rate", rate, 0.01, optimiser=name)
+        for name, rate in (("gd", 0.4), ("adam", 0.1), ("rmsprop", 0.005))
+    ]
+    changed = {
+        "rates": done("rates", rates, status="partial"),
+        "curvature": done(
+            "curvature", [row("curvature", "largest_eigenvalue", 2.0, 0.05, rank=0)]
+        ),
+    }
+    after = replace(
+        before,
+        title="Other",
+        measured=tuple(changed.get(m.measure, m) for m in before.measured),
+        findings=before.findings[:1],
+    )
+    text = str(compare(before, after)).splitlines()
+    differing = [line for line in text if " → " in line and "difference" in line]
+    assert text[:3] == [
+        "ResidualNetwork → Other: 4 of 4 blocks in both",
+        "· gone: The signal keeps its size through the depth",
+        "· kept: The learning rate is above what this landscape bears",
+    ]
+    assert differing[:3] == [
+        "  ↓ largest_eigenvalue rank=0  5 → 2, difference -3.14 to -2.86",
+        "  ↑ stable_rate optimiser=adam  0.008 → 0.1, difference 0.0723 to 0.112",
+        "  = stable_rate optimiser=rmsprop  0.004 → 0.005, difference -0.0186 "
+        "to 0.0206",
+    ]

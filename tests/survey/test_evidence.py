@@ -8,7 +8,7 @@ import pytest
 from tests.survey.cases import by_hand, done, row
 from theodolite.core import UnknownNameError
 from theodolite.studies import catalogue
-from theodolite.survey import RULES, Block, Survey, find
+from theodolite.survey import RULES, Block, Survey, advise, find
 from theodolite.survey.findings.evidence import Evidence, Figure, decades, figure_of
 from theodolite.survey.findings.rulebook import rule_named
 
@@ -53,6 +53,7 @@ def test_only_what_is_past_its_error_is_beyond(value, error, above, beyond):
 
 def test_numbers_that_are_not_finite_come_back_from_rows():
     assert figure_of({"value": None, "nonfinite": "inf"}).value == math.inf
+    assert math.isnan(figure_of({"value": None, "nonfinite": "not resolved"}).value)
     assert math.isnan(figure_of({"value": None}).value)
 
 
@@ -87,6 +88,20 @@ def test_noise_without_a_signal_is_held_to_the_least_that_it_can_be(
     assert bool(found(2)) is (fires and error is not None)
 
 
+def test_findings_and_advice_say_on_how_many_samples_their_number_was_taken():
+    labels = {"module": "relu", "n_samples": 8, "of_samples": 256}
+    few = surveyed(row("units", "dead_share", 0.9, 0.05, **labels))
+    (found,) = find(few)
+    assert (found.n_samples, found.of_samples) == (8, 256)
+    assert "The worst share is 0.9 ± 0.05 on 8 of 256 samples" in found.says
+    assert "0.9 ± 0.05 on 8 of 256 samples > 0.25" in str(
+        replace(few, findings=(found,))
+    )
+    assert advise(few, [found])[0].code.startswith("# Measured on 8 of 256 samples.")
+    joined = decades(Figure(10.0, 1.0, (8, 256)), Figure(1.0, 0.1, (64, 256)))
+    assert joined.samples == (8, 256)
+
+
 def test_decades_join_both_errors():
     found = decades(Figure(10.0, 1.0), Figure(1.0, 0.1))
     assert found.value == pytest.approx(1.0)
@@ -101,10 +116,14 @@ def test_decades_join_both_errors():
         (0.5, 0.1, {"rate-fits"}),
         (0.01, 0.001, set()),
         (1e-4, 1e-5, {"rate-too-small"}),
+        (1e-5, 5e-4, set()),
     ],
 )
 def test_a_rate_is_judged_beyond_its_error(ratio, error, rules):
-    survey = surveyed(row("rates", "rate_over_stable", ratio, error))
+    survey = surveyed(
+        row("rates", "rate_over_stable", ratio, error),
+        row("signal", "n_zero_gradients", 0, 0.0),
+    )
     assert {finding.rule for finding in find(survey)} == rules
 
 
@@ -127,6 +146,20 @@ def test_growth_is_held_against_that_of_the_depth():
     silent = {f.rule for f in find(of_depth([1.0] * 99 + [40.0]))}
     assert "signal-explodes" in fires
     assert "signal-explodes" not in silent
+
+
+@pytest.mark.parametrize(
+    ("sizes", "quantity", "rule", "where"),
+    [
+        ([1.0, 90.0, 1.0], "forward_rms", "signal-explodes", ("b0", "b1")),
+        ([1.0, 1e-3, 1.0], "forward_rms", "signal-vanishes", ("b0", "b1")),
+        ([1.0, 9e3, 1.0], "backward_rms", "gradient-explodes", ("b1", "b2")),
+        ([1.0, 1e-4, 1.0], "backward_rms", "gradient-vanishes", ("b1", "b2")),
+    ],
+)
+def test_a_signal_is_followed_from_its_first_block_on(sizes, quantity, rule, where):
+    (found,) = [f for f in find(of_depth(sizes, quantity)) if f.rule == rule]
+    assert found.where == where
 
 
 def test_an_overflow_is_an_explosion():

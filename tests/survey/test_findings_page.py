@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from theodolite.survey import PAIRS, RULES, STANDARDS
+from tests.known_failures.evaluation import visit_pair
+from tests.known_failures.pairs import PAIRS
+from tests.known_failures.scores import findings_page
+from tests.known_failures.sound_networks import STANDARDS
+from theodolite.survey import RULES
 from theodolite.survey.advising.prescribing import REMEDIES
 from theodolite.survey.findings.rulebook import rule_named
-from theodolite.survey.sickbay.ledger import findings_page
-from theodolite.survey.sickbay.rounds import visit_pair
 
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
 SAMPLE = ("dead-units", "batch-norm-of-two", "parameters-not-in-the-optimiser")
@@ -70,7 +72,10 @@ def test_advice_that_does_not_help_is_on_the_page_too():
 
 def test_every_rule_but_praise_has_a_remedy():
     answered = {rule for remedy in REMEDIES for rule in remedy.rules}
-    assert answered == {rule.name for rule in RULES if rule.severity != "good"}
+    ill = {rule.name for rule in RULES if rule.severity != "good"}
+    # A gradient of zero may end with the first steps, or a call may be missing in the
+    # forward pass: no code that is written without seeing it heals either.
+    assert answered == ill - {"zero-gradient"}
 
 
 def test_a_miss_and_a_false_alarm_are_counted():
@@ -85,8 +90,8 @@ def test_a_miss_and_a_false_alarm_are_counted():
 
 def others():
     """Return visits of the remaining pairs, all of them silent."""
+    from tests.known_failures.evaluation import Visit
     from theodolite.survey import Survey
-    from theodolite.survey.sickbay.rounds import Visit
 
     empty = Survey(title="x", n_parameters=0, blocks=(), measured=())
     return [

@@ -13,6 +13,7 @@ from tests.survey.nets import data, functional, normed
 from theodolite.instruments import classifier_norms, collapse, tangent_kernel
 from theodolite.paths import path_ensemble
 from theodolite.survey import survey
+from theodolite.survey.measures.taps import OtherWayError, Taps
 
 LOSS = nn.CrossEntropyLoss()
 
@@ -290,3 +291,76 @@ def test_inputs_that_fork_channels_and_heads_of_three_axes_are_seen():
     exact(found.number("branch_gain"), gain)
     exact(found.find("forward_rms")[-1], logits.square().mean().sqrt())
     exact(found.number("dead_share"), 2 / 5)
+
+
+# Numbers that hang on no sample.
+EXACT = {"n_additions", "n_norms", "n_unplaced", "keeps_shape", "weight_rms"}
+EXACT |= {"batch_per_channel", "in_train_mode", "frozen_in_train_mode"}
+EXACT |= {"batches_tracked"}
+
+
+def test_what_is_cut_to_fit_the_time_says_so_everywhere(tmp_path):
+    names = ("map", "signal", "units", "norms")
+    given = {"loss": nn.CrossEntropyLoss(), "measures": names, "progress": False}
+    few = survey(normed(), data(32), budget=1e-6, **given)
+    for row in few.rows():
+        counts = (row.get("n_samples"), row.get("of_samples"))
+        wanted = (None, None) if row["quantity"] in EXACT else (2, 32)
+        assert counts == wanted, row["quantity"]
+    shown = str(few).splitlines()
+    for name in ("loss", "forward rms", "backward rms", "branch/skip gain"):
+        (line,) = (one for one in shown if one.startswith(f"  {name}"))
+        assert "on 2 of 32 samples" in line
+    few.to_html(tmp_path / "few.html")
+    page = (tmp_path / "few.html").read_text()
+    assert "root mean square of the output, on 2 of 32 samples" in page
+    assert page.count("on 2 of 32 samples</td>") > 20
+    whole = survey(normed(), data(32), **given)
+    whole.to_html(tmp_path / "whole.html")
+    for text in (str(whole), (tmp_path / "whole.html").read_text()):
+        assert "of 32 samples" not in text
+
+
+def test_measures_of_few_samples_by_design_say_so():
+    found = survey(
+        normed(),
+        [data(32), data(32, seed=1)],
+        loss=nn.CrossEntropyLoss(),
+        measures=("curvature", "jacobian", "tangent", "paths", "classifier", "rates"),
+        budget=1000,
+        progress=False,
+    )
+    counts = {
+        each.measure: {(r.get("n_samples"), r.get("of_samples")) for r in each.rows}
+        for each in found.measured
+    }
+    assert counts.pop("jacobian") == {(8, 32)}
+    assert counts.pop("paths") == {(16, 32)}
+    assert counts.pop("tangent") == {(16, 32), (32, 32)}
+    assert counts.pop("rates") == {(4, 32), (32, 32)}  # the noise is of eight parts
+    assert counts == {"curvature": {(32, 32)}, "classifier": {(64, 64)}}
+    assert "effective depth" in str(found)
+    assert "norms as_is (2 in train), batch 1 of 2" in str(found)
+    for line in str(found).splitlines():
+        part = line.startswith(("  effective depth", "  tangent"))
+        assert ("on 16 of 32 samples" in line) is part
+
+
+def test_only_the_first_run_of_the_model_is_tapped():
+    model, met = nn.Sequential(nn.Identity(), nn.ReLU()), []
+    taps = Taps({(0, 0): met.append}, {(0, 0): (3,)})
+    x = torch.ones(2, 3)
+    with taps.during(model):
+        torch.sin(x)  # before, as a loss of somebody's may
+        with taps.paused():
+            torch.cos(x)
+        model(-x)
+        torch.exp(x)
+        model(x)
+    assert [each.tolist() for each in met] == [[[0.0] * 3] * 2]
+    assert taps.met == {(0, 0)}
+    other = Taps({(0, 0): met.append}, {(0, 0): (4,)})
+    with other.during(model), pytest.raises(OtherWayError, match="alike twice"):
+        model(x)
+    assert not model._forward_hooks
+    assert not model._forward_pre_hooks

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from theodolite.core import SubjectError
 from theodolite.survey import survey
 
-QUICK = {"measures": ["map", "signal"], "budget": "5s", "progress": False}
+QUICK = {"measures": ["map", "signal"], "budget": "1h", "progress": False}
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_numbers_far_from_zero_are_no_saturated_softmax(batch):
     assert "sure-and-wrong" not in rules(found)
 
 
-def test_infinite_inputs_are_told_and_no_weights_are_drawn_anew(batch):
+def test_infinite_inputs_are_told_and_no_weights_are_redrawn(batch):
     inputs = batch[0].clone()
     inputs[3, 2] = math.inf
     found = survey(scores(), (inputs, batch[1]), **QUICK)

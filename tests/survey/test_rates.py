@@ -1,5 +1,7 @@
 """Stable rates on quadratics, preconditioners, and the noise of Gaussian gradients."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from theodolite.survey import survey
 from theodolite.survey.measures.noise_scale import noise_scale, products_of
 from theodolite.survey.measures.preconditioner import scales_of
 from theodolite.survey.measures.stability import bound
+from theodolite.survey.page.writing import page_of
 
 CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 
@@ -305,19 +308,35 @@ def test_advice_keeps_the_proportions_of_groups(regression):
     assert after["value"] == pytest.approx(0.5, rel=0.05)
 
 
-def test_without_curvature_no_rate_is_called_small(regression):
-    model, (x, y) = nn.Linear(3, 1).double(), regression[1]
+def flat_but_for_rounding(model, batch):
+    """A loss that bends down by a million, and up by less than products round."""
+    first, second, _ = model.weight[0]
+    return 5e-4 * second.square() - 5e5 * first.square()
+
+
+@pytest.mark.parametrize("loss", [flat_but_for_rounding, "l1"])
+def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
+    torch.manual_seed(0)
+    model, x = nn.Linear(3, 1, bias=False), torch.randn(16, 3)
     found = survey(
         model,
-        (x, y + 100),  # so that the absolute error is linear
-        loss="l1",
+        (x, x[:, :1] + 100),  # so that the absolute error is linear
+        loss=loss,
         measures=["rates"],
         optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
         progress=False,
     )
+    for quantity in ("stable_rate", "stable_rate_low", "stable_rate_high"):
+        row = found.number(quantity, optimiser="gd")
+        assert (row["value"], row["nonfinite"]) == (None, "not resolved")
+    assert "gd not resolved, momentum not resolved" in str(found)
     assert found.number("rate_in_use")["value"] == 0.1
     assert not found.find("rate_over_stable")
     assert not [f for f in found.findings if f.rule.startswith("rate-")]
+    assert not found.advice
+    for text in (page_of(found), str(found), str(found.to_dict())):
+        assert "not resolved" in text
+        assert not re.search(r"e\+300|10³⁰⁰", text)
 
 
 def test_without_a_state_the_squared_gradient_stands_in():

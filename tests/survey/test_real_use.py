@@ -84,7 +84,7 @@ MADE = {
 @pytest.mark.parametrize("name", MADE)
 def test_what_people_write_is_surveyed(name):
     subject = MADE[name]()
-    found = surveyed(subject, measures=("map", "signal", "curvature"), budget=20)
+    found = surveyed(subject, measures=("map", "signal", "curvature"), budget=1000)
     assert found.number("loss")["value"] == pytest.approx(loss_of(subject), rel=1e-4)
     largest = found.number("largest_eigenvalue")["value"]
     assert largest == pytest.approx(by_hand(subject), rel=2e-2)
@@ -151,7 +151,7 @@ def test_an_interrupt_gives_what_is_done_and_leaves_the_model_as_found(
     before = others.state(model)
     monkeypatch.setitem(PASSES, "made", 0)
     monkeypatch.setitem(PASSES, "pressed", after)
-    found = survey(subject, budget=30, progress=False)
+    found = survey(subject, budget=1000, progress=False)
     assert others.same(before, others.state(model))
     assert PASSES["made"] > after
     status = [one.status for one in found.measured]

@@ -28,7 +28,7 @@ def test_a_file_is_run_when_trusted_alone(tmp_path):
         "def loss(model, batch): return model(batch[0]).square().mean()\n"
     )
     (tmp_path / "beside.py").write_text("WIDTH = 7\n")
-    with pytest.raises(TheodoliteError, match="trust=True, or --trust"):
+    with pytest.raises(TheodoliteError, match="pass --trust, or trust=True"):
         subject_of(f"{path}:make")
     assert not (tmp_path / "ran").exists()
     subject = subject_of(f"{path}:make(3)", loss=f"{path}:loss", trust=True)
@@ -59,6 +59,31 @@ def test_weights_are_read_from_safetensors_and_checkpoints(trained, tmp_path):
 class Bomb:
     def __reduce__(self):
         return Path.touch, (Path("exploded"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda w: w.to("meta"), "on the meta device"),
+        (lambda w: w.to_sparse(), "sparse_coo"),
+        (lambda w: w.to_sparse_csr(), "sparse_csr"),
+        (lambda w: torch.nested.nested_tensor([w]), "nested"),
+        (lambda w: torch.quantize_per_tensor(w, 0.1, 0, torch.qint8), "quantised"),
+        (lambda w: w.to(torch.float8_e4m3fn), "quantised"),
+        (lambda w: w.to(torch.complex64), "complex64 where the model has"),
+        (lambda w: w.to(torch.int8), "int8 where the model has"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # of torch, about kinds that it tries out
+def test_weights_that_are_no_plain_numbers_are_one_sentence(change, words, tmp_path):
+    model = nn.Linear(6, 3)
+    state = model.state_dict()
+    torch.save({**state, "weight": change(state["weight"])}, tmp_path / "odd.pt")
+    before = others.state(model)
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        load_weights(model, tmp_path / "odd.pt")
+    assert "\n" not in str(caught.value)
+    assert others.same(before, others.state(model))
 
 
 def test_weights_that_would_run_code_or_do_not_fit_are_refused(
@@ -116,21 +141,77 @@ def test_data_come_by_name_from_files_and_folders(tmp_path):
     assert "images of" in images.inputs
 
 
+ROWS = np.linspace(-1, 1, 18).reshape(3, 6)
+
+
+def labelled(labels):
+    return {"inputs": ROWS, "labels": np.asarray(labels)}
+
+
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"other": np.zeros((3, 6))}, "no real numbers named 'inputs'"),
-        ({"inputs": np.zeros((3, 6)), "labels": np.zeros(2, int)}, "3 inputs and 2"),
+        ({"other": ROWS}, "no real numbers named 'inputs'"),
+        (labelled([0, 1]), "3 inputs and 2"),
         ({"inputs": np.zeros((3, 5))}, "does not take the data"),
         ({"inputs": np.array([object()])}, "cannot be read"),
+        *[({"inputs": ROWS.astype(kind)}, "real numbers were wanted")
+          for kind in ("U9", complex, [("a", float)])],
+        ({"inputs": np.array(1.0)}, "real numbers were wanted"),
+        ({"inputs": ROWS[:0]}, "real numbers were wanted"),
+        ({"inputs": np.zeros((3, 6), "u8") - 1}, "torch cannot hold"),
+        *[(labelled(np.zeros(3, kind)), "labels of type")
+          for kind in ("U1", "S1", complex, "M8[D]", "m8[s]", "V4", [("a", int)])],
+        (labelled(1), "labels of type int64"),
+        (labelled(np.zeros((3, 0))), "labels of type float64"),
+        (labelled(np.zeros(3, "u8") - 1), "torch cannot hold"),
+        (labelled([0, -1, 1]), "labels go down to -1"),
+        (labelled([0, 3, 1]), "labels run up to 3"),
+        (labelled([0.0, 1.0, 2.0]), "suggest no loss"),
     ],
-)
+)  # fmt: skip
 def test_wrong_data_are_one_sentence(arrays, words, tmp_path):
     path = tmp_path / "wrong.npz"
     np.savez(path, **arrays)
     with pytest.raises(TheodoliteError, match=words) as caught:
         subject_of("torch.nn:Linear(6, 3)", data=str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", ["mse", "l1", "half-square", "bce"])
+@pytest.mark.parametrize("least", [-1, -100])
+def test_classes_below_zero_fit_no_loss_of_numbers(loss, least, tmp_path):
+    np.savez(tmp_path / "rows.npz", **labelled([0, least, 1]))
+    with pytest.raises(TheodoliteError, match=f"labels go down to {least}"):
+        subject_of("torch.nn:Linear(6, 3)", data=f"{tmp_path}/rows.npz", loss=loss)
+    with pytest.raises(TheodoliteError, match="bce of one output wants 0 and 1"):
+        subject_of("torch.nn:Linear(6, 1)", data=f"{tmp_path}/rows.npz", loss="bce")
+
+
+@pytest.mark.parametrize("inputs", [">f8", ">f4", "<f2", "longdouble", ">i4", ">u2"])
+@pytest.mark.parametrize("labels", [">i8", ">u2", "?", "u8"])
+def test_numbers_of_any_type_and_byte_order_are_read(inputs, labels, tmp_path):
+    rows, classes = np.arange(18).reshape(3, 6), np.array([0, 1, 1])
+    arrays = {"inputs": rows.astype(inputs), "labels": classes.astype(labels)}
+    np.savez(tmp_path / "rows.npz", **arrays)
+    whole = np.dtype(inputs).kind != "f"
+    spec = "torch.nn:Embedding(18, 3)" if whole else "torch.nn:Linear(6, 3)"
+    loss = (lambda model, batch: model(batch[0]).sum()) if whole else None
+    subject = subject_of(spec, data=str(tmp_path / "rows.npz"), loss=loss)
+    x, y = subject.batches[0]
+    order = x[:, 0].argsort()
+    assert x[order].tolist() == rows.tolist()
+    assert y[order].tolist() == [0, 1, 1]
+
+
+def test_data_without_labels_are_read_in_batches(tmp_path):
+    np.savez(tmp_path / "rows.npz", inputs=np.tile(ROWS, (3, 1)))
+    subject = subject_of(
+        "torch.nn:Linear(6, 3)", data=str(tmp_path / "rows.npz"), batch_size=4
+    )
+    assert [tuple(x.shape) for x, _ in subject.batches] == [(4, 6), (4, 6), (1, 6)]
+    assert not subject.labels_known
+    assert "labels made up" in subject.inputs
 
 
 def test_data_that_may_not_be_read_are_not_called_another_kind(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
 from theodolite.survey import ZOO, dress, optimiser_of, subject_of
+from theodolite.survey.subjects.first_layer import candidates
 from theodolite.survey.subjects.specs import parse_spec
 from theodolite.survey.subjects.zoo import inhabitant
 from theodolite.survey.subjects.zoo_networks import ClassicResnet
@@ -196,6 +197,7 @@ def test_specs_name_callables_with_plain_arguments():
         ("", "is not understood"),
         ("torch.nn:Linaer(1, 2)", "did you mean 'Linear'"),
         ("torch.nn:Linear", "could not be called .* missing 2 required"),
+        ("torch.nn:Linear({[1]: 2})", "are no plain values"),
         ("torch.nn:Linear(2, x)", "are no plain values"),
         ("torch.nn:Linear(2, __import__('os'))", "are no plain values"),
         ("torch.nn:Linear(2, 3", "no closing one"),
@@ -224,6 +226,9 @@ def test_optimisers_are_written_in_a_line():
     assert [len(group["params"]) for group in found.param_groups] == [1]
     wrong = {
         "sgd:0.1": "NAME=VALUE",
+        "sgd:lr={[]: 1}": "NAME=VALUE",
+        "sgd:lr=1)+f(": "NAME=VALUE",
+        "adam:betas=()": "does not take",
         "sgd:rate=1": "does not take",
         "sdg": "did you mean 'sgd'",
         "adam:lr=-1": "does not take",
@@ -272,3 +277,82 @@ def test_the_head_that_a_config_names_is_built(config):
         subject_of(config("nothing"))
     with pytest.raises(TheodoliteError, match="cannot build the model"):
         subject_of(config("bert", hidden_size=7))
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        ("bert", {"model_type": ["bert"]}, r"model_type \['bert'\]"),
+        ("bert", {"model_type": {"a": 1}}, "model_type {'a': 1}"),
+        ("bert", {"vocab_size": 0}, "cannot build the model|allows no input_ids"),
+        ("gpt2", {"vocab_size": 0}, "GPT2LMHeadModel allows no input_ids"),
+        ("bert", {"text_config": 3}, "allows no input_ids"),
+        ("vit", {"image_size": [16, 16, 16]}, "allows no pixel_values"),
+        ("vit", {"image_size": -16}, "cannot build the model|allows no pixel_values"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # as at a terminal
+def test_a_config_that_makes_no_sense_is_one_sentence(kind, settings, words, config):
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        subject_of(config(kind, **settings), batch_size=2, n_batches=1)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_config_names_no_code_of_others(config, tmp_path, monkeypatch):
+    # transformers would look for these in the working directory, or on the network.
+    (tmp_path / "evil.py").write_text("raise SystemExit('ran')")
+    monkeypatch.chdir(tmp_path)
+    kernels = {"_attn_implementation": "others/kernels"}
+    named = {"auto_map": {"AutoModelForMaskedLM": "evil.Net"}, **kernels}
+    model = subject_of(config("bert", **named), batch_size=2, n_batches=1).model
+    assert type(model).__module__.startswith("transformers.models.bert")
+    assert not hasattr(model.config, "auto_map")
+    assert model.config._attn_implementation == "eager"
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        ("torch.nn:Linear", "could not be made .*missing 2 required"),
+        ("torch.nn:CrossEntropyLoss(weight=[1, 2])", "could not be made"),
+        ("torch.nn.functional:mse_loss(3)", "has arguments and names no class"),
+        ("hf:config.json", "unknown loss"),
+        ("mse(3)", "is not understood"),
+        ("", "is not understood"),
+    ],
+)
+def test_a_wrong_loss_is_one_sentence(loss, words):
+    with pytest.raises(TheodoliteError, match=words) as caught:
+        subject_of("mlp", loss=loss)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layer", "wanted"),
+    [
+        (nn.Linear(10, 1), "10 16×10"),
+        (nn.Linear(48, 1), "48 16×48 3×4×4 4×4"),
+        (nn.Linear(3, 1), "3 16×3"),
+        (nn.Conv1d(1, 2, 80, 4), "1×256 1×1024 1×4096 1×16000"),
+        (nn.Conv2d(3, 4, 5), "3×32×32 3×28×28 3×64×64 3×224×224 3×96×96 3×128×128 "
+                             "3×16×16 3×256×256 3×8×8 3×299×299"),
+        (nn.Conv2d(3, 4, 7, 2), "3×64×64 3×224×224 3×96×96 3×128×128 3×32×32 "
+                                "3×256×256 3×299×299 3×384×384 3×512×512"),
+        (nn.Conv3d(1, 2, (1, 1, 17)), "1×32×32×32 1×64×64×64"),
+        (nn.LSTM(5, 2), "16×5"),
+        (nn.GRUCell(5, 2), "5"),
+        (nn.MultiheadAttention(6, 2), "16×6 6"),
+        (nn.LayerNorm((3, 7)), "7 16×7"),
+        (nn.BatchNorm1d(9), "9 16×9"),
+        (nn.GroupNorm(2, 4), "4×16×16 4×32×32 4×8×8"),
+        (nn.ConvTranspose3d(4, 2, 3), "4×16×16×16 4×32×32×32 4×8×8×8"),
+        (nn.Bilinear(2, 3, 4), ""),
+        # Four layers are enough, and nothing is tried twice.
+        (nn.Sequential(*(nn.Linear(n, 1) for n in (5, 5, 6, 7, 8))),
+         "5 16×5 6 16×6 7 16×7"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_first_layers_say_which_inputs_to_try(layer, wanted):
+    found = [str(one).removeprefix("Gaussian ") for one in candidates(layer)]
+    assert found == wanted.split()

@@ -9,13 +9,14 @@ import pytest
 import torch
 from torch import nn
 
+from tests.known_failures.cases import Case
+from tests.known_failures.samples import clouds
 from tests.survey.cases import done, row
 from theodolite.core import ConfigError
 from theodolite.survey import (
     Advice,
     Block,
     Finding,
-    Patient,
     Survey,
     advise,
     apply_advice,
@@ -24,7 +25,6 @@ from theodolite.survey import (
 )
 from theodolite.survey.advising import prescribing
 from theodolite.survey.advising.applying import copied
-from theodolite.survey.sickbay.samples import clouds
 
 
 def network():
@@ -37,7 +37,7 @@ def network():
 def patient(rate=1e-5, **settings):
     model = network()
     optimiser = torch.optim.SGD(model.parameters(), lr=rate, **settings)
-    return Patient(model=model, batches=clouds(32), optimiser=optimiser)
+    return Case(model=model, batches=clouds(32), optimiser=optimiser)
 
 
 def finding(rule, **settings):
@@ -113,7 +113,7 @@ def test_what_helps_is_first_and_what_does_not_is_last():
 def test_of_one_batch_every_seed_says_the_same_and_that_is_no_open_question():
     model = nn.Linear(16, 4)
     inputs, labels = clouds(32)[0]
-    whole = Patient(
+    whole = Case(
         model=model,
         batches=[(inputs[:1], labels[:1])],  # whose order makes no rounding
         optimiser=torch.optim.SGD(model.parameters(), lr=1e-5),
@@ -254,7 +254,7 @@ def test_a_refitted_optimiser_keeps_groups_and_moments():
 def test_a_network_that_cannot_be_trained_counts_with_the_loss_it_starts_from():
     model = network()
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
-    of_one = Patient(model=model, batches=clouds(1, n_batches=64), optimiser=optimiser)
+    of_one = Case(model=model, batches=clouds(1, n_batches=64), optimiser=optimiser)
     advice = written("batch_size = 32")
     (tried,) = try_advice([advice], of_one, seeds=2, steps=20)
     assert tried.trial.helped == "yes"

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError, UnknownNameError
+from theodolite.core import ConfigError, Rows, UnknownNameError
 from theodolite.instruments import extreme_eigenvalues
 from theodolite.paths import path_ensemble
 from theodolite.survey import watch
-from theodolite.survey.watching.telling import Telling, sparkline
+from theodolite.survey.watching.course import Course
+from theodolite.survey.watching.telling import Telling, lines_of, sparkline
 from theodolite.training import ProbeWarning
 
 
@@ -88,6 +89,33 @@ def run(tmp_path_factory):
 def values(run, quantity):
     rows = run.w.rows().where(quantity=quantity)
     return dict(zip(rows.column("step"), rows.values(), strict=True))
+
+
+def test_numbers_of_a_part_of_the_samples_say_so(run):
+    assert "on 4 of 20 samples" in run.page.read_text()
+    lines = str(run.w.course()).splitlines()
+    (depth,) = (line for line in lines if "effective_depth" in line)
+    assert depth.endswith("on 4 of 20 samples")
+    assert "effective_depth on 4 of 20 samples" in lines_of(run.w.rows())
+    loss, (x, y) = nn.CrossEntropyLoss(), data()
+    split = [(x[:8], y[:8]), (x[8:], y[8:])]
+    other = Run(1, criterion=loss, loss=loss, batches=split, quantities=("loss",))
+    (row,) = other.w.rows().where(step=0)
+    assert (row["n_samples"], row["of_samples"]) == (8, 20)
+
+
+def test_a_rate_over_no_curvature_is_not_resolved():
+    model = nn.Linear(4, 3).double()
+    run = Run(1, model=model, criterion=Linear(), loss=Linear(), batches=data())
+    assert not run.w.rows().where(quantity="rate_over_stable")
+    assert "not resolved" in run.w.course().failures["rate_over_stable"]
+
+
+class Linear(nn.Module):
+    """A loss without curvature."""
+
+    def forward(self, scores, targets):
+        return scores.mean() + 0 * targets.sum()
 
 
 def test_numbers_are_those_of_the_instruments_at_each_step(run):
@@ -324,3 +352,25 @@ def test_an_unknown_quantity_is_named_with_its_nearest():
     optim = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(UnknownNameError, match="did you mean 'sharpness'"):
         watch(model, optim, quantities=("sharpnes",))
+
+
+def test_a_course_prints_its_ends_within_a_terminal():
+    rows = [
+        {"quantity": quantity, "step": step, "value": value + step, **label}
+        for step in (0, 7)
+        for quantity, value, label in (
+            ("gain", 2.0, {"block": "a"}),
+            ("gain", 0.5, {"block": "b"}),
+            ("loss", 1 / 3, {}),
+        )
+    ]
+    course = Course(
+        title="Net", every=7, steps=8, measured=Rows(rows),
+        failures={"tangent": "x" * 99, "y": "z" * 82},
+    )  # fmt: skip
+    assert str(course).split("\n")[1:] == [
+        "  gain (largest of 2)  2 → 9",
+        "  loss  0.3333 → 7.333",
+        f"  NOT MEASURED tangent: {'x' * 75}…",
+        f"  NOT MEASURED y: {'z' * 82}",
+    ]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -12,7 +11,6 @@ from theodolite.theory import (
     minimum_distance,
     relu_gradient,
     relu_hessian,
-    separated_labels,
     sphere_path,
     step_unit,
     weight_norm_bound,
@@ -22,14 +20,7 @@ PLAN = ShortcutBlueprint(width=3, depth=2, mid="relu")
 GOOD = {"weights": np.ones((2, 3, 3)), "x": np.ones((4, 3)), "y": np.zeros((4, 3))}
 EYE = np.eye(3)
 NAN, INF = float("nan"), float("inf")
-
-
-@pytest.fixture(autouse=True)
-def _no_type_checks():
-    """Call the functions as they are outside of tests, where types go unchecked."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+pytestmark = pytest.mark.usefixtures("untyped")
 
 
 def spoilt(array, value):
@@ -216,4 +207,4 @@ class TestPoints:
     )
     def test_labels(self, x, y, words):
         with pytest.raises(ConfigError, match=words):
-            separated_labels(x, y, 0.1)
+            interpolating_network(x, y, 30, perturb=0.1)

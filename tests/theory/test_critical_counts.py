@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from theodolite.core import ConfigError, SpinGlassBlueprint
-from theodolite.theory import critical_exponent, goe_spectrum, mean_critical_points
-from theodolite.theory.goe_spectrum import eigenvalue_density
+from theodolite.theory import critical_exponent, mean_critical_points
+from theodolite.theory.spin_glass import goe_spectrum
+from theodolite.theory.spin_glass.goe_spectrum import eigenvalue_density
 
 
 def glass(width, order):
@@ -31,9 +32,9 @@ def brute(width, ratio, draws=40_000):
     [(2, 3, 5.2915026221), (3, 3, 10.5523597412), (3, 4, 15.1453413801)],
 )
 def test_reference_values(width, order, count):
-    found = mean_critical_points(glass(width, order))
-    assert found.value == pytest.approx(count, abs=1e-9)
-    assert found.method == "closed form"
+    result = mean_critical_points(glass(width, order))
+    assert result.value == pytest.approx(count, abs=1e-9)
+    assert result.method == "closed form"
 
 
 @pytest.mark.parametrize("order", [2, 3, 6])
@@ -43,8 +44,8 @@ def test_closed_forms_are_limits_of_the_general_quadrature(order):
         _, weights, density = eigenvalue_density(width, tilt=(x - 1) / (4 * (x + 1)))
         mean = weights @ density
         total = 2 * math.sqrt(2) * x ** (width / 2) / math.sqrt(1 + x) * mean
-        found = mean_critical_points(glass(width, order)).value
-        assert found == pytest.approx(total, rel=1e-11)
+        result = mean_critical_points(glass(width, order)).value
+        assert result == pytest.approx(total, rel=1e-11)
 
 
 @pytest.mark.parametrize("width", [2, 3, 4, 5, 6, 9])
@@ -63,8 +64,8 @@ def test_indices_add_up_to_all_and_to_the_euler_characteristic(width):
 def test_quadratures_meet_dense_matrices(width):
     means, errors = brute(width, 3.0)
     for k in range(3):
-        found = mean_critical_points(glass(width, 4), index=k).value
-        assert abs(found - means[k]) < 4 * errors[k]
+        result = mean_critical_points(glass(width, 4), index=k).value
+        assert abs(result - means[k]) < 4 * errors[k]
 
 
 @pytest.mark.parametrize("width", [2, 5, 20])
@@ -79,34 +80,34 @@ def test_two_spins_have_two_points_an_axis(width):
     ("width", "order", "index"), [(6, 5, 0), (40, 3, 2), (80, 9, 0)]
 )
 def test_samples_meet_quadratures(width, order, index):
-    found = mean_critical_points(
+    result = mean_critical_points(
         glass(width, order), index=index, sampling=True, samples=3000, seed=3
     )
     exact = mean_critical_points(glass(width, order), index=index)
-    assert (found.method, exact.method) == ("sampling", "quadrature")
-    assert found.error < 0.05
-    assert abs(found.log - exact.log) < 4 * found.error
+    assert (result.method, exact.method) == ("sampling", "quadrature")
+    assert result.error < 0.05
+    assert abs(result.log - exact.log) < 4 * result.error
     # The rival: the asymptotic formula, taken for the number at this dimension.
-    assert abs(found.log - width * critical_exponent({order: 1.0})) > 20 * found.error
+    assert abs(result.log - width * critical_exponent({order: 1.0})) > 20 * result.error
 
 
 def test_samples_stay_accurate_at_dimension_500():
     """The values are those of the quadrature, which takes ten seconds here."""
     for order, log in ((5, 64.710922), (101, 697.112832)):
-        found = mean_critical_points(
+        result = mean_critical_points(
             glass(500, order), index=0, sampling=True, samples=4000
         )
-        assert found.error < 0.15
-        assert abs(found.log - log) < 4 * found.error
+        assert result.error < 0.15
+        assert abs(result.log - log) < 4 * result.error
 
 
 def test_convergence_to_the_exponent_is_slow():
     """From above, like the inverse square root of the dimension or slower."""
     theta, logs = critical_exponent({5: 1.0}), []
     for width, log in ((10, 0.358642), (20, 0.279101), (40, 0.223192), (80, 0.184325)):
-        found = mean_critical_points(glass(width, 5), index=0).log / width
-        assert found == pytest.approx(log, abs=1e-6)
-        logs.append(found - theta)
+        result = mean_critical_points(glass(width, 5), index=0).log / width
+        assert result == pytest.approx(log, abs=1e-6)
+        logs.append(result - theta)
     ratios = np.array(logs[1:]) / logs[:-1]
     assert ((ratios > 0.5) & (ratios < 0.75)).all()
 
@@ -162,15 +163,15 @@ def test_bad_input_is_one_sentence(settings, words):
 
 
 def test_the_error_of_a_quadrature_covers_other_panels(monkeypatch):
-    found = [mean_critical_points(glass(80, 101), index=k) for k in (0, 2)]
+    result = [mean_critical_points(glass(80, 101), index=k) for k in (0, 2)]
     goe_spectrum._edge.cache_clear()
     monkeypatch.setattr(goe_spectrum, "_WIDTH", 1.3)
-    for k, before in zip((0, 2), found, strict=True):
+    for k, before in zip((0, 2), result, strict=True):
         after = mean_critical_points(glass(80, 101), index=k)
         assert abs(after.log - before.log) < before.error < 1e-5
     goe_spectrum._edge.cache_clear()
 
 
 def test_what_rounding_spoils_is_sampled():
-    found = mean_critical_points(glass(700, 1001), index=2, samples=200)
-    assert found.method == "sampling"
+    result = mean_critical_points(glass(700, 1001), index=2, samples=200)
+    assert result.method == "sampling"

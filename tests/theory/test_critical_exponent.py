@@ -27,15 +27,19 @@ from theodolite.theory import (
 )  # fmt: skip
 def test_a_single_order(order, exponent):
     assert critical_exponent({order: 1.0}) == pytest.approx(exponent, abs=1e-12)
-    found = mixture_moments({order: 1.0})
-    assert (found.first, found.second, found.spread) == (order, order**2 - order, 0.0)
+    result = mixture_moments({order: 1.0})
+    assert (result.first, result.second, result.spread) == (
+        order,
+        order**2 - order,
+        0.0,
+    )
 
 
 def test_half_and_half():
     half = {2: 0.5, 3: 0.5}
     assert critical_exponent(half) == pytest.approx(0.004232583854, abs=1e-12)
-    found = mixture_moments(half)
-    assert (found.first, found.second, found.spread) == (2.5, 4.0, 0.25)
+    result = mixture_moments(half)
+    assert (result.first, result.second, result.spread) == (2.5, 4.0, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +82,9 @@ def test_the_slope_is_the_derivative(x):
 def test_no_mixture_exceeds_its_greatest_order(order, seed):
     weights = np.random.default_rng(seed).dirichlet(np.full(order - 1, 0.5))
     mixture = dict(enumerate((weights / weights.sum()).tolist(), start=2))
-    found = mixture_moments(mixture).ratio
+    ratio = mixture_moments(mixture).ratio
     shares = np.array([w * r for r, w in mixture.items()])
-    assert found == pytest.approx(shares @ (np.arange(2, order + 1) - 1) / shares.sum())
+    assert ratio == pytest.approx(shares @ (np.arange(2, order + 1) - 1) / shares.sum())
     assert critical_exponent(mixture) <= critical_exponent({order: 1.0})
 
 

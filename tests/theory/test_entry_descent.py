@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
 
 from theodolite.core import ConfigError
 from theodolite.theory import EntryDescent
@@ -44,8 +45,8 @@ def test_no_hessian_exceeds_the_smoothness(epsilon):
 def test_the_gradient_is_that_of_the_loss():
     layer, a = layer_of(2), np.random.default_rng(0).uniform(-1, 1, (3, 4))
     for e in np.eye(12).reshape(12, 3, 4):
-        found = (layer.loss(a + 1e-6 * e) - layer.loss(a - 1e-6 * e)) / 2e-6
-        assert np.sum(layer.gradient(a) * e) == pytest.approx(found, abs=1e-9)
+        result = (layer.loss(a + 1e-6 * e) - layer.loss(a - 1e-6 * e)) / 2e-6
+        assert np.sum(layer.gradient(a) * e) == pytest.approx(result, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -105,8 +106,8 @@ def test_data_need_not_be_independent():
     x = np.array([[1.0, 2.0], [2.0, 4.0], [-1.0, 0.5]])
     layer = EntryDescent(inputs=x, labels=EYE)
     w, rate = np.full((3, 2), 0.1), 1 / layer.smoothness
-    found = descended(layer, w, rate, 3000) - layer.infimum().value
-    assert 0 < found < layer.guarantee(w, rate, 3000)
+    result = descended(layer, w, rate, 3000) - layer.infimum().value
+    assert 0 < result < layer.guarantee(w, rate, 3000)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +123,42 @@ def test_bad_input_is_a_sentence(given, said):
 
 
 def test_steps_without_a_guarantee_are_refused():
-    layer = layer_of(0)
-    with pytest.raises(ConfigError, match="not below 2/beta"):
-        layer.guarantee(np.zeros((3, 4)), 3 / layer.smoothness, 5)
-    with pytest.raises(ConfigError, match="do not rise"):
-        layer.integrate(np.zeros((3, 4)), [2.0, 1.0])
+    layer, w = layer_of(0), np.zeros((3, 4))
+    for share in (2, 3):
+        with pytest.raises(ConfigError, match="not below 2/beta"):
+            layer.guarantee(w, share / layer.smoothness, 5)
+    for times in ([2.0, 1.0], [0.0, 1.0], []):
+        with pytest.raises(ConfigError, match="do not rise"):
+            layer.integrate(np.zeros((3, 4)), times)
+    for call in (layer.rate_constant, lambda rate: layer.guarantee(w, rate, 5)):
+        with pytest.raises(ConfigError, match=r"rate is 0\.0: pass a positive one"):
+            call(0.0)
+
+
+@pytest.mark.parametrize(("epsilon", "x", "w"), [(1.0, 1.0, 0.0), (0.5, 2.0, 0.7)])
+def test_one_sample_of_one_feature_is_as_by_hand(epsilon, x, w):
+    """Two weights, whose best are 1 and -1; bounds by the docstring's formulas."""
+    layer = EntryDescent(inputs=[[x]], labels=[[1.0, 0.0]], epsilon=epsilon)
+    least, slope = np.log1p(np.exp(-2 * x)), x / (1 + np.exp(2 * x))
+    beta = (x**2 / 2 + np.sqrt(2) * 1.5 * 0.8**2.5 * x) / epsilon
+    assert layer.smoothness == pytest.approx(beta)
+    rate, steps = 0.8 / beta, 50
+    law = 0.25 * np.sqrt(epsilon / rate) * 2 * np.sqrt(slope)
+    assert layer.rate_constant(rate) == pytest.approx(law, rel=1e-6)
+
+    def divergence(u, a):  # by its definition, from the second derivative alone
+        bent = quad(lambda s: (u - s) * epsilon / (1 - s**2) ** 3, a, u)
+        return bent[0]
+
+    a, away = w / np.sqrt(epsilon + w**2), []
+    for near in np.geomspace(1e-9, 1.0, 80)[40:]:
+        far = divergence(1 - near, a) + divergence(near - 1, -a)
+        loss = np.log1p(np.exp(-2 * x * (1 - near)))
+        away.append(loss - least + far / (rate * steps))
+    kappa = 6 * rate**2 / epsilon * (
+        (x * epsilon) ** (2 / 3) + rate**2 * (x**2 / epsilon) ** (4 / 3)
+    )  # fmt: skip
+    fall = (np.log1p(np.exp(-2 * x * a)) - least) / (rate * (1 - beta * rate / 2))
+    rest = kappa / rate * 2 ** (1 / 3) * fall ** (2 / 3) * steps ** (-2 / 3)
+    result = layer.guarantee([[w], [-w]], rate, steps)
+    assert result == pytest.approx(min(away) + rest, rel=1e-6)

@@ -9,12 +9,12 @@ from theodolite.core import ConfigError
 from theodolite.theory import (
     interpolating_network,
     minimum_distance,
-    separated_labels,
     sphere_path,
     step_unit,
     weight_norm_bound,
 )
-from theodolite.theory.interpolation import residual_unit
+from theodolite.theory.linear.interpolation import residual_unit
+from theodolite.theory.linear.sphere_paths import separated_labels
 
 REFERENCE = np.array([np.ones(3) / np.sqrt(3), [0.6, 0.0, 0.8], [-0.6, 0.8, 0.0]])
 

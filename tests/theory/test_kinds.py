@@ -2,7 +2,6 @@
 
 import inspect
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -42,20 +41,13 @@ PREDICTING = {
     if inspect.isfunction(inspect.unwrap(getattr(theory, name)))
     and "blueprint" in inspect.signature(getattr(theory, name)).parameters
 }
+pytestmark = pytest.mark.usefixtures("untyped")
 
 
 def kind_of(name):
     """Return the kind that a function says it predicts."""
     wanted = inspect.signature(inspect.unwrap(PREDICTING[name])).parameters
     return wanted["blueprint"].annotation
-
-
-@pytest.fixture(autouse=True)
-def _no_type_checks():
-    """Call the functions as they are outside of tests, where types go unchecked."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def predict(function, blueprint):

@@ -25,17 +25,19 @@ def layers():
 
 def test_gaps_are_those_of_the_outer_products(layers):
     x = unit(np.array([0.5, -1.0, 0.3]))
-    found = layer_factors(layers, x)
-    for v, a, b, gap in zip(layers, found.back, found.inputs, found.gaps, strict=True):
-        assert a @ v @ b == pytest.approx(found.output, rel=1e-12)
-        missing = np.linalg.norm(v * found.output - np.outer(a, b))
-        assert gap == pytest.approx(missing / abs(found.output), rel=1e-9)
+    result = layer_factors(layers, x)
+    for v, a, b, gap in zip(
+        layers, result.back, result.inputs, result.gaps, strict=True
+    ):
+        assert a @ v @ b == pytest.approx(result.output, rel=1e-12)
+        missing = np.linalg.norm(v * result.output - np.outer(a, b))
+        assert gap == pytest.approx(missing / abs(result.output), rel=1e-9)
 
 
 def test_a_network_that_is_off_has_no_gap_to_speak_of():
-    found = layer_factors([-np.eye(1), np.eye(1)], [1.0])
-    assert found.output == 0
-    assert np.isinf(found.gaps).all()
+    result = layer_factors([-np.eye(1), np.eye(1)], [1.0])
+    assert result.output == 0
+    assert np.isinf(result.gaps).all()
 
 
 def test_no_first_layer_is_below_the_floor(layers):

@@ -101,9 +101,9 @@ def test_closed_forms_are_those_of_the_reference():
     [(0.1, 2, 0.574), (0.1, 8, 0.331), (0.01, 6, 1.922), (0.01, 8, 1.896)],
 )
 def test_transients_are_those_of_the_reference(start, layers, time):
-    found = transient_time(start, layers, F, Y)
-    assert found == pytest.approx(time, abs=6e-4)
-    half = layered_norm(start, layers, F, Y, [found])[0]
+    result = transient_time(start, layers, F, Y)
+    assert result == pytest.approx(time, abs=6e-4)
+    half = layered_norm(start, layers, F, Y, [result])[0]
     assert half == pytest.approx(norm_equilibrium(F, Y) / 2, rel=1e-8)
 
 

@@ -4,7 +4,6 @@ import math
 import time
 from fractions import Fraction
 
-import jaxtyping
 import mpmath
 import numpy as np
 import pytest
@@ -58,9 +57,9 @@ def precise(depth, beta, length):
     ],
 )
 def test_logarithms_have_twelve_digits(depth, beta):
-    found = log_path_weights(depth, beta)
-    assert found.shape == (depth,)
-    assert np.exp(2 * found).sum() == pytest.approx(1, abs=1e-12)
+    result = log_path_weights(depth, beta)
+    assert result.shape == (depth,)
+    assert np.exp(2 * result).sum() == pytest.approx(1, abs=1e-12)
     peak = path_peak(depth, beta)[0]
     step = max(1, math.isqrt(depth) // 2)
     lengths = {1, 2, depth // 3, depth // 2, depth - 1, depth}
@@ -68,7 +67,9 @@ def test_logarithms_have_twelve_digits(depth, beta):
     for length in sorted(r for r in lengths if 1 <= r <= depth):
         with mpmath.workdps(50):
             truth = precise(depth, beta, length) - precise(depth, beta, peak)
-        gap = float(truth - mpmath.mpf(found[length - 1]) + mpmath.mpf(found[peak - 1]))
+        gap = float(
+            truth - mpmath.mpf(result[length - 1]) + mpmath.mpf(result[peak - 1])
+        )
         assert abs(gap) <= 1e-12 * max(1, abs(float(truth))), length
 
 
@@ -90,9 +91,9 @@ def test_a_million_layers_take_no_time():
 )
 def test_reference_values(depth, beta, peak, weight, mean, variance):
     assert path_peak(depth, beta) == peak
-    found = path_weights(depth, beta)
+    result = path_weights(depth, beta)
     if weight is not None:
-        assert found[peak[0] - 1] == pytest.approx(weight, abs=1e-10)
+        assert result[peak[0] - 1] == pytest.approx(weight, abs=1e-10)
     if mean is not None:
         moments = path_length_moments(depth, beta)
         assert moments.mean == pytest.approx(mean, abs=1e-10)
@@ -117,8 +118,8 @@ def test_weights_are_those_of_whole_numbers(depth, beta):
 
 
 def test_divided_by_their_sum_weights_are_binomial():
-    found = path_weights(40, 0.7)
-    law = found / found.sum()
+    result = path_weights(40, 0.7)
+    law = result / result.sum()
     lengths = np.arange(1, 41)
     mean = law @ lengths
     assert mean == pytest.approx(1 + 39 * 0.7 / 1.7, rel=1e-12)
@@ -136,16 +137,16 @@ def test_a_float_is_the_fraction_that_it_is():
 def test_every_length_has_its_interval_of_scales(depth):
     before = Fraction(0)
     for k in range(1, depth + 1):
-        found = scale_for_path_length(depth, k)
-        assert found.low == before
-        assert path_peak(depth, found.middle) == (k,)
-        assert found.middle in found
+        result = scale_for_path_length(depth, k)
+        assert result.low == before
+        assert path_peak(depth, result.middle) == (k,)
+        assert result.middle in result
         if k < depth:
-            assert path_peak(depth, found.high) == (k, k + 1)
-            assert found.high in found
-            before = found.high
-            assert before * (1 + Fraction(1, 10**12)) not in found
-    assert found.high == math.inf
+            assert path_peak(depth, result.high) == (k, k + 1)
+            assert result.high in result
+            before = result.high
+            assert before * (1 + Fraction(1, 10**12)) not in result
+    assert result.high == math.inf
 
 
 @pytest.mark.parametrize("beta", SCALES)
@@ -174,10 +175,10 @@ def test_reference_values_of_sums_of_squares():
 def test_slopes_are_derivatives_of_the_weights():
     step = 1e-6
     up, down = (path_weights(10, 0.5 * math.exp(s)) for s in (step, -step))
-    found = path_weight_slopes(10, 0.5)
-    np.testing.assert_allclose(found, (up - down) / (2 * step), atol=1e-9)
-    assert found[0] == pytest.approx(-0.17040242, abs=1e-8)
-    assert found[3] == pytest.approx(0.05473313, abs=1e-8)
+    result = path_weight_slopes(10, 0.5)
+    np.testing.assert_allclose(result, (up - down) / (2 * step), atol=1e-9)
+    assert result[0] == pytest.approx(-0.17040242, abs=1e-8)
+    assert result[3] == pytest.approx(0.05473313, abs=1e-8)
     weights = path_weights(10, 0.5)
     assert weights[0] == pytest.approx(0.05853837, abs=1e-8)  # printed for the slope
     assert 4 * weights[3] == pytest.approx(2.45861135, abs=1e-8)
@@ -215,14 +216,6 @@ def test_paths_are_counted_exactly():
     assert configuration_repeats(3, 4, 3, 3) == (4, Fraction(96, 9), Fraction(192, 27))
 
 
-@pytest.fixture
-def _no_type_checks():
-    """Call the functions as they are outside of tests, where types go unchecked."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
 BAD = [
     (lambda: path_weights(0, 0.5), "depth is 0: pass a whole number from 1 up"),
     (lambda: path_weights(2.5, 0.5), "depth is 2.5"),
@@ -247,7 +240,7 @@ BAD = [
 ]
 
 
-@pytest.mark.usefixtures("_no_type_checks")
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize(("call", "words"), BAD, ids=[words for _, words in BAD])
 def test_bad_input_is_a_sentence(call, words):
     with pytest.raises(ConfigError) as caught:
@@ -256,7 +249,7 @@ def test_bad_input_is_a_sentence(call, words):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("_no_type_checks")
+@pytest.mark.usefixtures("untyped")
 def test_numbers_of_numpy_are_numbers():
-    found = path_weights(np.int64(4), np.float32(0.5))
-    np.testing.assert_array_equal(found, path_weights(4, 0.5))
+    result = path_weights(np.int64(4), np.float32(0.5))
+    np.testing.assert_array_equal(result, path_weights(4, 0.5))

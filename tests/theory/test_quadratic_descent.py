@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import draw_weights
 from theodolite.theory import linear_gradient, linear_loss, moments
-from theodolite.theory.quadratic_descent import gradient_spectrum
-from theodolite.theory.relu_gradient import relu_gradient
+from theodolite.theory.flows.quadratic_descent import gradient_spectrum
+from theodolite.theory.linear.relu_network import relu_gradient
 
 
 def stepwise(hessian, gradient, rate, steps):
@@ -28,18 +28,18 @@ def matrix(n, seed, shift=0.0):
 @pytest.mark.parametrize("rate", [0.01, 0.3, 1.2])
 def test_the_change_is_that_of_descent_on_the_model(n, rate):
     hessian, gradient = matrix(n, seed=n)
-    found = gradient_spectrum(hessian, gradient)
+    result = gradient_spectrum(hessian, gradient)
     for steps in (1, 7, 40):
         truth = stepwise(hessian, gradient, rate, steps)
-        assert_close(found.change(rate, steps), truth, rtol=1e-8, atol=0)
+        assert_close(result.change(rate, steps), truth, rtol=1e-8, atol=0)
     assert_close(
-        found.largest, float(np.linalg.eigvalsh(hessian)[-1]), rtol=1e-6, atol=0
+        result.largest, float(np.linalg.eigvalsh(hessian)[-1]), rtol=1e-6, atol=0
     )
 
 
 def test_a_flat_direction_falls_by_rate_times_steps():
-    found = gradient_spectrum(np.zeros((3, 3)), np.array([3.0, 0.0, 4.0]))
-    assert_close(found.change(0.1, 50), -0.1 * 50 * 25, rtol=1e-12, atol=0)
+    result = gradient_spectrum(np.zeros((3, 3)), np.array([3.0, 0.0, 4.0]))
+    assert_close(result.change(0.1, 50), -0.1 * 50 * 25, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -51,24 +51,24 @@ def test_a_flat_direction_falls_by_rate_times_steps():
 @pytest.mark.parametrize("steps", [500, 1000, 10_000])
 def test_overflow_has_the_sign_of_the_fastest_direction(values, gradient, sign, steps):
     """At rate 1 a direction grows by (1 - λ)² a step."""
-    found = gradient_spectrum(np.diag(values), np.array(gradient))
-    assert sign * found.change(1.0, steps) > 1e200
+    result = gradient_spectrum(np.diag(values), np.array(gradient))
+    assert sign * result.change(1.0, steps) > 1e200
 
 
 def test_a_huge_growth_of_a_tiny_component_is_within_range():
     steps = 170
-    found = gradient_spectrum(np.diag([50.0, 0.5]), np.array([1e-150, 1.0]))
+    result = gradient_spectrum(np.diag([50.0, 0.5]), np.array([1e-150, 1.0]))
     wanted = np.exp(2 * steps * np.log(49.0) + 2 * np.log(1e-150)) / 100 - 1
-    assert_close(found.change(1.0, steps), wanted, rtol=1e-10, atol=0)
+    assert_close(result.change(1.0, steps), wanted, rtol=1e-10, atol=0)
 
 
 @pytest.mark.parametrize(
     ("rate", "steps"), [(0.0, 1), (-0.1, 1), (np.nan, 1), (0.1, -1)]
 )
 def test_rates_and_steps_are_checked(rate, steps):
-    found = gradient_spectrum(np.eye(2), np.ones(2))
+    result = gradient_spectrum(np.eye(2), np.ones(2))
     with pytest.raises(ConfigError, match="pass a positive rate"):
-        found.change(rate, steps)
+        result.change(rate, steps)
 
 
 def test_what_is_not_finite_is_refused():
@@ -98,10 +98,10 @@ def test_without_gates_the_gradient_is_that_from_moments(shortcut, skip):
     )
     weights = draw_weights(plan, seed=1)
     loss, gradient = relu_gradient(plan, weights, x, y)
-    found = moments(x, y)
-    assert_close(loss, linear_loss(plan, weights, found), rtol=1e-12, atol=0)
+    result = moments(x, y)
+    assert_close(loss, linear_loss(plan, weights, result), rtol=1e-12, atol=0)
     assert_close(
-        gradient, linear_gradient(plan, weights, found), rtol=1e-10, atol=1e-12
+        gradient, linear_gradient(plan, weights, result), rtol=1e-10, atol=1e-12
     )
 
 

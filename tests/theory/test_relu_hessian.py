@@ -27,9 +27,9 @@ def loss_of(plan, weights, x, y):
     return 0.5 * np.mean(np.sum((x - y) ** 2, axis=1))
 
 
-def assert_close(found, wanted):
+def assert_close(result, wanted):
     scale = np.abs(wanted).max()
-    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12 * scale)
+    np.testing.assert_allclose(result, wanted, rtol=1e-10, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("shortcut", [1, 2, 3])
@@ -59,7 +59,7 @@ def test_second_differences_of_the_loss():
     assert parts.margin > 50 * step, "the differences must not cross a kink"
     # The paper's order: layer, column, row.
     places = [(k, i, j) for k in range(4) for j in range(2) for i in range(2)]
-    found = np.empty((16, 16))
+    result = np.empty((16, 16))
     for a, b in np.ndindex(16, 16):
         total = 0.0
         for s in (1, -1):
@@ -68,8 +68,8 @@ def test_second_differences_of_the_loss():
                 moved[places[a]] += s * step
                 moved[places[b]] += t * step
                 total += s * t * loss_of(plan, moved, x, y)
-        found[a, b] = total / (2 * step) ** 2
-    np.testing.assert_allclose(parts.whole, found, atol=1e-4 * np.abs(found).max())
+        result[a, b] = total / (2 * step) ** 2
+    np.testing.assert_allclose(parts.whole, result, atol=1e-4 * np.abs(result).max())
 
 
 def test_parts():

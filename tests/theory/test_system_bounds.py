@@ -20,17 +20,19 @@ from theodolite.core import (
     stream,
 )
 from theodolite.theory import (
-    NORMALISED_CURVATURE,
     Extent,
     ParameterBall,
     cost_bounds,
     extent_of,
     layer_bounds,
     nonlinearity_bounds,
-    nonlinearity_derivatives,
-    parameterisation_bounds,
     smoothness_bound,
     system_bounds,
+)
+from theodolite.theory.systems.nonlinearities import nonlinearity_derivatives
+from theodolite.theory.systems.parameterisations import (
+    NORMALISED_CURVATURE,
+    parameterisation_bounds,
 )
 
 GRID = np.linspace(-12, 12, 240001)
@@ -91,13 +93,13 @@ def test_one_layer_has_the_closed_form():
 
 def test_smoothness_goes_with_one_over_eps():
     x = stream(1).normal(size=(3, 4))
-    found = [
+    result = [
         smoothness_bound(
             normalised_residual(inputs=4, widths=(4, 3, 3), eps=eps), x, "logistic"
         )
         for eps in (1.0, 1e-3)
     ]
-    assert_allclose(found[1] / found[0], 1e3, rtol=1e-9)
+    assert_allclose(result[1] / result[0], 1e3, rtol=1e-9)
 
 
 def test_what_is_unbounded_is_infinite_and_said():
@@ -105,10 +107,13 @@ def test_what_is_unbounded_is_infinite_and_said():
     plain = AffineLayer(into=3, out=3)
     plan = SystemBlueprint(inputs=3, layers=(plain, tanh, plain))
     data = extent_of(np.eye(3))
-    found = system_bounds(plan, data)
-    assert found.derivative_lipschitz == math.inf
-    assert [reason.split(" (")[0] for reason in found.reasons] == ["layer 0", "layer 2"]
-    assert "unbounded" in found.reasons[0]
+    result = system_bounds(plan, data)
+    assert result.derivative_lipschitz == math.inf
+    assert [reason.split(" (")[0] for reason in result.reasons] == [
+        "layer 0",
+        "layer 2",
+    ]
+    assert "unbounded" in result.reasons[0]
     balls = (ParameterBall(radius=1.0),) * 3
     inside = system_bounds(plan, data, balls)
     assert inside.derivative_lipschitz < math.inf
@@ -123,9 +128,9 @@ def test_what_is_unbounded_is_infinite_and_said():
 def test_a_roughness_before_all_parameters_does_no_harm():
     layers = (NonlinearLayer(activation="relu"), AffineLayer(into=3, out=2))
     plan = SystemBlueprint(inputs=3, layers=layers)
-    found = system_bounds(plan, extent_of(np.eye(3)))
-    assert found.derivative < 2
-    assert found.derivative_lipschitz == 0.0
+    result = system_bounds(plan, extent_of(np.eye(3)))
+    assert result.derivative < 2
+    assert result.derivative_lipschitz == 0.0
 
 
 def test_a_residual_block_adds_the_identity():
@@ -142,10 +147,10 @@ def test_a_residual_block_adds_the_identity():
 
 def test_batch_norm_is_bounded_whatever_comes():
     layer = BatchNormLayer(features=2, eps=0.25)
-    found = layer_bounds(layer, Extent(samples=9, shape=(2,)))
-    assert_allclose(found.outputs.frobenius, math.sqrt(18))
-    assert found.input_slope == 2.0
-    assert_allclose(found.input_curvature, NORMALISED_CURVATURE / (0.25 * 3))
+    result = layer_bounds(layer, Extent(samples=9, shape=(2,)))
+    assert_allclose(result.outputs.frobenius, math.sqrt(18))
+    assert result.input_slope == 2.0
+    assert_allclose(result.input_curvature, NORMALISED_CURVATURE / (0.25 * 3))
 
 
 @pytest.mark.parametrize(
@@ -211,23 +216,13 @@ def test_batch_norm_is_bounded_whatever_comes():
         ),
     ],
 )
-@pytest.mark.usefixtures("_untyped")
+@pytest.mark.usefixtures("untyped")
 def test_bad_input_is_refused_in_one_sentence(call, hints):
     with pytest.raises(TheodoliteError) as caught:
         call()
     message = str(caught.value)
     assert all(hint in message for hint in hints), message
     assert "\n" not in message
-
-
-@pytest.fixture
-def _untyped():
-    """Call as outside of tests, where types go unchecked."""
-    import jaxtyping
-
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def test_balls_of_the_wrong_kind_are_refused():

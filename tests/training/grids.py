@@ -34,4 +34,4 @@ def fails(snapshot):
 def plainly(plan, data, *, seed, lr, steps, dtype=torch.float64, probes=(), **more):
     network = networks.build(plan, seed=seed, dtype=dtype)
     settings = Descent(lr=lr, **more)
-    return train(network, data, optimiser=settings, steps=steps, probes=probes)
+    return train(network, data, optimizer=settings, steps=steps, probes=probes)

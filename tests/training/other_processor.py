@@ -10,9 +10,8 @@ import numpy as np
 
 from tests.training.test_engines import WIDTH, compare, samples
 from theodolite.core import ShortcutBlueprint
-from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
 from theodolite.training.engines.kernels.vector import REGISTER
-from theodolite.training.engines.moments import MomentsEngine
 
 if __name__ == "__main__":
     rates = np.full(30, 0.01)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from theodolite.training.probes.probes import Probe
+from theodolite.training.probes.probe import Probe
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
 

@@ -21,7 +21,7 @@ from theodolite.training import (
     log_epochs,
     train_classifiers,
 )
-from theodolite.training.classifiers.stack import label_signs
+from theodolite.training.classifiers.loops import label_signs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 1, 6, 5))
@@ -48,7 +48,7 @@ def train(plans, samples=TWO, recipe: Any = RECIPE, seeds=None, **settings):
 @pytest.mark.parametrize(
     ("loss", "outputs"), [("square", 1), ("square", 3), ("cross_entropy", 1)]
 )
-def test_stacks_do_what_modules_and_optimisers_do(family, norm, loss, outputs):
+def test_stacks_do_what_modules_and_optimizers_do(family, norm, loss, outputs):
     """The rival is a stack in which runs touch: rates, decays and starts differ."""
     samples = TWO if outputs == 1 else THREE
     plans = [
@@ -93,14 +93,14 @@ def test_records_say_what_the_instruments_say(family):
     with torch.no_grad():
         outputs = network(inputs)[:, 0].numpy()
     np.testing.assert_allclose(record.outputs, outputs, rtol=1e-9)
-    found = classifier_norms(
+    norms = classifier_norms(
         network, (inputs, torch.as_tensor(SIGNS)), norm_mode="eval"
     )
-    np.testing.assert_allclose(found.layer_norms, record.folded_norms, rtol=1e-8)
-    np.testing.assert_allclose(found.raw_norms, record.layer_norms, rtol=1e-8)
-    np.testing.assert_allclose(found.rho, record.folded_rho, rtol=1e-8)
-    np.testing.assert_allclose(found.equilibrium_ratio, record.equilibrium_ratio)
-    assert record.train_error == found.error_rate
+    np.testing.assert_allclose(norms.layer_norms, record.folded_norms, rtol=1e-8)
+    np.testing.assert_allclose(norms.raw_norms, record.layer_norms, rtol=1e-8)
+    np.testing.assert_allclose(norms.rho, record.folded_rho, rtol=1e-8)
+    np.testing.assert_allclose(norms.equilibrium_ratio, record.equilibrium_ratio)
+    assert record.train_error == norms.error_rate
     with torch.no_grad():
         held = network(TWO.test_inputs)[:, 0] * TWO.test_labels <= 0
     assert record.test_wrong.tolist() == held.tolist()
@@ -142,11 +142,11 @@ def test_networks_given_are_trained_in_place_from_where_they_are():
     np.testing.assert_allclose(run.records[0].layer_norms, 2.0, rtol=1e-12)
 
 
-def test_any_optimiser_may_train_a_module():
+def test_any_optimizer_may_train_a_module():
     def adam(network):
         return torch.optim.Adam(network.parameters(), lr=0.01)
 
-    (run,), (other,) = train([PLAN], way="plain", optimiser=adam), train([PLAN])
+    (run,), (other,) = train([PLAN], way="plain", optimizer=adam), train([PLAN])
     assert run.last.train_loss < run.records[0].train_loss
     assert not np.allclose(run.last.outputs, other.last.outputs)
 
@@ -182,10 +182,10 @@ def test_a_time_limit_stops_runs_with_what_they_have():
 
 
 def test_epochs_are_evenly_spaced_in_logarithm():
-    found = log_epochs(1000)
-    assert found[:3] == (0, 1, 2)
-    assert found[-1] == 1000
-    assert 30 <= len(found) <= 41
+    epochs = log_epochs(1000)
+    assert epochs[:3] == (0, 1, 2)
+    assert epochs[-1] == 1000
+    assert 30 <= len(epochs) <= 41
     assert log_epochs(1) == (0, 1)
 
 
@@ -195,7 +195,7 @@ def test_epochs_are_evenly_spaced_in_logarithm():
         (np.where(SIGNS > 0, 2.0, -1.0), r"labels hold \[-1.0, 2.0\] .* wants -1 and"),
         (np.ones(50), "all labels are 1 .* at least 2"),
         (np.full(50, np.nan), "labels hold NaN"),
-        (SIGNS[:40], "pass one label a sample"),
+        (SIGNS[:40], "pass one label per sample"),
     ],
 )
 def test_labels_that_are_none_are_refused(labels, hint):
@@ -249,7 +249,7 @@ def test_recipes_that_cannot_be_followed_are_refused(change, hint):
         ([PLAN], {"recipe": ClassifierRecipe(batch_size=64)}, "50 samples do not fill"),
         ([PLAN.with_(inputs=(7,))], {}, r"blueprint of inputs \(7,\)"),
         ([PLAN], {"way": "stack"}, "did you mean 'stacked'"),
-        ([PLAN], {"optimiser": torch.optim.SGD}, "pass way='plain'"),
+        ([PLAN], {"optimizer": torch.optim.SGD}, "pass way='plain'"),
         ([ShortcutBlueprint(width=2, depth=2)], {}, "ClassifierBlueprint alone"),
         ([PLAN], {"dtype": torch.int64}, "dtype is torch.int64"),
         ([PLAN], {"dtype": "float32"}, "dtype is 'float32'"),

@@ -20,7 +20,7 @@ import os
 import tempfile
 import numpy as np
 from theodolite.core import ShortcutBlueprint
-from theodolite.training.engines.fused import FusedEngine
+from theodolite.training.engines.cpu import FusedEngine
 tempfile.tempdir = os.environ.get("ONLY_TEMPORARY_PLACE")
 x, y = np.random.default_rng(0).normal(size=(2, 20, 2))
 engine = FusedEngine(ShortcutBlueprint(width=2, depth=2), x, y)

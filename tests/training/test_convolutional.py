@@ -45,7 +45,7 @@ def roll(images, generator):
 def plain_loop(model, images, recipe, seed, augment=None):
     """One network by torch's own optimiser, with nothing shared or fast."""
     generator = torch.Generator().manual_seed(derive(seed, "images"))
-    optimiser = torch.optim.SGD(
+    optimizer = torch.optim.SGD(
         model.parameters(),
         lr=recipe.rate,
         momentum=recipe.momentum,
@@ -55,7 +55,7 @@ def plain_loop(model, images, recipe, seed, augment=None):
     )
     steps = len(images.labels) // recipe.batch_size
     done, total = 0, steps * recipe.epochs
-    found = []
+    readings = []
     for _ in range(recipe.epochs):
         order = torch.randperm(len(images.labels), generator=generator)
         order = order[: steps * recipe.batch_size]
@@ -68,11 +68,11 @@ def plain_loop(model, images, recipe, seed, augment=None):
             strict=True,
         ):
             passed = sum(done / total >= m for m in recipe.milestones)
-            optimiser.param_groups[0]["lr"] = recipe.rate * recipe.factor**passed
+            optimizer.param_groups[0]["lr"] = recipe.rate * recipe.factor**passed
             loss = functional.cross_entropy(model((batch.double() - 127) / 74), answers)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             losses.append(loss.item())
             done += 1
         model.eval()
@@ -80,8 +80,8 @@ def plain_loop(model, images, recipe, seed, augment=None):
             scores = model((images.test_inputs.double() - 127) / 74)
         model.train()
         error = (scores.argmax(1) != images.test_labels).double().mean().item()
-        found.append((sum(losses) / steps, error))
-    return found
+        readings.append((sum(losses) / steps, error))
+    return readings
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_the_rate_falls_at_the_paper_s_epochs():
     [
         ({"batch_size": 64}, [0], "smaller batch_size"),
         ({"precision": "bf16"}, [0], "wants CUDA"),
-        ({}, [0, 1], "one seed a model"),
+        ({}, [0, 1], "one seed per model"),
     ],
 )
 def test_what_cannot_run_is_refused(change, seeds, match):

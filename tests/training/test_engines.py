@@ -17,8 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from theodolite.core import ConfigError, ShortcutBlueprint
 from theodolite.networks import build, draw_weights, get_weights
-from theodolite.training.engines.fused import FusedEngine
-from theodolite.training.engines.moments import MomentsEngine
+from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
 
 WIDTH = 5
 ENGINES = [
@@ -43,16 +42,16 @@ def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, deca
     kind = getattr(torch, dtype)
     network = build(plan, seed=seed, dtype=kind)
     x, y = torch.as_tensor(x, dtype=kind), torch.as_tensor(y, dtype=kind)
-    optimiser = torch.optim.SGD(
+    optimizer = torch.optim.SGD(
         network.parameters(), lr=0.1, momentum=momentum, weight_decay=decay
     )
     losses = []
     for rate in rates:
-        optimiser.param_groups[0]["lr"] = float(rate)
-        optimiser.zero_grad()
+        optimizer.param_groups[0]["lr"] = float(rate)
+        optimizer.zero_grad()
         loss = 0.5 * (network(x) - y).square().sum() / len(x)
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     return np.array(losses), get_weights(network)
 
@@ -298,7 +297,7 @@ def test_misuse_is_told_in_a_sentence(make):
     engine = make(plan, x, y, compiled=False)
     with pytest.raises(ConfigError, match="through place"):
         engine.losses(np.zeros((1, 3, WIDTH, WIDTH)))
-    with pytest.raises(ConfigError, match="one number a point"):
+    with pytest.raises(ConfigError, match="one number per point"):
         advance_with_short_floor(engine)
 
 

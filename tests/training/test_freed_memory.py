@@ -9,7 +9,7 @@ import pytest
 # Pages that are filled anew by the last of some blocks of 4 MiB.
 CODE = """
 import resource
-from theodolite.training.images.freed_memory import keep_freed_memory
+from theodolite.training.images.training import keep_freed_memory
 {call}
 for _ in range(3):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

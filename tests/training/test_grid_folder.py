@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -65,23 +64,23 @@ def defaulted(k):
     ],
 )
 def test_a_grid_is_not_resumed_with_another_probe(data, tmp_path, make):
-    def found(k):
+    def values(k):
         grid = train_grid(
             LINEAR, data, {"lr": [0.1]}, steps=2, folder=tmp_path,
             probes=[Probe("p", make(k))],
         )  # fmt: skip
         return set(grid.probed("p").values())
 
-    assert found(1) == {1.0}
-    assert found(1) == {1.0}
+    assert values(1) == {1.0}
+    assert values(1) == {1.0}
     with pytest.raises(RunError, match=r"other settings .*probes"):
-        found(2)
+        values(2)
 
 
 IDENTITY = """
 import numpy as np
 from functools import partial
-from theodolite.training.grid.identity import identity
+from theodolite.training.grid.probe_digest import probe_digest
 class Thing:
     __slots__ = ()
 class Holder:
@@ -95,7 +94,7 @@ def outer(n):
     return again
 for measure in (Holder(), outer(3), partial(outer(3), k=[np.ones(2), Holder()]), sum,
                 Holder().__call__):
-    print(identity(measure))
+    print(probe_digest(measure))
 """
 
 
@@ -116,7 +115,7 @@ def test_without_a_folder_a_failed_piece_is_one_sentence(data, monkeypatch):
     def fail(*_):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(pieces, "_stacked", fail)
+    monkeypatch.setattr(pieces, "_train_stacked", fail)
     with pytest.raises(RunError, match=r"1 of 1 pieces .*no room.*pass a folder"):
         train_grid(LINEAR, data, {"lr": [0.1]}, steps=5)
 
@@ -143,24 +142,31 @@ grid = train_grid(ShortcutBlueprint(width=6, depth=4, mid="tanh"), (x, y),
                   folder=sys.argv[1], jobs=0)
 np.save(sys.argv[2], grid.final_loss)
 """
+# Ends the process as soon as the first of three pieces is saved.
+KILL = """
+import os, signal
+from theodolite.runs import RunFolder
+save = RunFolder.save
+def save_and_die(*given):
+    save(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+RunFolder.save = save_and_die
+"""
 
 
 def test_a_killed_grid_resumes_and_redoes_nothing(tmp_path, monkeypatch):
-    folder, result = tmp_path / "grid", tmp_path / "found.npy"
-    command = [sys.executable, "-c", GRID, str(folder), str(result)]
+    folder, result = tmp_path / "grid", tmp_path / "result.npy"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    first = subprocess.Popen(command, env=environment)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and first.poll() is None:
-        if list(folder.glob("runs/*/*/*/cells/*.jsonl")):  # of three
-            break
-        time.sleep(0.01)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
+
+    def run(code):
+        command = [sys.executable, "-c", code, str(folder), str(result)]
+        return subprocess.run(command, env=environment, check=False).returncode
+
+    assert run(KILL + GRID) == -signal.SIGKILL
     assert not result.exists()
     saved = {p: p.stat().st_mtime_ns for p in folder.glob("runs/*/*/*/cells/*.jsonl")}
-    assert saved
-    subprocess.run(command, env=environment, check=True)
+    assert len(saved) == 1
+    assert run(GRID) == 0
     for path, when in saved.items():
         assert path.stat().st_mtime_ns == when
     monkeypatch.setattr(pieces, "_SECONDS", 0.2)

@@ -24,10 +24,10 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.loop import train
-from theodolite.training.probes.callbacks.lightning import lightning_callback
-from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.optimizers.descent import Descent
+from theodolite.training.probes.callbacks import lightning_callback
+from theodolite.training.probes.probe import Probe, ProbeWarning
 from theodolite.training.probes.schedules import Every
 
 lightning = later("lightning.pytorch", "pip install 'theodolite[lightning]'")
@@ -76,21 +76,21 @@ def fit(inner, callback, tmp_path, *, batch_size=12, epochs=6, **settings):
 def test_the_same_rows_as_the_plain_loop(tmp_path):
     chosen = probes((1.16, 1.12, 0.9))
     plain = train(
-        network(), data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=6,
+        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
         probes=chosen,
     )  # fmt: skip
     callback = lightning_callback(chosen, max_share=1)
     module = fit(network(), callback, tmp_path)
     assert isinstance(callback, lightning.Callback)
     assert not callback.watcher.retired
-    found = table(callback.rows(), "theodolite/")
+    watched = table(callback.rows(), "theodolite/")
     expected = table(plain.probe_rows)
     assert {key[1] for key in expected} >= {"weights", "gradient/all", "low"}
-    assert found.keys() == expected.keys()
+    assert watched.keys() == expected.keys()
     for key, (value, loss) in expected.items():
-        assert found[key][0] == pytest.approx(value, rel=1e-12)
+        assert watched[key][0] == pytest.approx(value, rel=1e-12)
         if key[0] < 6:  # after the last update Lightning computes no loss
-            assert found[key][1] == pytest.approx(loss, rel=1e-12)
+            assert watched[key][1] == pytest.approx(loss, rel=1e-12)
     assert module.inner[0].weight.dtype == torch.float64
 
 
@@ -112,7 +112,7 @@ def test_the_loss_of_accumulated_batches_is_their_mean(tmp_path):
         accumulate_grad_batches=3,
     )  # fmt: skip
     plain = train(
-        network(), data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=2,
+        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=2,
         probes=[Probe("w", weight_norm)],
     )  # fmt: skip
     rows = callback.rows()

@@ -23,9 +23,9 @@ from tests.training.subjects import (
     weight_norm,
 )
 from theodolite.core import ConfigError, DataError, MeasurementError, Status, stream
-from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.loop import train
-from theodolite.training.probes.probes import Probe
+from theodolite.training.optimizers.descent import Descent
+from theodolite.training.probes.probe import Probe
 from theodolite.training.probes.schedules import AtSteps, Every
 
 
@@ -51,7 +51,7 @@ def test_the_loop_is_the_one_written_by_hand(settings):
     rates = [0.1] * 12
     for drop, factor in settings.get("drops", {}).items():
         rates = [r * factor if i >= drop else r for i, r in enumerate(rates)]
-    found = train(ours, (x, y), optimiser=Descent(lr=0.1, **settings), steps=12)
+    run = train(ours, (x, y), optimizer=Descent(lr=0.1, **settings), steps=12)
     losses = by_hand(
         theirs,
         [(x, y)] * 13,
@@ -59,10 +59,10 @@ def test_the_loop_is_the_one_written_by_hand(settings):
         settings.get("momentum", 0.0),
         settings.get("weight_decay", 0.0),
     )
-    np.testing.assert_allclose(found.loss, losses, rtol=1e-12)
-    assert found.steps.tolist() == list(range(13))
-    assert found.final_loss == found.loss[-1]
-    assert found.cost.passes == 12
+    np.testing.assert_allclose(run.loss, losses, rtol=1e-12)
+    assert run.steps.tolist() == list(range(13))
+    assert run.final_loss == run.loss[-1]
+    assert run.cost.passes == 12
     for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert_close(p, q, rtol=1e-12, atol=1e-14)
 
@@ -70,25 +70,23 @@ def test_the_loop_is_the_one_written_by_hand(settings):
 def test_minibatches_go_through_all_samples_in_a_new_order_each_epoch():
     x, y = data()
     ours, theirs = network(), network()
-    found = train(
-        ours, (x, y), optimiser=Descent(lr=0.05), steps=6, batch_size=5, seed=3
-    )
+    run = train(ours, (x, y), optimizer=Descent(lr=0.05), steps=6, batch_size=5, seed=3)
     orders = [stream(3, "epoch", epoch).permutation(12) for epoch in range(3)]
     pieces = [torch.as_tensor(o[i : i + 5]) for o in orders for i in (0, 5, 10)]
     losses = by_hand(theirs, [(x[i], y[i]) for i in pieces[:7]], [0.05] * 6)
-    np.testing.assert_allclose(found.loss, losses, rtol=1e-12)
-    again = train(network(), (x, y), optimiser=Descent(lr=0.05), steps=6, batch_size=5)
-    assert not np.allclose(again.loss, found.loss)
+    np.testing.assert_allclose(run.loss, losses, rtol=1e-12)
+    again = train(network(), (x, y), optimizer=Descent(lr=0.05), steps=6, batch_size=5)
+    assert not np.allclose(again.loss, run.loss)
 
 
 def test_adam_and_cross_entropy():
     x, _ = data()
     labels = torch.arange(12) % 2
     ours, theirs = network(), network()
-    found = train(
+    run = train(
         ours,
         (x, labels),
-        optimiser=lambda p: torch.optim.Adam(p, lr=0.02),
+        optimizer=lambda p: torch.optim.Adam(p, lr=0.02),
         steps=10,
         loss=nn.CrossEntropyLoss(),
     )
@@ -100,7 +98,7 @@ def test_adam_and_cross_entropy():
         losses.append(value.item())
         value.backward()
         optim.step()
-    assert found.loss[:-1].tolist() == losses
+    assert run.loss[:-1].tolist() == losses
     assert_same_state(state(ours), state(theirs))
 
 
@@ -108,7 +106,7 @@ def test_the_last_look_leaves_running_statistics_and_dropout_alone():
     x, y = data()
     ours, theirs = moody(), moody()
     torch.manual_seed(7)
-    train(ours, (x, y), optimiser=Descent(lr=0.1), steps=5)
+    train(ours, (x, y), optimizer=Descent(lr=0.1), steps=5)
     after = torch.rand(3)
     torch.manual_seed(7)
     theirs.train()
@@ -125,7 +123,7 @@ def test_the_last_look_leaves_running_statistics_and_dropout_alone():
 def test_divergence_is_retired_with_its_step_and_not_probed():
     seen = []
     run = train(
-        network(), data(), optimiser=Descent(lr=50.0), steps=2000, divergence=1e3,
+        network(), data(), optimizer=Descent(lr=50.0), steps=2000, divergence=1e3,
         probes=[Probe("seen", lambda at: seen.append(at.step) or 0.0, Every(1))],
     )  # fmt: skip
     assert run.diverged
@@ -142,7 +140,7 @@ def test_a_model_of_nan_diverges_at_once():
     model = network()
     with torch.no_grad():
         model[0].weight[0, 0] = math.nan
-    run = train(model, data(), optimiser=Descent(lr=0.1), steps=5)
+    run = train(model, data(), optimizer=Descent(lr=0.1), steps=5)
     assert run.diverged_at == 0
 
 
@@ -152,16 +150,16 @@ def test_a_first_loss_of_zero_is_not_a_ceiling():
     x = torch.tensor([[1.0], [1.0]], dtype=torch.float64)
     y = torch.tensor([[1.0], [2.0]], dtype=torch.float64)
     first = next(s for s in range(20) if stream(s, "epoch", 0).permutation(2)[0] == 0)
-    settings = {"optimiser": Descent(lr=0.1), "steps": 4, "batch_size": 1}
+    settings = {"optimizer": Descent(lr=0.1), "steps": 4, "batch_size": 1}
     run = train(model, (x, y), seed=first, **settings)
     assert run.loss[0] == 0
     assert not run.diverged
 
 
 def test_record_keeps_what_the_schedule_says_and_the_last():
-    full = train(network(), data(), optimiser=Descent(lr=0.1), steps=11)
+    full = train(network(), data(), optimizer=Descent(lr=0.1), steps=11)
     some = train(
-        network(), data(), optimiser=Descent(lr=0.1), steps=11, record=Every(4)
+        network(), data(), optimizer=Descent(lr=0.1), steps=11, record=Every(4)
     )
     assert some.steps.tolist() == [0, 4, 8, 11]
     assert some.loss.tolist() == full.loss[[0, 4, 8, 11]].tolist()
@@ -171,7 +169,7 @@ def test_record_keeps_what_the_schedule_says_and_the_last():
 def test_no_steps_give_the_first_loss():
     model = network()
     before = state(model)
-    run = train(model, data(), optimiser=Descent(lr=0.1), steps=0, probes=probes())
+    run = train(model, data(), optimizer=Descent(lr=0.1), steps=0, probes=probes())
     assert run.steps.tolist() == [0]
     assert_same_state(before, state(model))
 
@@ -184,7 +182,7 @@ def test_augmentation_sees_every_batch_and_the_seed():
 
     runs = [
         train(
-            network(), (x, y), optimiser=Descent(lr=0.05), steps=4, batch_size=6,
+            network(), (x, y), optimizer=Descent(lr=0.05), steps=4, batch_size=6,
             augment=shift, seed=seed,
         ).loss
         for seed in (0, 0, 1)
@@ -197,8 +195,8 @@ def test_arrays_are_put_in_the_models_precision():
     model = network(dtype=torch.float32)
     x, y = (part.numpy() for part in data())
     x.setflags(write=False)  # as datasets are; torch would warn
-    run = train(model, (x, y), optimiser=Descent(lr=0.1), steps=3)
-    exact = train(network(), (x, y), optimiser=Descent(lr=0.1), steps=3)
+    run = train(model, (x, y), optimizer=Descent(lr=0.1), steps=3)
+    exact = train(network(), (x, y), optimizer=Descent(lr=0.1), steps=3)
     assert (run.loss_error > 1e6 * exact.loss_error).all()
     assert_close(run.loss, exact.loss, rtol=1e-5, atol=0)
 
@@ -206,7 +204,7 @@ def test_arrays_are_put_in_the_models_precision():
 x, y = data()
 nan = x.clone()
 nan[3, 1] = math.nan
-good = {"data": (x, y), "optimiser": Descent(lr=0.1), "steps": 2}
+good = {"data": (x, y), "optimizer": Descent(lr=0.1), "steps": 2}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +225,7 @@ good = {"data": (x, y), "optimiser": Descent(lr=0.1), "steps": 2}
         ({"batch_size": 0}, ConfigError, "batch_size is 0 for 12 samples"),
         ({"batch_size": 13}, ConfigError, "batch_size is 13"),
         ({"batch_size": 2.5}, ConfigError, "batch_size is 2.5"),
-        ({"optimiser": lambda p: None}, ConfigError, "returned a NoneType"),
+        ({"optimizer": lambda p: None}, ConfigError, "returned a NoneType"),
         ({"probes": [weight_norm]}, ConfigError, "is not a Probe"),
         ({"probes": [Probe("a", broken), Probe("a", broken)]}, ConfigError, "share"),
     ],
@@ -264,7 +262,7 @@ def test_descents_that_mean_nothing_are_refused(settings):
 
 def test_a_schedule_of_steps_is_kept():
     run = train(
-        network(), data(), optimiser=Descent(lr=0.1), steps=6,
+        network(), data(), optimizer=Descent(lr=0.1), steps=6,
         probes=[Probe("w", weight_norm, AtSteps([5, 1]))],
     )  # fmt: skip
     assert sorted(table(run.probe_rows)) == [(1, "w", None), (5, "w", None)]

@@ -19,9 +19,9 @@ from tests.training.subjects import (
     weight_norm,
 )
 from theodolite.core import ConfigError
-from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.loop import train
-from theodolite.training.probes.probes import Board, Probe, ProbeWarning, Snapshot
+from theodolite.training.optimizers.descent import Descent
+from theodolite.training.probes.probe import Board, Probe, ProbeWarning, Snapshot
 from theodolite.training.probes.schedules import AtLosses, Every
 
 
@@ -30,11 +30,11 @@ def test_probes_change_nothing():
     for chosen in ((), [Probe("vandal", vandal, Every(2))]):
         model = moody()
         torch.manual_seed(7)
-        found = train(
-            model, data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=6,
+        run = train(
+            model, data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
             probes=chosen,
         )  # fmt: skip
-        runs.append((state(model), found.loss.tolist()))
+        runs.append((state(model), run.loss.tolist()))
     assert_same_state(runs[0][0], runs[1][0])
     assert runs[0][1] == runs[1][1]
 
@@ -42,8 +42,8 @@ def test_probes_change_nothing():
 def test_probes_see_the_weights_before_the_update():
     x, y = data()
     model, norms = network(), []
-    found = train(
-        model, (x, y), optimiser=Descent(lr=0.1), steps=6, probes=probes((0.9, 0.8))
+    run = train(
+        model, (x, y), optimizer=Descent(lr=0.1), steps=6, probes=probes((0.9, 0.8))
     )
     theirs = network()
     for _ in range(7):
@@ -53,27 +53,27 @@ def test_probes_see_the_weights_before_the_update():
             )
         )
         by_hand(theirs, [(x, y)] * 2, [0.1])
-    rows = found.probe_rows.where(quantity="weights")
+    rows = run.probe_rows.where(quantity="weights")
     assert rows.column("step") == [0, 2, 4, 6]
     np.testing.assert_allclose(rows.values(), norms[::2], rtol=1e-12)
-    np.testing.assert_array_equal(rows.values("loss"), found.loss[::2])
-    assert found.probe_rows.where(quantity="gradient/all").column("step") == [0, 3, 6]
-    assert found.probe_rows.levels("error") == []
+    np.testing.assert_array_equal(rows.values("loss"), run.loss[::2])
+    assert run.probe_rows.where(quantity="gradient/all").column("step") == [0, 3, 6]
+    assert run.probe_rows.levels("error") == []
 
 
 def test_levels_are_measured_at_their_first_crossing():
-    plain = train(network(), data(), optimiser=Descent(lr=0.3), steps=8).loss
+    plain = train(network(), data(), optimizer=Descent(lr=0.3), steps=8).loss
     between = [plain[3] + (plain[4] - plain[3]) * part for part in (0.3, 0.6)]
     levels = {2 * plain[0]: 0, plain[2]: 2, between[0]: 4, between[1]: 4}
     run = train(
-        network(), data(), optimiser=Descent(lr=0.3), steps=8,
+        network(), data(), optimizer=Descent(lr=0.3), steps=8,
         probes=[Probe("low", weight_norm, AtLosses([*levels, 1e-9]))],
     )  # fmt: skip
     assert (np.diff(plain) < 0).all(), "wanted a loss that falls"
     rows = run.probe_rows
     assert len(rows) == 4
-    found = dict(zip(rows.column("level"), rows.column("step"), strict=True))
-    assert found == {float(level): step for level, step in levels.items()}
+    crossed = dict(zip(rows.column("level"), rows.column("step"), strict=True))
+    assert crossed == {float(level): step for level, step in levels.items()}
     assert rows.values("loss").tolist() == plain[rows.column("step")].tolist()
 
 
@@ -81,7 +81,7 @@ def test_a_probe_that_raises_is_reported_once_and_retired():
     chosen = [Probe("broken", broken, Every(2)), Probe("fine", weight_norm, Every(2))]
     with pytest.warns(ProbeWarning, match="'broken' raised ZeroDivision") as caught:
         run = train(
-            network(), data(), optimiser=Descent(lr=0.1), steps=6, probes=chosen
+            network(), data(), optimizer=Descent(lr=0.1), steps=6, probes=chosen
         )
     assert len(caught) == 1
     assert run.retired == {"broken": "ZeroDivisionError: no number at step 0"}
@@ -91,7 +91,7 @@ def test_a_probe_that_raises_is_reported_once_and_retired():
 
 def test_a_warning_made_an_error_ends_no_training(caplog):
     run = train(  # pytest makes warnings errors
-        network(), data(), optimiser=Descent(lr=0.1), steps=3,
+        network(), data(), optimizer=Descent(lr=0.1), steps=3,
         probes=[Probe("broken", broken), Probe("fine", weight_norm)],
     )  # fmt: skip
     assert len(run.probe_rows) == 4
@@ -99,7 +99,7 @@ def test_a_warning_made_an_error_ends_no_training(caplog):
 
 
 @pytest.mark.parametrize(
-    ("found", "quantities"),
+    ("measured", "quantities"),
     [
         (2, ["p"]),
         (np.float32(2), ["p"]),
@@ -110,8 +110,8 @@ def test_a_warning_made_an_error_ends_no_training(caplog):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_a_probe_may_return(found, quantities):
-    board = Board([Probe("p", lambda at: found)], {"seed": 5})
+def test_what_a_probe_may_return(measured, quantities):
+    board = Board([Probe("p", lambda at: measured)], {"seed": 5})
     rows = board.visit(Snapshot(step=0, loss=1.0, model=network))
     assert not board.retired
     assert [row["quantity"] for row in rows] == quantities
@@ -120,7 +120,7 @@ def test_what_a_probe_may_return(found, quantities):
 
 
 def test_labels_of_the_run_win_over_those_of_a_reading():
-    inner = train(network(), data(), optimiser=Descent(lr=0.1), steps=0, seed=9)
+    inner = train(network(), data(), optimizer=Descent(lr=0.1), steps=0, seed=9)
     board = Board([Probe("inner", lambda at: inner)], {"seed": 5})
     rows = board.visit(Snapshot(step=0, loss=1.0, model=network))
     assert {row["seed"] for row in rows} == {5}

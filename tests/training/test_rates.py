@@ -42,30 +42,30 @@ def test_the_vertex_between_grid_points_is_found():
 
 def test_settings_are_told_apart():
     rows = Rows(bowl(-1.2, RATES, depth=2) + bowl(-2.0, RATES, depth=4))
-    found = best_rates(rows, ["depth", "seed", "lr"])
-    assert [b.labels for b in found] == [{"depth": 2}, {"depth": 4}]
-    assert [math.log10(b.lr) for b in found] == pytest.approx([-1.2, -2.0], abs=1e-9)
+    best = best_rates(rows, ["depth", "seed", "lr"])
+    assert [b.labels for b in best] == [{"depth": 2}, {"depth": 4}]
+    assert [math.log10(b.lr) for b in best] == pytest.approx([-1.2, -2.0], abs=1e-9)
 
 
 @pytest.mark.parametrize(("best", "edge"), [(-4.0, "low"), (2.0, "high")])
 def test_an_optimum_on_the_edge_is_flagged(best, edge):
-    (found,) = best_rates(Rows(bowl(best, RATES)), ["seed", "lr"])
-    assert found.edge == edge
+    (best,) = best_rates(Rows(bowl(best, RATES)), ["seed", "lr"])
+    assert best.edge == edge
 
 
 def test_a_diverged_neighbour_brackets_the_optimum():
     rows = Rows([row(0.01, 2.0), row(0.1, 1.0), row(1.0, None)])
-    (found,) = best_rates(rows, ["seed", "lr"])
-    assert found.edge is None
-    assert found.lr == 0.1
-    assert found.lr_error == pytest.approx(1 / math.sqrt(12))
+    (best,) = best_rates(rows, ["seed", "lr"])
+    assert best.edge is None
+    assert best.lr == 0.1
+    assert best.lr_error == pytest.approx(1 / math.sqrt(12))
 
 
 def test_when_everything_diverged_there_is_no_optimum():
-    (found,) = best_rates(Rows([row(1.0, None), row(2.0, None)]), ["seed", "lr"])
-    assert found.status == "diverged"
-    assert math.isnan(found.lr)
-    assert found.n_seeds == 0
+    (best,) = best_rates(Rows([row(1.0, None), row(2.0, None)]), ["seed", "lr"])
+    assert best.status == "diverged"
+    assert math.isnan(best.lr)
+    assert best.n_seeds == 0
 
 
 def test_a_quadratic_has_its_known_best_rate():
@@ -74,8 +74,10 @@ def test_a_quadratic_has_its_known_best_rate():
     x = np.linalg.qr(rng.normal(size=(20, 3)))[0] * math.sqrt(20)
     y = rng.normal(size=(20, 3))
     plan = ShortcutBlueprint(width=3, depth=1, shortcut=1, init="zero")
-    found = search_rates(plan, (x, y), {"lr": [0.1, 0.35, 1.3, 1.9]}, steps=4, rounds=4)
-    (best,) = found.best
+    search = search_rates(
+        plan, (x, y), {"lr": [0.1, 0.35, 1.3, 1.9]}, steps=4, rounds=4
+    )
+    (best,) = search.best
     assert best.lr == pytest.approx(1.0, rel=0.05)
     assert abs(math.log10(best.lr)) < 2 * best.lr_error
     assert best.spacing < 0.05
@@ -89,15 +91,15 @@ def test_a_search_of_named_networks_refines_each():
         "two": ShortcutBlueprint(width=3, depth=4),
         "one": ShortcutBlueprint(width=3, depth=4, shortcut=1),
     }
-    found = search_rates(
+    search = search_rates(
         plans,
         (x, x[::-1]),
         {"lr": [0.03, 0.3, 3.0], "seed": [0, 1]},
         steps=30,
         rounds=1,
     )
-    assert [best.labels["network"] for best in found.best] == ["two", "one"]
-    assert all(best.spacing < 0.6 for best in found.best)
+    assert [best.labels["network"] for best in search.best] == ["two", "one"]
+    assert all(best.spacing < 0.6 for best in search.best)
 
 
 def test_bad_input_is_a_sentence():
@@ -142,9 +144,9 @@ def test_axes_that_can_be_read_once_are_kept():
     plan, data = ShortcutBlueprint(width=2, depth=2), (np.eye(2), np.eye(2)[::-1])
     axes = {"seed": [0, 1], "lr": [0.1, 0.5, 2.0]}
     once = {name: iter(values) for name, values in axes.items()}
-    found = search_rates(plan, data, once, steps=20, rounds=1)
-    assert found.rows.levels("lr") == pytest.approx(
+    search = search_rates(plan, data, once, steps=20, rounds=1)
+    assert search.rows.levels("lr") == pytest.approx(
         search_rates(plan, data, axes, steps=20, rounds=1).rows.levels("lr")
     )
-    assert len(found.rows.levels("lr")) > 3
-    assert found.rows.levels("seed") == [0, 1]
+    assert len(search.rows.levels("lr")) > 3
+    assert search.rows.levels("seed") == [0, 1]

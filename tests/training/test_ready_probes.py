@@ -36,7 +36,7 @@ def network():
 def measured(probe, **settings):
     """Return the rows of one step of training."""
     rows = run(
-        network(), (X, Y), optimiser=Descent(lr=0.1), steps=1, loss=LOSS,
+        network(), (X, Y), optimizer=Descent(lr=0.1), steps=1, loss=LOSS,
         probes=[probe], **settings,
     ).probe_rows  # fmt: skip
     return rows.where(step=0)
@@ -44,25 +44,43 @@ def measured(probe, **settings):
 
 def test_sharpness_is_that_of_the_instrument():
     (row,) = measured(probes.sharpness())
-    found = extreme_eigenvalues(
+    reading = extreme_eigenvalues(
         network(), (X, Y), loss=LOSS, norm_mode="batch", ends="largest", k=1, tol=1e-3
     )
-    assert (row["quantity"], row["value"]) == ("sharpness", found.eigenvalues[0])
-    assert row["error"] == found.errors[0]
+    assert (row["quantity"], row["value"]) == ("sharpness", reading.eigenvalues[0])
+    assert row["error"] == reading.errors[0]
     assert "rank" not in row
-    assert row["norm_mode"] == "batch"
+    assert row["norm_mode"] == "as_is"
     several = measured(probes.sharpness(k=2, name="top", norm_mode="eval"))
     assert several.column("quantity") == ["top", "top"]
     assert several.column("rank") == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["sharpness", "trace", "collapse", "margins"])
+def test_frozen_norms_stay_frozen(name):
+    model = network()
+    model.insert(1, nn.BatchNorm1d(4).double())
+    model.insert(3, nn.BatchNorm1d(4).double().eval())
+    rivals = ({}, {"norm_mode": "as_is"}, {"norm_mode": "batch"}, {"norm_mode": "eval"})
+    rows, *others = (
+        Watcher([getattr(probes, name)(**one)]).step(
+            model, batch=(X, Y), criterion=LOSS
+        )
+        for one in rivals
+    )
+    same = [np.array_equal(rows.values(), other.values(), True) for other in others]
+    assert same == [True, False, False]
+    assert set(rows.column("norm_layers")) == {"1 in train, 1 in eval"}
+    assert not model[3].training
 
 
 def test_trace_takes_data_and_loss_of_its_own():
     half = X[:12], Y[:12]
     probe = probes.trace(data=half, loss=nn.functional.cross_entropy, max_matvecs=8)
     (row,) = measured(probe)
-    found = trace(network(), half, loss=LOSS, norm_mode="batch", max_matvecs=8)
-    assert (row["quantity"], row["value"]) == ("trace", found.trace)
-    assert row["error"] == found.trace_error
+    reading = trace(network(), half, loss=LOSS, norm_mode="batch", max_matvecs=8)
+    assert (row["quantity"], row["value"]) == ("trace", reading.trace)
+    assert row["error"] == reading.trace_error
 
 
 @pytest.mark.parametrize(
@@ -74,8 +92,8 @@ def test_trace_takes_data_and_loss_of_its_own():
 )
 def test_numbers_of_a_reading_are_kept_and_lists_left_out(probe, instrument, quantity):
     rows = measured(probe)
-    found = instrument(network(), (X, Y), norm_mode="eval")
-    assert rows.value(quantity=f"{probe.name}/{quantity}") == getattr(found, quantity)
+    reading = instrument(network(), (X, Y), norm_mode="eval")
+    assert rows.value(quantity=f"{probe.name}/{quantity}") == getattr(reading, quantity)
     assert len(rows) == len({row["quantity"] for row in rows})
 
 
@@ -96,7 +114,7 @@ def test_norms_and_gradient():
 
 def test_a_schedule_is_kept():
     trained = run(
-        network(), (X, Y), optimiser=Descent(lr=0.1), steps=20, loss=LOSS,
+        network(), (X, Y), optimizer=Descent(lr=0.1), steps=20, loss=LOSS,
         probes=[probes.norms(Every(10))],
     )  # fmt: skip
     assert trained.probe_rows.levels("step") == [0, 10, 20]

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.training.test_convolutional import network, plain_loop, some_images
+from theodolite.instruments import preserve, trace
 from theodolite.training import Recipe, train_many
 from theodolite.training.images.workers import Gate
 
@@ -53,20 +54,20 @@ class Noisy(nn.Module):
 
 def test_steps_of_two_networks_overlap_each_on_one_thread():
     """Each waits within a step for the other: in turns they would never meet."""
-    door, models, met = threading.Barrier(2, timeout=20), [], set()
+    door, models, met = threading.Barrier(2, timeout=250), [], set()
 
     def meet():
-        me = threading.current_thread()
         if not all(len(model.passes) > 2 for model in models):
             time.sleep(0.01)
-        elif me not in met:
-            met.add(me)
+        else:
+            met.add(threading.current_thread())
             door.wait()
+            raise ArithmeticError("met")
 
     models += [Watched(meet), Watched(meet)]
-    recipe = Recipe(epochs=60, batch_size=12, rate=0.05, test_every=60)
+    recipe = Recipe(epochs=50_000, batch_size=12, rate=0.05, test_every=50_000)
     done = train_many(models, some_images(), recipe=recipe, seeds=[0, 1])
-    assert [run.error for run in done] == ["", ""]
+    assert [run.error for run in done] == ["ArithmeticError: met"] * 2
     assert len(met) == 2
     assert {threads for model in models for _, threads in model.passes} == {1}
     assert torch.get_num_threads() == 2
@@ -234,7 +235,7 @@ def test_a_call_that_was_taken_when_an_interrupt_came_is_let_go():
     with pytest.raises(KeyboardInterrupt):
         gate.serve(1)
     gate.abandon()
-    worker.join(10)
+    worker.join(250)
     assert told == ["let go"]
 
 
@@ -258,7 +259,7 @@ def test_where_a_second_thread_cannot_be_had_the_first_ends(monkeypatch):
     caller = threading.Thread(target=train, daemon=True)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     caller.start()
-    caller.join(20)
+    caller.join(250)
     assert len(starts) == 3
     assert not caller.is_alive()
     assert set(threading.enumerate()) == before
@@ -296,3 +297,36 @@ def test_networks_see_the_context_variables_of_the_caller():
     train_many(models, some_images(), recipe=RECIPE, seeds=[0, 1])
     assert set(seen) == {"of the caller"}
     assert threading.main_thread() not in {thread for thread, _ in models[0].passes}
+
+
+def test_a_measurement_in_another_thread_waits_and_disturbs_no_training():
+    images, traces, stop = some_images(), [], threading.Event()
+    layer, x = nn.Linear(3, 2), torch.ones(4, 3)
+    recipe = Recipe(epochs=20, batch_size=12, rate=0.05)
+
+    def built():  # which measures too, on behalf of the thread that trains
+        with preserve(layer):
+            return Noisy()
+
+    def measure():
+        while not stop.is_set():
+            given = {"loss": nn.MSELoss(), "norm_mode": "eval", "max_matvecs": 6}
+            traces.append(trace(layer, (x, x[:, :2]), **given).trace)
+
+    def trained():
+        done = train_many([built, built], images, recipe=recipe, seeds=[0, 1])
+        return [
+            (run.error, [{**epoch, "seconds": 0} for epoch in run.history])
+            for run in done
+        ]
+
+    alone = trained()
+    other = threading.Thread(target=measure)
+    other.start()
+    try:
+        together = trained()
+    finally:
+        stop.set()
+        other.join(60)
+    assert together == alone
+    assert len(set(traces)) == 1

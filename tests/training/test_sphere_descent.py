@@ -62,8 +62,8 @@ def flow_ends(rho_at, time, start):
         return np.concatenate([m.ravel() for m in moved])
 
     state = np.concatenate([w.ravel() for w in start])
-    found = solve_ivp(speed, (0, time), state, rtol=1e-11, atol=1e-12)
-    return layers(found.y[:, -1])
+    solution = solve_ivp(speed, (0, time), state, rtol=1e-11, atol=1e-12)
+    return layers(solution.y[:, -1])
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
@@ -191,7 +191,7 @@ def test_state_dict_resumes_bit_for_bit(rho):
         assert torch.equal(a, b)
 
 
-def test_an_optimiser_made_behind_loaded_weights_resumes_too():
+def test_an_optimizer_made_behind_loaded_weights_resumes_too():
     rho = LogisticNorm(start=0.1, end=3, steps=20)
     model = chain()
     optim = SphereSGD(model.named_parameters(), lr=0.1, momentum=0.9, rho=rho)
@@ -214,7 +214,7 @@ def test_a_loaded_number_replaces_the_own_one():
     assert other.param_groups[0]["rho"] == 2.0
 
 
-def test_the_state_of_another_optimiser_is_refused():
+def test_the_state_of_another_optimizer_is_refused():
     model = chain()
     plain = torch.optim.SGD(model.parameters(), lr=0.1).state_dict()
     with pytest.raises(ConfigError, match="that of another optimiser"):
@@ -251,7 +251,7 @@ def test_serves_the_plain_loop_of_the_room():
     run = train(
         model,
         (x, y[:, None]),
-        optimiser=lambda p: SphereSGD(
+        optimizer=lambda p: SphereSGD(
             p, lr=0.5, rho=RampedNorm(start=1, end=4, steps=30)
         ),
         steps=60,

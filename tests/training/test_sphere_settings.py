@@ -69,9 +69,9 @@ def test_groups_of_a_model_with_every_kind_of_layer():
         optim.zero_grad()
         model(x).square().sum().backward()
         optim.step()
-    found = optim.norms()
-    assert found[:2] == (pytest.approx(5.0), pytest.approx(first))
-    assert found[2] is None
+    norms = optim.norms()
+    assert norms[:2] == (pytest.approx(5.0), pytest.approx(first))
+    assert norms[2] is None
     named = sphere_groups(model, rho=5.0, invariant=["0.weight"])
     assert [[n for n, _ in g["params"]] for g in named] == names
 

@@ -1,11 +1,5 @@
 """The stacked engine descends as the plain loop does, in both precisions."""
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -171,49 +165,3 @@ def test_what_it_cannot_train_is_said_in_a_sentence():
         engine(RELU, data, method="opencl")
     with pytest.raises(UnknownNameError, match="unknown dtype"):
         engine(RELU, data, dtype="bfloat16")
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-def test_fused_kernel_interpreted_on_a_cpu():
-    """What Triton interprets, it reads from the environment when it is loaded."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.training.stacked_interpreted"],
-        env=os.environ | {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["relu", "plain", "linear"]
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-def test_what_the_kernel_cannot_take_is_said_in_a_sentence():
-    data, _ = make(RELU)
-    with pytest.raises(ConfigError, match="cannot take float64"):
-        engine(RELU, data, method="triton")
-    wide = np.zeros((3, 40))
-    with pytest.raises(ConfigError, match="width 40, only up to 32"):
-        engine(RELU.with_(width=40), (wide, wide), "float32", method="triton")
-    with pytest.raises(ConfigError, match="shortcut 4, only up to 3"):
-        engine(RELU.with_(shortcut=4), data, "float32", method="triton")
-
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-def test_layouts_that_fail_are_left_out_and_told_of_once(monkeypatch):
-    from theodolite.training.engines.stacked import triton as fused
-
-    data, _ = make(RELU)
-    passes = engine(RELU, data, "float32", method="triton")._passes
-
-    def timed(workspace, weights, alive):
-        if workspace.tile.registers is not None:
-            raise RuntimeError("out of registers")
-        return 1.0 / workspace.tile.block
-
-    monkeypatch.setattr(fused, "_timed", timed)
-    with pytest.warns(RuntimeWarning, match="2 of 5 .* RuntimeError: out of") as told:
-        assert passes._quickest(3) == fused.Tile(64, stages=2)
-    assert len(told) == 1
-    assert set(passes.failed) == {t for t in fused.TILES if t.registers is not None}

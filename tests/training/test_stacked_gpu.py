@@ -1,7 +1,5 @@
 """On a CUDA device the stacked engine descends as the plain loop does."""
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 import torch
@@ -17,15 +15,9 @@ pytestmark = [
 WAYS = {
     "torch, float64": ("torch", "float64", 1e-9),
     "torch, float32": ("torch", "float32", 1e-5),
-    "triton, float32": ("triton", "float32", 1e-5),
     "cuda, float32": ("cuda", "float32", 1e-5),
 }
 RELU = ShortcutBlueprint(width=10, depth=8, mid="relu", init="xavier")
-
-
-def need(method):
-    if method == "triton" and find_spec("triton") is None:
-        pytest.skip("no Triton")
 
 
 def advance(engine, weights, rates, settings):
@@ -37,7 +29,6 @@ def advance(engine, weights, rates, settings):
 @pytest.mark.parametrize("blueprint", CASES, ids=str)
 def test_trajectories_are_those_of_the_plain_loop(blueprint, way):
     method, dtype, tolerance = WAYS[way]
-    need(method)
     data, weights = make(blueprint)
     rates, settings = rates_of(blueprint, 60), settings_of(3)
     engine = StackedEngine(blueprint, *data, dtype=dtype, method=method)
@@ -58,17 +49,13 @@ def test_trajectories_are_those_of_the_plain_loop(blueprint, way):
     assert engine._updates.graph is not None
 
 
-@pytest.mark.parametrize(
-    ("method", "width"),
-    [*(("triton", width) for width in (10, 16, 24, 32)), ("cuda", 10), ("cuda", 7)],
-)
-def test_fused_kernel_over_many_tiles(method, width):
+@pytest.mark.parametrize("width", [10, 7])
+def test_fused_kernel_over_many_tiles(width):
     """Several tiles a program, several programs a point, the last tile not full."""
-    need(method)
     blueprint = RELU.with_(width=width)
     data, weights = make(blueprint, samples=20_011)
     rates, settings = 0.2 * rates_of(blueprint, 30), settings_of(3)
-    engine = StackedEngine(blueprint, *data, dtype="float32", method=method)
+    engine = StackedEngine(blueprint, *data, dtype="float32", method="cuda")
     done, _ = advance(engine, weights, rates, settings)
     exact = StackedEngine(blueprint, *data, dtype="float64", method="torch")
     wanted, _ = advance(exact, weights, rates, settings)
@@ -77,44 +64,15 @@ def test_fused_kernel_over_many_tiles(method, width):
     np.testing.assert_array_equal(again.losses, done.losses)
 
 
-def test_every_layout_gives_the_same():
-    need("triton")
-    from theodolite.training.engines.stacked.triton import TILES
-
-    data, weights = make(RELU, samples=5_003)
-    rates, settings = 0.2 * rates_of(RELU, 10), settings_of(3)
-    exact = StackedEngine(RELU, *data, dtype="float64", method="torch")
-    wanted, _ = advance(exact, weights, rates, settings)
-    for tile in TILES:
-        engine = StackedEngine(RELU, *data, dtype="float32", method="triton")
-        engine._passes.tile = tile
-        done, _ = advance(engine, weights, rates, settings)
-        np.testing.assert_allclose(
-            done.losses, wanted.losses, rtol=1e-5, err_msg=str(tile)
-        )
-
-
-def test_narrow_networks_take_the_kernel_of_cuda_and_wide_ones_triton():
-    for width, label in ((12, "cuda"), (13, "triton")):
-        need(label)
+def test_narrow_networks_take_the_fused_kernel_and_wide_ones_torch():
+    for width, label in ((12, "cuda"), (13, "torch")):
         blueprint = RELU.with_(width=width)
         data, _ = make(blueprint, samples=40)
         assert f"({label})" in StackedEngine(blueprint, *data).name
 
 
-def test_every_layout_is_tried_and_none_fails():
-    need("triton")
-    data, _ = make(RELU, samples=600_000)
-    engine = StackedEngine(RELU.with_(depth=64), *data, method="triton")
-    engine._passes.workspace(8)
-    assert engine._passes.failed == {}
-    assert set(engine._passes.seconds) == set(engine._passes.layouts())
-    assert engine._passes.tile in engine._passes.seconds
-
-
-@pytest.mark.parametrize("method", ["torch", "triton", "cuda"])
+@pytest.mark.parametrize("method", ["torch", "cuda"])
 def test_points_stop_and_leave_the_others_alone(method):
-    need(method)
     data, weights = make(RELU)
     rates, settings = rates_of(RELU, 120), settings_of(3)
     rates[1] = 1e3
@@ -138,9 +96,8 @@ def test_points_stop_and_leave_the_others_alone(method):
     )
 
 
-@pytest.mark.parametrize("method", ["torch", "triton", "cuda"])
+@pytest.mark.parametrize("method", ["torch", "cuda"])
 def test_little_memory_changes_nothing(method):
-    need(method)
     data, weights = make(RELU, samples=1_001)
     rates, settings = rates_of(RELU, 10), settings_of(3)
     whole, _ = advance(

@@ -23,10 +23,10 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.loop import train
-from theodolite.training.probes.callbacks.transformers import transformers_callback
-from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.optimizers.descent import Descent
+from theodolite.training.probes.callbacks import transformers_callback
+from theodolite.training.probes.probe import Probe, ProbeWarning
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
 
 transformers = later("transformers", "pip install 'theodolite[transformers]'")
@@ -72,12 +72,16 @@ def trainer_of(inner, tmp_path, *callbacks, batch_size=12, steps=6, **settings):
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path), use_cpu=True, report_to=[], max_steps=steps,
         per_device_train_batch_size=batch_size, save_strategy="no", disable_tqdm=True,
-        optim="sgd", optim_args="momentum=0.9", learning_rate=0.1, max_grad_norm=0.0,
-        lr_scheduler_type="constant", logging_strategy="no", seed=7, **settings,
+        learning_rate=0.1, max_grad_norm=0.0, lr_scheduler_type="constant",
+        logging_strategy="no", seed=7, **settings,
     )  # fmt: skip
+    wrapped = Wrapped(inner)
+    # As an object, since older releases ignore the momentum of optim_args.
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1, momentum=0.9)
     return in_order()(
-        Wrapped(inner), arguments, train_dataset=Pairs(), callbacks=[*callbacks]
-    )
+        wrapped, arguments, train_dataset=Pairs(), callbacks=[*callbacks],
+        optimizers=(optimizer, None),
+    )  # fmt: skip
 
 
 def fit(inner, tmp_path, *callbacks, **settings):
@@ -114,18 +118,18 @@ def chosen(measure):
 
 def test_the_same_rows_as_the_plain_loop(tmp_path):
     plain = train(
-        network(), data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=6,
+        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
         probes=chosen(by_pair),
     )  # fmt: skip
     callback = transformers_callback(chosen(gradient), batch=all_pairs, max_share=1)
     fit(network(), tmp_path, callback)
     assert isinstance(callback, transformers.TrainerCallback)
     assert not callback.watcher.retired
-    found, expected = table(callback.rows(), "theodolite/"), table(plain.probe_rows)
+    watched, expected = table(callback.rows(), "theodolite/"), table(plain.probe_rows)
     assert {key[1] for key in expected} == {"weights", "gradient", "low"}
-    assert found.keys() == expected.keys()
+    assert watched.keys() == expected.keys()
     for key, numbers in expected.items():
-        assert found[key] == pytest.approx(numbers, rel=1e-12)
+        assert watched[key] == pytest.approx(numbers, rel=1e-12)
 
 
 def test_a_pair_and_a_module_give_the_same_loss(tmp_path):
@@ -135,13 +139,13 @@ def test_a_pair_and_a_module_give_the_same_loss(tmp_path):
     )
     fit(network(), tmp_path, callback)
     plain = train(
-        network(), data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=6,
+        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
         probes=probe,
     )  # fmt: skip
-    found, expected = table(callback.rows(), "theodolite/"), table(plain.probe_rows)
-    assert found.keys() == expected.keys()
+    watched, expected = table(callback.rows(), "theodolite/"), table(plain.probe_rows)
+    assert watched.keys() == expected.keys()
     for key, numbers in expected.items():
-        assert found[key] == pytest.approx(numbers, rel=1e-12)
+        assert watched[key] == pytest.approx(numbers, rel=1e-12)
 
 
 def disturb(at):

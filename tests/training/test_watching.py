@@ -20,13 +20,13 @@ from tests.training.subjects import (
 )
 from theodolite.core import ConfigError
 from theodolite.instruments import HalfSquareLoss, extreme_eigenvalues
-from theodolite.training.loop.descent import Descent
 from theodolite.training.loop.loop import train
-from theodolite.training.probes import watching
-from theodolite.training.probes.callbacks.scalars import scalars
-from theodolite.training.probes.probes import Probe, ProbeWarning
+from theodolite.training.optimizers.descent import Descent
+from theodolite.training.probes import watcher as watching
+from theodolite.training.probes.callbacks import scalars
+from theodolite.training.probes.probe import Probe, ProbeWarning
 from theodolite.training.probes.schedules import AtLosses, AtSteps, Every
-from theodolite.training.probes.watching import Watcher
+from theodolite.training.probes.watcher import Watcher
 
 
 def own_loop(model, watcher=None, steps=6, look=True, **given):
@@ -71,14 +71,14 @@ class Torn(Notebook):
 def test_the_same_rows_as_the_plain_loop():
     chosen = probes((1.16, 1.12, 0.9))
     plain = train(
-        network(), data(), optimiser=Descent(lr=0.1, momentum=0.9), steps=6,
+        network(), data(), optimizer=Descent(lr=0.1, momentum=0.9), steps=6,
         probes=chosen,
     )  # fmt: skip
     watcher = Watcher(chosen, max_share=1, labels={"run": "a"})
     own_loop(network(), watcher)
-    found = table(watcher.rows(), "theodolite/")
-    assert found == table(plain.probe_rows)
-    assert {key[1] for key in found} >= {"weights", "gradient/all", "low"}
+    watched = table(watcher.rows(), "theodolite/")
+    assert watched == table(plain.probe_rows)
+    assert {key[1] for key in watched} >= {"weights", "gradient/all", "low"}
     assert set(watcher.rows().column("run")) == {"a"}
     assert all(q.startswith("theodolite/") for q in watcher.rows().levels("quantity"))
 

@@ -1,4 +1,4 @@
-"""What a network is made of, read off the graph of tensors that one run makes."""
+"""The parts of any network, read off the graph of tensors that one run creates."""
 
 import lazy_loader
 

@@ -1,30 +1,28 @@
-"""The graph of the signal: values that come from the inputs, and who dominates whom.
+"""The graph of the signal: values that depend on the inputs, and their dominators.
 
 The *signal* starts at floating-point inputs and where tokens become numbers. A value
-dominates another if every way of the signal to the other passes it; the nearest value
-that dominates two is where their ways fork.
+dominates another if every path of the signal to the other passes through it; the paths
+to two values fork at the nearest value that dominates both.
 """
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
-from theodolite.anatomy.recording import Recording, Ref, Value
-from theodolite.anatomy.steps import Step, step_of
-from theodolite.anatomy.vocabulary import SLICES, word_of
+from .operators import SLICES, operator_kind
+from .recording import Recording, Ref, Value
+from .steps import Step, step_of
 
 ROOT = -1
 _KEEPS_SIZE = frozenset("view scale shift activation step".split())
 
 
 class Graph:
-    """What a recording says of the signal.
-
-    Args:
-        recording: One forward pass.
+    """The signal of one recorded forward pass.
 
     Attributes:
-        recording: The same.
-        steps: By index of the call, what it does to the signal.
+        recording: The forward pass.
+        steps: What each call does to the signal, by index of the call.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -36,24 +34,24 @@ class Graph:
         self._same = list(range(count))
         self._names: list[frozenset[str]] = [frozenset()] * count
         self._parents: list[tuple[int, ...]] = [()] * count
-        self._size = [_numel(value) for value in recording.values]
+        self._size = [math.prod(value.shape) for value in recording.values]
         self._sources = [0] * count
-        self._above, self._depth = [ROOT] * count, [0] * count
-        self._alike: dict[object, int] = {}
+        self._dominator, self._depth = [ROOT] * count, [0] * count
+        self._first_slice: dict[object, int] = {}
         for value in recording.values:
-            self._place(value)
-        self.way = lru_cache(maxsize=4096)(self._way)
+            self._add(value)
+        self.between = lru_cache(maxsize=4096)(self._between)
 
     def signal(self, number: int) -> bool:
-        """Tell whether a value carries the signal."""
+        """Return whether a value carries the signal."""
         return self._signal[number]
 
     def parents(self, number: int) -> tuple[int, ...]:
-        """Return the signals that a signal was made from."""
+        """Return the signals that a signal was computed from."""
         return self._parents[number]
 
     def step(self, number: int) -> Step | None:
-        """Return the step that made a value."""
+        """Return the step that computed a value."""
         call = self.recording.values[number].call
         return None if call is None else self.steps.get(call)
 
@@ -62,15 +60,23 @@ class Graph:
         return self._readers.get(self._same[number], [])
 
     def size(self, number: int) -> int:
-        """Count the numbers of a value, not counting those repeated by expansion."""
+        """Count the numbers of a value, without those repeated by expansion."""
         return self._size[number]
 
     def names(self, number: int) -> frozenset[str]:
-        """Return the parameters that a value was made from, if it is no signal."""
+        """Return the parameters that a value was computed from, if it is no signal."""
         return self._names[number]
 
-    def _place(self, value: Value) -> None:
-        """Work out what a value is, given all before it."""
+    def same(self, number: int) -> int:
+        """Return the first value that is the same slice of the same value."""
+        return self._same[number]
+
+    def module_of(self, call: int) -> str:
+        """Return the path of the submodule that made a call."""
+        return self.recording.calls[call].module
+
+    def _add(self, value: Value) -> None:
+        """Fill in a value, given all values before it."""
         number = value.number
         if value.source == "input":
             self._data[number] = True
@@ -78,25 +84,26 @@ class Graph:
         elif value.source == "parameter":
             self._names[number] = frozenset([value.name])
         elif value.source == "alias":
-            self._follow(number, value.of)
+            self._inherit(number, value.of)
         elif value.call is not None:
-            self._place_result(value)
+            self._add_result(value)
         if self._signal[number]:
-            self._rank(number)
+            self._set_dominator(number)
 
-    def _place_result(self, value: Value) -> None:
+    def _add_result(self, value: Value) -> None:
         number, call = value.number, self.recording.calls[value.call or 0]
         step = self.steps.get(call.index) or self._read(value)
         if step is not None:
             self._parents[number] = tuple(self._same[n] for n in step.reads)
-            self._signal[number] = True
-            self._data[number] = True
-            self._shrink(number, step)
+            self._signal[number] = self._data[number] = True
+            if step.kind in _KEEPS_SIZE and len(step.reads) == 1:
+                size = self._size[step.reads[0]]
+                self._size[number] = min(self._size[number], size)
             self._identify(value, step)
-        elif word_of(call.name) != "factory":
-            # What is written over is gone.
+        elif operator_kind(call.name) != "factory":
+            # The first argument of a copy is overwritten.
             of = call.inputs[1:] if call.name == "copy" else call.inputs
-            self._follow(number, of)
+            self._inherit(number, of)
             if self._data[number] and not self._signal[number] and _floating(value):
                 self._signal[number] = True  # where tokens become numbers
 
@@ -106,7 +113,7 @@ class Graph:
             call,
             lambda n: self._signal[n],
             lambda n: bool(self._names[n]),
-            lambda n: _numel(self.recording.values[n]),
+            lambda n: math.prod(self.recording.values[n].shape),
         )
         if step is not None:
             self.steps[call.index] = step
@@ -114,109 +121,90 @@ class Graph:
                 self._readers.setdefault(self._same[read], []).append(call.index)
         return step
 
-    def _follow(self, number: int, of: Iterable[int]) -> None:
-        """Give a value what those it was made from have."""
+    def _inherit(self, number: int, of: Iterable[int]) -> None:
+        """Copy signal, data and parameter names from the values it was made from."""
         for other in of:
             self._names[number] |= self._names[other]
             self._data[number] |= self._data[other]
             self._signal[number] |= self._signal[other]
         if self._signal[number]:
-            held = [self._same[other] for other in of if self._signal[other]]
-            self._parents[number] = tuple(dict.fromkeys(held))
-            if len(held) == 1 and self.recording.values[number].source == "alias":
-                self._same[number] = held[0]
-
-    def _shrink(self, number: int, step: Step) -> None:
-        if step.word in _KEEPS_SIZE and len(step.reads) == 1:
-            self._size[number] = min(self._size[number], self._size[step.reads[0]])
+            parents = [self._same[other] for other in of if self._signal[other]]
+            self._parents[number] = tuple(dict.fromkeys(parents))
+            if len(parents) == 1 and self.recording.values[number].source == "alias":
+                self._same[number] = parents[0]
 
     def _identify(self, value: Value, step: Step) -> None:
-        """Take the same part of the same value for the same."""
+        """Treat the same slice of the same value as one value."""
         call = self.recording.calls[step.call]
-        if call.name not in SLICES:
-            return
-        place = call.outputs.index(value.number)
-        key = (call.operator, self._plain(call.arguments), call.options, place)
-        first = self._alike.setdefault(key, value.number)
-        self._same[value.number] = self._same[first]
+        if call.name in SLICES:
+            place = call.outputs.index(value.number)
+            arguments = self._with_same(call.arguments)
+            key = (call.operator, arguments, call.options, place)
+            first = self._first_slice.setdefault(key, value.number)
+            self._same[value.number] = self._same[first]
 
-    def _plain(self, given: object) -> object:
-        if isinstance(given, Ref):
-            return Ref(self._same[given.number])
-        if isinstance(given, tuple):
-            return tuple(self._plain(item) for item in given)
-        return given
+    def _with_same(self, argument: object) -> object:
+        if isinstance(argument, Ref):
+            return Ref(self._same[argument.number])
+        if isinstance(argument, tuple):
+            return tuple(self._with_same(item) for item in argument)
+        return argument
 
-    def same(self, number: int) -> int:
-        """Return the first value that is the same part of the same value."""
-        return self._same[number]
-
-    def _rank(self, number: int) -> None:
-        """Find the nearest dominator, and where the signal starts."""
+    def _set_dominator(self, number: int) -> None:
+        """Find the nearest dominator of a signal, and the inputs it depends on."""
         parents = self._parents[number]
         if parents:
             above = parents[0]
             for parent in parents[1:]:
-                above = self.nearest(above, parent)
-            self._above[number] = above
+                above = self.common_dominator(above, parent)
+            self._dominator[number] = above
             for parent in parents:
                 self._sources[number] |= self._sources[parent]
         else:
             self._sources[number] = 1 << number
-        above = self._above[number]
+        above = self._dominator[number]
         self._depth[number] = 1 + (self._depth[above] if above != ROOT else 0)
 
-    def nearest(self, a: int, b: int) -> int:
+    def common_dominator(self, a: int, b: int) -> int:
         """Return the nearest value that dominates both, ROOT if none does."""
         while a != b and ROOT not in (a, b):
             if self._depth[a] < self._depth[b]:
-                b = self._above[b]
+                b = self._dominator[b]
             else:
-                a = self._above[a]
+                a = self._dominator[a]
         return a if a == b else ROOT
 
-    def related(self, a: int, b: int) -> bool:
-        """Tell whether two values come from a common source."""
+    def share_source(self, a: int, b: int) -> bool:
+        """Return whether two values depend on a common source."""
         return bool(self._sources[a] & self._sources[b])
 
-    def precedes(self, a: int, ends: Iterable[int]) -> bool:
-        """Tell whether the signal runs from a value to one of others."""
-        work, seen = [end for end in ends if end >= a], set()
-        while work:
-            number = work.pop()
-            if number == a:
-                return True
-            if number not in seen:
-                seen.add(number)
-                work += [p for p in self._parents[number] if p >= a]
-        return False
+    def reaches(self, a: int, ends: Iterable[int]) -> bool:
+        """Return whether the signal runs from a value to one of some others."""
+        return a in self._ancestors(ends, a)
 
-    def _way(self, entry: int, ends: tuple[int, ...]) -> tuple[int, ...]:
-        """List the values on all ways from one to others, without the first."""
-        work, seen = [end for end in ends if end > entry], set()
-        while work:
-            number = work.pop()
-            if number not in seen:
-                seen.add(number)
-                work += [p for p in self._parents[number] if p > entry]
+    def _between(self, entry: int, ends: tuple[int, ...]) -> tuple[int, ...]:
+        """List the values on all paths from one to others, without the first."""
         reached = {entry}
-        for number in sorted(seen):
+        for number in sorted(self._ancestors(ends, entry) - {entry}):
             if any(parent in reached for parent in self._parents[number]):
                 reached.add(number)
         return tuple(sorted(reached - {entry}))
 
-    def along(self, values: Iterable[int]) -> list[Step]:
-        """Return the steps that made values, in order."""
+    def _ancestors(self, ends: Iterable[int], least: int) -> set[int]:
+        """Return some values and all that they depend on, from a number up."""
+        todo, seen = [end for end in ends if end >= least], set()
+        while todo:
+            number = todo.pop()
+            if number not in seen:
+                seen.add(number)
+                todo += [p for p in self._parents[number] if p >= least]
+        return seen
+
+    def steps_making(self, values: Iterable[int]) -> list[Step]:
+        """Return the steps that computed values, in order."""
         calls = {self.recording.values[number].call for number in values}
         return [self.steps[c] for c in sorted(c for c in calls if c in self.steps)]
 
 
 def _floating(value: Value) -> bool:
     return value.dtype.startswith(("float", "bfloat", "complex"))
-
-
-def _numel(value: Value) -> int:
-    found = 1
-    for size in value.shape:
-        found *= size
-    return found

@@ -1,4 +1,4 @@
-"""The parts of a network by name: additions and their spans, norms, activations."""
+"""The parts of a network: additions and their spans, norms, activations, others."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,12 +14,12 @@ Placement = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """A factor on a span, from outside of the signal.
+    """A factor on a span that does not depend on the signal.
 
     Attributes:
         call: The call that multiplies.
-        by: ``"number"``, ``"parameter"``, ``"buffer"`` or ``"constant"`` (such as
-            noise drawn in the run).
+        by: ``"number"``, ``"parameter"``, ``"buffer"`` or ``"constant"``, such as
+            noise drawn in the run.
         value: The number.
         name: Name of the parameter or buffer.
     """
@@ -32,7 +32,7 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A way through the network, from where it forks to where it is added.
+    """A skip or a branch: all calls from its fork to the addition.
 
     Attributes:
         role: Skip or branch.
@@ -42,11 +42,11 @@ class Span:
         into: Index of the call that adds it.
         position: Place among that call's arguments.
         sign: 1, or −1 where it is subtracted.
-        calls: Indices of the calls on the way from entry to exit, in order.
-        modules: Outermost submodules that run on the way, in order.
+        calls: Indices of the calls from entry to exit, in order.
+        modules: Outermost submodules that run on it, in order.
         layout: What the calls do, in order: ``"linear"``, ``"norm"``, ….
-        parameters: Names of the parameters that act on the way.
-        scales: Factors behind the last layer.
+        parameters: Names of its parameters.
+        scales: Factors after the last layer.
     """
 
     role: Literal["skip", "branch"]
@@ -62,30 +62,20 @@ class Span:
     parameters: tuple[str, ...]
     scales: tuple[Scale, ...]
 
-    @property
-    def first(self) -> int | None:
-        """Index of the first call, None if there is none."""
-        return self.calls[0] if self.calls else None
-
-    @property
-    def last(self) -> int | None:
-        """Index of the last call, None if there is none."""
-        return self.calls[-1] if self.calls else None
-
 
 @dataclass(frozen=True, kw_only=True)
 class Addition:
-    """A residual addition: a skip, and one branch or several.
+    """A residual addition: a skip, and one or more branches.
 
     Attributes:
-        call: Index of the call that adds; of several, the last.
+        call: Index of the call that adds, the last of several.
         calls: Indices of all calls that add, in order.
         output: Number of the sum's value.
         module: Path of the submodule that adds.
         fork: Number of the value from which the spans start.
-        skip: The short way.
-        branches: The others, in order of the arguments.
-        inside: Index, among the additions, of the one whose branch this lies in.
+        skip: The skip.
+        branches: The branches, in order of the arguments.
+        inside: Index of the addition in whose branch this one lies.
     """
 
     call: int
@@ -100,17 +90,16 @@ class Addition:
 
 @dataclass(frozen=True, kw_only=True)
 class Norm:
-    """A norm, by a layer, a function or hand.
+    """A norm: a layer, a function, or handwritten.
 
     Attributes:
-        call: Index of the call; of one written by hand, the division.
+        call: Index of the call; of a handwritten norm, the division.
         module: Path of the submodule that ran it.
-        kind: ``"batch"``, ``"instance"``, ``"layer"``, ``"group"`` or ``"rms"``; by
-            hand, as the operators make it.
+        kind: ``"batch"``, ``"instance"``, ``"layer"``, ``"group"`` or ``"rms"``.
         placement: Where it stands: first in a branch (pre) or further in (inside),
-            behind an addition and before the next fork (post), on a skip, before the
+            after an addition and before the next fork (post), on a skip, before the
             first fork (stem), between an addition and later layers of the trunk,
-            behind the last addition (final); behind the only addition where nothing
+            after the last addition (final); after the only addition where nothing
             tells post from final (after); in a network without additions (plain).
         addition: Index of the addition that it belongs to.
     """
@@ -127,10 +116,10 @@ class Activation:
     """A nonlinearity.
 
     Attributes:
-        call: Index of the call, the last of one written by hand.
+        call: Index of the call; of a handwritten activation, the last.
         module: Path of the submodule that ran it.
         kind: Name of the operator, or ``"handwritten"``.
-        piecewise_linear: Whether its graph is made of straight pieces.
+        piecewise_linear: Whether it is piecewise linear.
     """
 
     call: int
@@ -141,7 +130,7 @@ class Activation:
 
 @dataclass(frozen=True, kw_only=True)
 class Other:
-    """What joins tensors in another manner than a residual addition.
+    """An operation that joins tensors and is no residual addition.
 
     Attributes:
         kind: ``"concatenation"``, ``"scatter"``, ``"gate"``, ``"squeeze-excite"``,
@@ -150,7 +139,7 @@ class Other:
             ``"broadcast sum"`` or ``"fixed map"``.
         call: Index of the call that joins.
         module: Path of the submodule that ran it.
-        detail: One phrase that says more.
+        detail: A phrase that says more.
     """
 
     kind: str
@@ -161,13 +150,13 @@ class Other:
 
 @dataclass(frozen=True, kw_only=True)
 class Unplaced:
-    """A sum of which skip and branch cannot be told apart.
+    """A sum whose skip cannot be told from its branch, or an unknown operator.
 
     Attributes:
-        call: Index of the call that adds.
+        call: Index of the call.
         module: Path of the submodule that ran it.
-        reason: Why.
-        operands: Numbers of the values that are added.
+        reason: Why it could not be placed.
+        operands: Numbers of its operands.
     """
 
     call: int

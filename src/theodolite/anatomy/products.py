@@ -1,27 +1,27 @@
-"""Products of signals: activations and norms written by hand, gates, attention."""
+"""Products of signals: handwritten activations and norms, gates, attention."""
 
 from dataclasses import dataclass, field
 
-from theodolite.anatomy.graph import ROOT, Graph
-from theodolite.anatomy.joins import IDENTITY, Join, apart, join_of
-from theodolite.anatomy.parts import Activation, Other
-from theodolite.anatomy.steps import Step, Term
-from theodolite.anatomy.vocabulary import LINEARS, SOFTMAXES
+from .graph import ROOT, Graph
+from .operators import LINEARS, SOFTMAXES
+from .parts import Activation, Other
+from .routes import IDENTITY, Routes, from_disjoint_slices, routes_to
+from .steps import Step, Term
 
 _ROOTS = frozenset("sqrt rsqrt pow linalg_vector_norm norm std var".split())
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormByHand:
-    """A signal divided by a size of itself.
+class UnplacedNorm:
+    """A norm, before its placement is known.
 
     Attributes:
-        call: Index of the call that divides.
+        call: Index of the call; of a handwritten norm, of the division.
         calls: Indices of all its calls.
-        entry: The value that is normed.
-        exit: The value made.
-        kind: ``"rms"``, or with its mean taken off ``"batch"`` where that is a mean
-            over samples and ``"layer"`` where it is not.
+        entry: The value that is normalised.
+        exit: The result.
+        kind: Kind of norm. A handwritten one is ``"rms"``, or if it subtracts a mean
+            ``"batch"`` where that is a mean over samples and ``"layer"`` otherwise.
     """
 
     call: int
@@ -36,121 +36,117 @@ class Products:
     """What the products of a network are.
 
     Attributes:
-        taken: Calls that belong to something found here.
-        norms: Norms written by hand.
-        activations: Activations written by hand.
-        others: Gates, attention and the like.
-        groups: By call, the last call of what it is a part of, and a word for that.
-        hidden: Calls that are not worth a word: scores of attention, softmaxes.
+        taken: Calls that belong to something listed here.
+        norms: Handwritten norms.
+        activations: Handwritten activations.
+        others: Gates, attention and similar.
+        groups: By call, the last call of the part it belongs to, and that part's kind.
+        hidden: Calls that no layout mentions: attention scores, softmaxes.
     """
 
     taken: set[int] = field(default_factory=set)
-    norms: list[NormByHand] = field(default_factory=list)
+    norms: list[UnplacedNorm] = field(default_factory=list)
     activations: list[Activation] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
     groups: dict[int, tuple[int, str]] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
 
-    def take(self, calls: set[int], last: int, word: str) -> None:
-        """Note that calls are one thing together."""
+    def take(self, calls: set[int], last: int, kind: str) -> None:
+        """Note that calls form one part together."""
         self.taken |= calls
-        self.groups |= dict.fromkeys(calls, (last, word))
+        self.groups |= dict.fromkeys(calls, (last, kind))
 
 
 def products_of(graph: Graph) -> Products:
-    """Name all products of signals, and functions of single numbers written by hand.
+    """Classify all products of signals, and handwritten pointwise functions.
 
-    Later calls come first, for what they are made of is then a part of them.
+    Later calls come first, so that earlier ones can become a part of them.
     """
     scores = _scores(graph)
-    found = Products(taken=_in_recurrences(graph), hidden=scores)
-    found.taken |= {c for c in scores if graph.steps[c].word == "addition"}
+    in_recurrent_layers = {
+        call
+        for visit in graph.recording.visits
+        if visit.recurrent
+        for call in range(visit.first, visit.stop)
+    }
+    products = Products(taken=in_recurrent_layers, hidden=scores)
+    products.taken |= {c for c in scores if graph.steps[c].kind == "addition"}
     for step in sorted(graph.steps.values(), key=lambda s: -s.call):
-        if step.call in found.taken or step.word not in ("product", "addition"):
+        if step.call in products.taken or step.kind not in ("product", "addition"):
             continue
-        join = join_of(graph, step.terms)
-        if join.pointwise and not _once(graph, step):
-            _take_activation(graph, step, join, found)
-        elif step.word == "product":
-            _take_product(graph, step, join, found)
-    return found
+        routes = routes_to(graph, step.terms)
+        values = {graph.same(value) for term in step.terms for value in term.values}
+        doubled = len(values) == 1 and step.kind == "addition"
+        if routes.pointwise and not doubled:
+            calls = routes.calls() | {step.call}
+            curved = any(_is_curved(graph, graph.steps[call]) for call in calls)
+            _take_activation(graph, step, calls, "handwritten", not curved, products)
+        elif step.kind == "product" and step.call not in products.hidden:
+            _take_product(graph, step, routes, products)
+    return products
 
 
-def _once(graph: Graph, step: Step) -> bool:
-    """Tell whether one value alone is joined with itself."""
-    values = {graph.same(value) for term in step.terms for value in term.values}
-    return len(values) == 1 and step.word == "addition"
-
-
-def _take_activation(graph: Graph, step: Step, join: Join, found: Products) -> None:
-    inner = join.calls() | {step.call}
-    curved = any(_bends(graph, graph.steps[call]) for call in inner)
-    found.take(inner, step.call, "activation")
-    found.activations.append(
-        Activation(
-            call=step.call,
-            module=graph.recording.calls[step.call].module,
-            kind="handwritten",
-            piecewise_linear=not curved,
-        )
-    )
-
-
-def _bends(graph: Graph, step: Step) -> bool:
-    """Tell whether a step is curved; a product with a step function is not."""
-    if step.word != "product":
-        return step.curved
-    return not any(_traced(graph, term, ("step",)) for term in step.terms)
-
-
-def _take_product(graph: Graph, step: Step, join: Join, found: Products) -> None:
-    if step.call in found.hidden:
-        return
-    small = _statistic(graph, join)
-    if small is not None and not join.ways[small].weighted:
-        _take_norm(graph, step, join, small, found)
-        return
-    kind, detail = _name(graph, step, join, small)
-    module = graph.recording.calls[step.call].module
-    found.others.append(Other(kind=kind, call=step.call, module=module, detail=detail))
-
-
-def _take_norm(
-    graph: Graph, step: Step, join: Join, small: int, found: Products
+def _take_activation(
+    graph: Graph,
+    step: Step,
+    calls: set[int],
+    kind: str,
+    piecewise_linear: bool,
+    products: Products,
 ) -> None:
-    names = {s.name for s in join.ways[small].steps}
-    inner = join.calls() | {step.call}
-    call = graph.recording.calls[step.call]
-    if names & _ROOTS:
-        end, affine = _affine(graph, call.outputs[0])
-        found.take(inner | affine, step.call, "norm")
-        found.norms.append(
-            NormByHand(
-                call=step.call,
-                calls=frozenset(inner | affine),
-                entry=join.fork,
-                exit=end,
-                kind=_norm_kind(graph, join, small),
-            )
-        )
-        return
-    found.take(inner | _shifted(graph, join.fork), step.call, "activation")
-    found.activations.append(
+    products.take(calls, step.call, "activation")
+    products.activations.append(
         Activation(
             call=step.call,
-            module=call.module,
-            kind="softmax" if "exp" in names else "handwritten",
-            piecewise_linear=False,
+            module=graph.module_of(step.call),
+            kind=kind,
+            piecewise_linear=piecewise_linear,
         )
     )
 
 
-def _norm_kind(graph: Graph, join: Join, small: int) -> str:
-    if not any(step.name in ("sub", "rsub") for step in join.ways[1 - small].steps):
+def _is_curved(graph: Graph, step: Step) -> bool:
+    """Return whether a step is curved; a product with a step function is not."""
+    if step.kind != "product":
+        return step.curved
+    return not any(_traced(graph, term, kinds=("step",)) for term in step.terms)
+
+
+def _take_product(graph: Graph, step: Step, routes: Routes, products: Products) -> None:
+    small = _statistic(graph, routes)
+    if small is None or routes.routes[small].weighted:
+        kind, detail = _product_kind(graph, step, routes, small)
+        module = graph.module_of(step.call)
+        other = Other(kind=kind, call=step.call, module=module, detail=detail)
+        products.others.append(other)
+        return
+    names = {s.name for s in routes.routes[small].steps}
+    calls = routes.calls() | {step.call}
+    if not names & _ROOTS:
+        kind = "softmax" if "exp" in names else "handwritten"
+        calls |= _shifted_exp(graph, routes.fork)
+        _take_activation(graph, step, calls, kind, False, products)
+        return
+    end, affine = _affine(graph, graph.recording.calls[step.call].outputs[0])
+    products.take(calls | affine, step.call, "norm")
+    products.norms.append(
+        UnplacedNorm(
+            call=step.call,
+            calls=frozenset(calls | affine),
+            entry=routes.fork,
+            exit=end,
+            kind=_norm_kind(graph, routes, small),
+        )
+    )
+
+
+def _norm_kind(graph: Graph, routes: Routes, small: int) -> str:
+    other = routes.routes[1 - small]
+    if not any(step.name in ("sub", "rsub") for step in other.steps):
         return "rms"
     axes: set[int] = set()
-    for step in join.ways[small].steps:
-        if step.word in ("reduction", "statistic"):
+    for step in routes.routes[small].steps:
+        if step.kind in ("reduction", "statistic"):
             call = graph.recording.calls[step.call]
             given = call.arguments[1] if len(call.arguments) > 1 else ()
             rank = len(graph.recording.values[step.reads[0]].shape)
@@ -164,7 +160,7 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
     end, calls, ahead = value, set(), []
     while len(readers := graph.readers(value)) == 1:
         step = graph.steps[readers[0]]
-        if step.word not in ("view", "scale", "shift"):
+        if step.kind not in ("view", "scale", "shift"):
             break
         value = graph.recording.calls[step.call].outputs[0]
         ahead.append(step.call)
@@ -173,89 +169,86 @@ def _affine(graph: Graph, value: int) -> tuple[int, set[int]]:
     return end, calls
 
 
-def _shifted(graph: Graph, value: int) -> set[int]:
+def _shifted_exp(graph: Graph, value: int) -> set[int]:
     """Return the calls of exp(x − max x), if a value is that."""
     power = graph.step(value)
     if power is None or power.name != "exp":
         return set()
     less = graph.step(graph.same(power.reads[0]))
-    if less is None or less.word != "addition":
+    if less is None or less.kind != "addition":
         return {power.call}
-    join = join_of(graph, less.terms)
-    largest = {step.name for way in join.ways for step in way.steps}
-    if largest & {"amax", "max"} and not any(way.weighted for way in join.ways):
-        return join.calls() | {power.call, less.call}
+    routes = routes_to(graph, less.terms)
+    largest = {step.name for route in routes.routes for step in route.steps}
+    if largest & {"amax", "max"} and not any(r.weighted for r in routes.routes):
+        return routes.calls() | {power.call, less.call}
     return {power.call}
 
 
-def _statistic(graph: Graph, join: Join) -> int | None:
-    """Return which of two ways sums up the fork, if one does.
+def _statistic(graph: Graph, routes: Routes) -> int | None:
+    """Return which of two routes computes a statistic of the fork, if one does.
 
     It has fewer numbers than the other; or it is a size of the fork near each place,
     as in local response norms.
     """
-    if join.fork == ROOT or len(join.ways) != 2:
+    if routes.fork == ROOT or len(routes.routes) != 2:
         return None
-    sizes = [graph.size(graph.same(way.term.values[0])) for way in join.ways]
-    for place, way in enumerate(join.ways):
-        if not way.words & {"reduction", "pool", "statistic"}:
+    sizes = [graph.size(graph.same(r.term.values[0])) for r in routes.routes]
+    for place, route in enumerate(routes.routes):
+        if not route.kinds & {"reduction", "pool", "statistic"}:
             continue
-        names, other = {step.name for step in way.steps}, join.ways[1 - place]
-        local = names & _ROOTS and not way.weighted and other.rank == IDENTITY
+        names, other = {step.name for step in route.steps}, routes.routes[1 - place]
+        local = names & _ROOTS and not route.weighted and other.rank == IDENTITY
         if sizes[place] < sizes[1 - place] or (sizes[0] == sizes[1] and local):
             return place
     return None
 
 
-def _name(graph: Graph, step: Step, join: Join, small: int | None) -> tuple[str, str]:
-    if any(_from_softmax(graph, term) for term in step.terms):
+def _product_kind(
+    graph: Graph, step: Step, routes: Routes, small: int | None
+) -> tuple[str, str]:
+    if any(_traced(graph, term, names=SOFTMAXES) for term in step.terms):
         return "attention", "a softmax times values"
     if step.name in LINEARS:
         return "product", "a matrix product of two signals"
-    if small is not None and join.ways[1 - small].rank == IDENTITY:
+    if small is not None and routes.routes[1 - small].rank == IDENTITY:
         return "squeeze-excite", "a signal times a summary of itself"
-    if join.fork == ROOT and any(not _learned(graph, term) for term in step.terms):
+    if routes.fork == ROOT and any(not _learned(graph, term) for term in step.terms):
         return "mask", "a signal times an input of its own"
-    if join.fork != ROOT and apart(graph, join):
+    if routes.fork != ROOT and from_disjoint_slices(graph, routes):
         return "gate", "a part of a signal times another part"
     return "gate", "a signal times a signal"
 
 
 def _learned(graph: Graph, term: Term) -> bool:
-    """Tell whether parameters act anywhere before a term."""
-    work, seen = [graph.same(value) for value in term.values], set()
-    while work:
-        value = work.pop()
+    """Return whether a term depends on parameters."""
+    todo, seen = [graph.same(value) for value in term.values], set()
+    while todo:
+        value = todo.pop()
         if value in seen:
             continue
         seen.add(value)
         step = graph.step(value)
-        made = graph.recording.values[value].call
-        if (step is not None and step.weighted) or (
-            made is not None and graph.names(value)
-        ):
+        computed = graph.recording.values[value].call is not None
+        if (step is not None and step.weighted) or (computed and graph.names(value)):
             return True
-        work += graph.parents(value)
+        todo += graph.parents(value)
     return False
-
-
-def _from_softmax(graph: Graph, term: Term) -> bool:
-    return _traced(graph, term, (), names=SOFTMAXES)
 
 
 def _traced(
     graph: Graph,
     term: Term,
-    words: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...] = (),
     names: frozenset[str] = frozenset(),
 ) -> bool:
-    """Tell whether a term is the result of a step, up to views and factors."""
+    """Return whether a term is the result of such a step, up to views and factors."""
     value = graph.same(term.values[0])
     while True:
         step, parents = graph.step(value), graph.parents(value)
-        if step is not None and (step.word in words or step.name in names):
+        if step is not None and (step.kind in kinds or step.name in names):
             return True
-        moves = step is None or step.word in ("view", "scale", "shift", "slice", "pad")
+        moves = step is None or step.kind in ("view", "scale", "shift", "slice", "pad")
         if not moves or len(parents) != 1:
             return False
         value = parents[0]
@@ -263,29 +256,18 @@ def _traced(
 
 def _scores(graph: Graph) -> set[int]:
     """Return the softmaxes of products of signals, those products, and sums between."""
-    found: set[int] = set()
+    passing = ("view", "scale", "shift", "addition", "activation", "slice")
+    scores: set[int] = set()
     for step in graph.steps.values():
         if step.name in SOFTMAXES:
-            work, passed = list(step.reads), {step.call}
-            while work:
-                value = graph.same(work.pop())
+            todo, passed = list(step.reads), {step.call}
+            while todo:
+                value = graph.same(todo.pop())
                 before = graph.step(value)
-                if before is not None and before.word == "addition":
+                if before is not None and before.kind == "addition":
                     passed.add(before.call)
-                if before is not None and before.word == "product":
-                    found |= {before.call} | passed
-                elif before is None or before.word in (
-                    "view", "scale", "shift", "addition", "activation", "slice",
-                ):  # fmt: skip
-                    work += graph.parents(value)
-    return found
-
-
-def _in_recurrences(graph: Graph) -> set[int]:
-    """Return the calls that torch's recurrent layers made."""
-    return {
-        call
-        for visit in graph.recording.visits
-        if visit.recurrent
-        for call in range(visit.first, visit.stop)
-    }
+                if before is not None and before.kind == "product":
+                    scores |= {before.call} | passed
+                elif before is None or before.kind in passing:
+                    todo += graph.parents(value)
+    return scores

@@ -1,19 +1,167 @@
-"""Write down one forward pass: every operator, tensor and module, by number."""
+"""Record one forward pass: every operator call, tensor value and module, by number."""
 
+import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import module as hooks
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from theodolite.anatomy.ledger import Ledger
-from theodolite.anatomy.recording import Call, Recording, Ref
-from theodolite.anatomy.visiting import Visits
 from theodolite.core import MeasurementError
 from theodolite.instruments import Batch, opened, run_model, tensors_in
+
+from .recording import Call, Recording, Ref, Source, Value, Visit
+
+
+class TensorValues:
+    """The value that each tensor holds now.
+
+    Attributes:
+        values: All values so far, in order.
+    """
+
+    def __init__(self, model: nn.Module, inputs: Iterable[Tensor]) -> None:
+        self.values: list[Value] = []
+        self._kept: list[Any] = []  # alive, so that no address repeats
+        self._held: dict[int, int] = {}
+        self._memory: dict[int, int] = {}  # the newest value in each storage
+        self._wrote: dict[int, int] = {}  # the value last written to each storage
+        parameters = model.named_parameters(remove_duplicate=True)
+        self._leaves: dict[int, tuple[Source, str]] = {
+            **{id(buffer): ("buffer", name) for name, buffer in model.named_buffers()},
+            **{id(parameter): ("parameter", name) for name, parameter in parameters},
+        }
+        self._inputs = list(inputs)
+        self._leaves |= {id(tensor): ("input", "") for tensor in self._inputs}
+
+    def number(self, tensor: Tensor) -> int:
+        """Return the value that a tensor holds, a new one for an unknown tensor."""
+        held, memory = self._held.get(id(tensor)), _memory(tensor)
+        wrote = self._wrote.get(memory, -1) if memory else -1
+        if held is not None and wrote <= held:
+            return held
+        if held is None and (id(tensor) in self._leaves or memory not in self._memory):
+            source, name = self._leaves.get(id(tensor), ("constant", ""))
+            return self._note(tensor, source, name=name)
+        last = self.values[wrote if held is not None else self._memory[memory]]
+        whole = held is None or math.prod(last.shape) >= tensor.numel()
+        of = (last.number,) if whole or held is None else (held, last.number)
+        return self._note(tensor, "alias", of=of)
+
+    def make(self, tensor: Tensor, call: int, *, writes: bool) -> int:
+        """Add a value that a call computed."""
+        number = self._note(tensor, "call", call=call)
+        if writes and (memory := _memory(tensor)):
+            self._wrote[memory] = number
+        return number
+
+    def _note(self, tensor: Tensor, source: Source, **known: Any) -> int:
+        number = len(self.values)
+        self.values.append(
+            Value(
+                number=number,
+                shape=tuple(tensor.shape),
+                dtype=str(tensor.dtype).removeprefix("torch."),
+                source=source,
+                **known,
+            )
+        )
+        self._kept.append(tensor)
+        self._held[id(tensor)] = number
+        if memory := _memory(tensor):
+            self._memory[memory] = number
+        return number
+
+
+def _memory(tensor: Tensor) -> int:
+    """Return an identifier of a tensor's storage, 0 if it has none."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):  # sparse tensors and similar
+        return 0
+
+
+class ModuleVisits:
+    """The modules that run, seen by global hooks; modules themselves get no hook.
+
+    A module that the model does not register is named by its class.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._paths = {id(module): name for name, module in model.named_modules()}
+        self._visits: list[Visit] = []
+        self._stack: list[int] = []
+        self._modules: list[nn.Module] = []
+        self._entered: list[int] = []
+        self._handles: list[Any] = []
+        self._thread = threading.get_ident()
+        self._calls = 0
+
+    def start(self) -> None:
+        """Install the hooks."""
+        self._handles = [
+            hooks.register_module_forward_pre_hook(self._enter),
+            hooks.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def end(self) -> None:
+        """Remove the hooks."""
+        for handle in self._handles:
+            handle.remove()
+
+    def here(self, call: int) -> tuple[int, str]:
+        """Return the innermost visit and its path; ``call`` is the call made now."""
+        self._calls = call + 1
+        if not self._stack:
+            return 0, ""
+        visit = self._stack[-1]
+        return visit, self._visits[visit].module
+
+    def innermost(self) -> int:
+        """Return the innermost visit that runs."""
+        return self._stack[-1] if self._stack else 0
+
+    def finished(self, calls: int) -> tuple[Visit, ...]:
+        """Return all visits of a run with so many calls."""
+        if self._visits:
+            return tuple(self._visits)
+        whole = Visit(index=0, module="", kind="", parent=None, first=0, stop=calls)
+        return (whole,)
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        known = self._paths.get(id(module))
+        above = self._visits[self._stack[-1]].module if self._stack else ""
+        hidden = f"{above}.<{type(module).__name__}>".lstrip(".")
+        self._stack.append(len(self._visits))
+        self._modules.append(module)
+        self._visits.append(
+            Visit(
+                index=len(self._visits),
+                module=hidden if known is None else known,
+                kind=type(module).__name__,
+                parent=self._stack[-2] if len(self._stack) > 1 else None,
+                first=self._calls,
+                stop=self._calls,
+                recurrent=isinstance(module, nn.RNNBase | nn.RNNCellBase),
+            )
+        )
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        if threading.get_ident() != self._thread or module not in self._modules:
+            return
+        last = None
+        while last is not module:
+            last, visit = self._modules.pop(), self._stack.pop()
+            self._visits[visit] = replace(self._visits[visit], stop=self._calls)
+
 
 Act = Callable[[int, Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -24,20 +172,20 @@ def record(
     *,
     beside: "Callable[[Recorder], AbstractContextManager[Any]] | None" = None,
 ) -> Recording:
-    """Run a model once on a batch and write down what it did; it is left as found.
+    """Run a model once on a batch and record all its calls; the model is not changed.
 
     Args:
-        model: Any module; it runs in the modes in which it is.
+        model: Any module; it runs in the mode in which it is.
         batch: A tensor, a pair of inputs and targets, or a mapping of keyword
             arguments, as the instruments take them.
         beside: Makes, from the recorder, a context that is open while the model runs,
-            to note more about the same calls and values.
+            to record more about the same calls and values.
 
     Raises:
-        MeasurementError: Nothing of the run could be seen.
+        MeasurementError: No operator of the run could be seen.
     """
     _check(model)
-    with as_written(model):
+    with unfused(model):
         recorder = Recorder(model, tensors_in(batch))
         more = nullcontext() if beside is None else beside(recorder)
         with recorder, more:
@@ -46,38 +194,34 @@ def record(
 
 
 @contextmanager
-def as_written(model: nn.Module) -> Iterator[None]:
-    """Run a model as its code is written, from elementary operators; as found after.
+def unfused(model: nn.Module) -> Iterator[None]:
+    """Run a model from elementary operators while inside; it is not changed.
 
     Compiled modules run uncompiled and attention without fused kernels, so that all
-    passes under this number their calls alike.
+    passes inside number their calls alike.
     """
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with opened(model, careful=True) as found:
-            found.lend_buffers()
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+    with opened(model, careful=True) as state:
+        torch.backends.mha.set_fastpath_enabled(False)
+        state.lend_buffers()
+        yield
 
 
 class Recorder(TorchDispatchMode):
-    """Numbers the calls of operators made inside, and keeps who reads what.
+    """Records the operator calls made inside, by number, with what each reads.
 
-    Tensors are kept alive while it records, so a pass needs the memory of one that
-    will be differentiated.
+    Tensors are kept alive meanwhile, so a pass needs as much memory as one that will
+    be differentiated.
 
     Args:
         model: Names modules, parameters and buffers.
         inputs: Tensors that count as the network's inputs.
-        act: Computes a call in place of the operator itself, from the call's index,
-            the operator and its arguments.
+        act: Computes a call in place of the operator, from the call's index, the
+            operator and its arguments.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Leave torch's compiler unloaded, which takes seconds; nothing needs it."""
+        """Do not load torch's compiler, which takes seconds."""
         return False
 
     def __init__(
@@ -85,8 +229,8 @@ class Recorder(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._act = act
-        self._ledger = Ledger(model, inputs)
-        self._visits = Visits(model)
+        self._values = TensorValues(model, inputs)
+        self._visits = ModuleVisits(model)
         self._calls: list[Call] = []
 
     def __enter__(self) -> "Recorder":
@@ -104,11 +248,11 @@ class Recorder(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Run an operator and write the call down."""
+        """Run an operator and record the call."""
         options = dict(kwargs or {})
         index = len(self._calls)
         given = _flat(args) + _flat(tuple(options.values()))
-        inputs = tuple(self._ledger.number(tensor) for tensor in given)
+        inputs = tuple(self._values.number(tensor) for tensor in given)
         arguments = self._noted(args)
         named = tuple((key, self._noted(value)) for key, value in options.items())
         visit, path = self._visits.here(index)
@@ -124,28 +268,24 @@ class Recorder(TorchDispatchMode):
                 outputs=(),
             )
         )
-        act = self._act
-        result = (
-            func(*args, **options) if act is None else act(index, func, args, options)
-        )
-        written = _written(func, args, options)
-        self._finish(index, _flat((result,)), written)
-        return result
-
-    def _finish(self, index: int, made: list[Tensor], written: list[Tensor]) -> None:
+        if self._act is None:
+            result = func(*args, **options)
+        else:
+            result = self._act(index, func, args, options)
+        made, written = _flat((result,)), _written(func, args, options)
         into = {id(tensor) for tensor in written}
         silent = [t for t in written if all(t is not other for other in made)]
         outputs = tuple(
-            self._ledger.make(tensor, index, writes=id(tensor) in into)
+            self._values.make(tensor, index, writes=id(tensor) in into)
             for tensor in (*made, *silent)
         )
-        call = self._calls[index]
-        self._calls[index] = Call(**{**vars(call), "outputs": outputs})
+        self._calls[index] = replace(self._calls[index], outputs=outputs)
+        return result
 
     def _noted(self, value: Any) -> Any:
         """Return arguments with tensors as references and the rest as plain values."""
         if isinstance(value, Tensor):
-            return Ref(self._ledger.number(value))
+            return Ref(self._values.number(value))
         if isinstance(value, list | tuple):
             return tuple(self._noted(item) for item in value)
         if value is None or isinstance(value, bool | int | float | complex | str):
@@ -154,14 +294,14 @@ class Recorder(TorchDispatchMode):
 
     def number(self, tensor: Tensor) -> int:
         """Return the number of the value that a tensor holds now."""
-        return self._ledger.number(tensor)
+        return self._values.number(tensor)
 
     def here(self) -> tuple[int, int]:
         """Return the index that the next call will have, and the visit that runs."""
         return len(self._calls), self._visits.innermost()
 
     def recording(self, outputs: Iterable[Tensor] = ()) -> Recording:
-        """Return what was written down.
+        """Return the recording.
 
         Args:
             outputs: Tensors that the model returned.
@@ -174,10 +314,10 @@ class Recorder(TorchDispatchMode):
                 "no operator of torch was seen in the run, wanted is a model that "
                 "computes with torch in this thread: pass the module that wrappers hold"
             )
-        ends = tuple(self._ledger.number(tensor) for tensor in outputs)
+        ends = tuple(self._values.number(tensor) for tensor in outputs)
         return Recording(
             calls=tuple(self._calls),
-            values=tuple(self._ledger.values),
+            values=tuple(self._values.values),
             visits=self._visits.finished(len(self._calls)),
             outputs=ends,
         )
@@ -204,7 +344,7 @@ def _check(model: Any) -> None:
 
 
 def _returned(outputs: Any, depth: int = 3) -> list[Tensor]:
-    """List the tensors that a model returned, in containers or objects of its own."""
+    """List the tensors that a model returned, also inside containers and objects."""
     if isinstance(outputs, Tensor):
         return [outputs]
     if isinstance(outputs, str | bytes) or depth == 0:
@@ -229,9 +369,9 @@ def _flat(value: Any) -> list[Tensor]:
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
     """List the tensors that an operator writes to, as its schema says."""
-    found: list[Tensor] = []
+    written: list[Tensor] = []
     for place, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = args[place] if place < len(args) else kwargs.get(argument.name)
-            found += _flat((given,))
-    return found
+            written += _flat((given,))
+    return written

@@ -1,4 +1,4 @@
-"""One forward pass on paper: calls of operators, values of tensors, visits of modules.
+"""One recorded forward pass: operator calls, tensor values, module visits.
 
 A *value* is what a tensor holds between two writes, so that ``x += y`` and
 ``relu_(x)`` make new values of the same tensor, and the graph of values has no cycles.
@@ -11,7 +11,7 @@ Source = Literal["input", "parameter", "buffer", "constant", "call", "alias"]
 
 
 class Ref(NamedTuple):
-    """Stands for a tensor among the arguments of a call."""
+    """Stands for a tensor among the arguments of a call, by the number of its value."""
 
     number: int
 
@@ -21,12 +21,12 @@ class Value:
     """What a tensor holds between two writes.
 
     Attributes:
-        number: Its number; a value's number is above those that it was made from.
+        number: Its number, above those of the values it was computed from.
         shape: Shape of the tensor.
-        dtype: Its type, such as ``"float32"``.
-        source: Where it comes from: made by a call, met as a leaf, or read through
-            another tensor (an alias) of memory that was written to.
-        call: The call that made it.
+        dtype: Dtype, such as ``"float32"``.
+        source: Where it comes from: a call, a leaf, or an alias, that is another
+            tensor of memory that was written to.
+        call: The call that computed it.
         name: Name of the parameter or buffer.
         of: The values that an alias reads.
     """
@@ -42,17 +42,17 @@ class Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call of an operator of torch.
+    """One call of a torch operator.
 
     Attributes:
         index: Its number; the calls of a pass are 0, 1, 2, ….
         operator: Name with overload, such as ``"aten.add.Tensor"``.
         module: Path of the innermost submodule that was running, ``""`` for the model.
         visit: Number of that submodule's visit.
-        arguments: Positional arguments, a ``Ref`` for every tensor.
-        options: Keyword arguments, likewise.
-        inputs: Values read, in order.
-        outputs: Values made, in order.
+        arguments: Positional arguments, with a ``Ref`` for every tensor.
+        options: Keyword arguments, with the same.
+        inputs: Values that it reads, in order.
+        outputs: Values that it computes, in order.
     """
 
     index: int
@@ -66,23 +66,23 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The operator without library, overload and mark of in-place writing."""
+        """The operator without library, overload and in-place underscore."""
         base = self.operator.split(".")[1]
         return base.rstrip("_") if not base.startswith("__") else base
 
 
 @dataclass(frozen=True, kw_only=True)
 class Visit:
-    """One run of a module's forward.
+    """One call of a module's forward.
 
     Attributes:
         index: Its number, in order of entry; 0 is the model itself.
-        module: Path of the module, its first if it has several.
+        module: Path of the module, the first if it has several.
         kind: Name of its class.
-        parent: The visit that it was entered from, None for the outermost.
-        first: Index of the first call made after it was entered.
-        stop: Index of the first call made after it was left.
-        recurrent: Whether the module is one of torch's recurrent layers or cells.
+        parent: The visit that called it, None for the outermost.
+        first: Index of the first operator call inside.
+        stop: Index of the first operator call after it.
+        recurrent: Whether the module is a recurrent layer or cell of torch.
     """
 
     index: int
@@ -96,12 +96,12 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """All of one forward pass.
+    """One forward pass.
 
     Attributes:
-        calls: Calls of operators, in order.
-        values: Values of tensors, in order.
-        visits: Visits of modules, in order of entry.
+        calls: Operator calls, in order.
+        values: Tensor values, in order.
+        visits: Module visits, in order of entry.
         outputs: Values that the model returned.
     """
 
@@ -111,9 +111,9 @@ class Recording:
     outputs: tuple[int, ...]
 
     def around(self, visit: int | None) -> tuple[int, ...]:
-        """List a visit and those that it lies in, innermost first."""
-        found = []
+        """List a visit and all visits around it, innermost first."""
+        visits = []
         while visit is not None:
-            found.append(visit)
+            visits.append(visit)
             visit = self.visits[visit].parent
-        return tuple(found)
+        return tuple(visits)

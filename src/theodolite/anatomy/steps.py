@@ -4,16 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.anatomy.recording import Call, Ref
-from theodolite.anatomy.vocabulary import (
+from .operators import (
     CURVED,
     FUSED_ADDS,
     LINEARS,
     MAX_POOLS,
     PIECEWISE_LINEAR,
     SOFTMAXES,
-    word_of,
+    operator_kind,
 )
+from .recording import Call, Ref
 
 _MIXING = (
     SOFTMAXES
@@ -29,14 +29,14 @@ _POINTWISE = frozenset("view scale shift addition product activation step".split
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """What a call adds or multiplies: one argument, or the fused product of two.
+    """One operand of a sum or product: an argument, or a fused product of two.
 
     Attributes:
         values: The signals in it.
         call: Index of the call.
         position: Place among the call's arguments.
-        sign: Factor of the call itself, such as −1 where it is subtracted.
-        fused: What the call does to it before it adds: ``"linear"``, ``"product"``, ….
+        sign: Factor that the call applies, such as −1 where it subtracts.
+        fused: What the call does to it before adding: ``"linear"``, ``"product"``, ….
     """
 
     values: tuple[int, ...]
@@ -48,21 +48,21 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A call, in a word.
+    """What one call does to the signal.
 
     Attributes:
         call: Index of the call.
-        word: What it does to the signal.
+        kind: What it does, such as ``"linear"`` or ``"addition"``.
         name: The operator's name.
         reads: Signals that it reads.
-        terms: What it adds or multiplies, if it joins signals.
-        weighted: Whether parameters act in it.
-        pointwise: Whether each number of the result comes from the same place.
+        terms: Signals that it adds or multiplies with one another.
+        weighted: Whether it uses parameters.
+        pointwise: Whether each number of the result depends on the same place only.
         curved: Whether it is nonlinear and not piecewise linear.
     """
 
     call: int
-    word: str
+    kind: str
     name: str
     reads: tuple[int, ...]
     terms: tuple[Term, ...] = ()
@@ -77,34 +77,34 @@ def step_of(
     weighted: Callable[[int], bool],
     size: Callable[[int], int],
 ) -> Step | None:
-    """Return what a call does, None if it reads no signal.
+    """Return what a call does to the signal, None if it reads no signal.
 
     Args:
         call: The call.
         signal: Whether a value carries the signal.
-        weighted: Whether a value was made from parameters.
+        weighted: Whether a value was computed from parameters.
         size: How many numbers a value holds.
     """
-    word = word_of(call.name)
-    reads = _reads(call, word, signal)
-    if word == "factory" or not reads:
+    kind = operator_kind(call.name)
+    reads = _reads(call, kind, signal)
+    if kind == "factory" or not reads:
         return None
-    word, terms = _in_context(call, word, signal)
-    if word == "slice" and size(call.outputs[0]) == size(reads[0]):
-        word = "view"
+    kind, terms = _in_context(call, kind, signal)
+    if kind == "slice" and size(call.outputs[0]) == size(reads[0]):
+        kind = "view"
     outside = [number for number in call.inputs if not signal(number)]
-    curved = call.name in CURVED or word in (
+    curved = call.name in CURVED or kind in (
         "product", "attention", "gate", "statistic", "unknown",
     )  # fmt: skip
     return Step(
         call=call.index,
-        word=word,
+        kind=kind,
         name=call.name,
         reads=tuple(dict.fromkeys(reads)),
         terms=terms,
         weighted=any(weighted(number) for number in outside),
-        pointwise=word in _POINTWISE and _is_pointwise(call),
-        curved=curved or (word == "activation" and call.name not in PIECEWISE_LINEAR),
+        pointwise=kind in _POINTWISE and _is_pointwise(call),
+        curved=curved or (kind == "activation" and call.name not in PIECEWISE_LINEAR),
     )
 
 
@@ -114,51 +114,54 @@ def _is_pointwise(call: Call) -> bool:
     return call.name not in _MIXING and call.name not in LINEARS
 
 
-def _reads(call: Call, word: str, signal: Callable[[int], bool]) -> list[int]:
-    if word == "norm":  # running statistics are no part of the signal
+def _reads(call: Call, kind: str, signal: Callable[[int], bool]) -> list[int]:
+    if kind == "norm":  # running statistics are no part of the signal
         return [n for n in call.inputs[:1] if signal(n)]
     given = call.inputs[1:] if call.name == "copy" else call.inputs
     return [number for number in given if signal(number)]
 
 
 def _in_context(
-    call: Call, word: str, signal: Callable[[int], bool]
+    call: Call, kind: str, signal: Callable[[int], bool]
 ) -> tuple[str, tuple[Term, ...]]:
+    """Return the kind of a call and its terms, given which arguments are signals."""
     if call.name in FUSED_ADDS:
         return _fused(call, signal)
-    if word == "linear":
+    if kind == "linear":
         joined = _terms(call, signal, (0, 1))
         return ("product", joined) if len(joined) > 1 else ("linear", ())
-    if word == "add":
+    if kind == "add":
         joined = _terms(call, signal, (0, 1))
         alone = "view" if 0 in call.arguments[1:2] else "shift"  # as sum([…]) starts
         return ("addition", joined) if len(joined) > 1 else (alone, ())
-    if word == "multiply":
+    if kind == "multiply":
         joined = _terms(call, signal, (0, 1))
         if len(joined) == 1 and joined[0].position == 1 and call.name.startswith("d"):
             return "activation", ()  # a reciprocal
         return ("product", joined) if len(joined) > 1 else ("scale", ())
-    if word == "concatenation":
+    if kind == "concatenation":
         several = len({n for n in call.inputs if signal(n)}) > 1
         return ("concatenation" if several else "pad"), ()
     if call.name in ("where", "masked_fill"):
         return _masked(call, signal), ()
-    return word, ()
+    return kind, ()
 
 
 def _terms(
     call: Call, signal: Callable[[int], bool], places: Sequence[int]
 ) -> tuple[Term, ...]:
-    found = []
-    for place in places:
-        given = call.arguments[place] if place < len(call.arguments) else None
-        if isinstance(given, Ref) and signal(given.number):
-            sign = _sign(call, place)
-            term = Term(
-                values=(given.number,), call=call.index, position=place, sign=sign
-            )
-            found.append(term)
-    return tuple(found)
+    """Return the arguments at some places that are signals, as terms."""
+    pairs = [(place, call.arguments[place : place + 1]) for place in places]
+    return tuple(
+        Term(
+            values=(given[0].number,),
+            call=call.index,
+            position=place,
+            sign=_sign(call, place),
+        )
+        for place, given in pairs
+        if given and isinstance(given[0], Ref) and signal(given[0].number)
+    )
 
 
 def _sign(call: Call, place: int) -> float:
@@ -172,7 +175,7 @@ def _sign(call: Call, place: int) -> float:
 
 
 def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, ...]]:
-    """Read ``addmm(a, b, c)`` and its like, which add a product to their first."""
+    """Read ``addmm(a, b, c)`` and the like, which add a product to an argument."""
     first, second = _terms(call, signal, (0,)), _terms(call, signal, (1, 2))
     inner = "linear" if call.name in LINEARS else "scale"
     inner = "product" if len(second) > 1 else inner
@@ -191,7 +194,7 @@ def _fused(call: Call, signal: Callable[[int], bool]) -> tuple[str, tuple[Term, 
 
 
 def _masked(call: Call, signal: Callable[[int], bool]) -> str:
-    """Tell a choice by the signal itself from one by a mask from outside."""
+    """Return what a choice does, by whether the mask depends on the signal."""
     place = 0 if call.name == "where" else 1
     chooser = call.arguments[place] if place < len(call.arguments) else None
     if isinstance(chooser, Ref) and signal(chooser.number):

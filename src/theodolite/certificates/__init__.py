@@ -1,10 +1,9 @@
-"""Any chain of known layers and a batch to what theory guarantees of its loss.
+"""Guarantees of theory for the loss of any chain of known layers on a batch.
 
-- ``recognising``: a module to its system of layers and their weights.
-- ``balls``: where the parameters of each layer may lie.
+- ``recognition``: a module to its system of layers and their weights.
 - ``costs``: losses by name or as torch modules, with their values and gradients.
 - ``conditions``: hypotheses of the theorems, each with whether it holds and why.
-- ``certifying``: :func:`certificate`; start reading there.
+- ``bounds``: :func:`certificate`; start reading there.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-from .certifying import certificate as certificate
+from .bounds import certificate as certificate
 from .reading import Certificate as Certificate
-from .recognising import RecognisedSystem as RecognisedSystem
-from .recognising import recognise as recognise
+from .recognition import RecognisedSystem as RecognisedSystem
+from .recognition import recognise as recognise

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.certificates.recognising import RecognisedSystem
 from theodolite.core import (
     AffineLayer,
     BatchNormLayer,
@@ -15,11 +14,12 @@ from theodolite.core import (
     NonlinearLayer,
     ResidualLayer,
     Row,
-    Rows,
     SystemLayer,
     unknown_name,
 )
 from theodolite.theory import CostBounds, Extent, layer_bounds, nonlinearity_bounds
+
+from .recognition import RecognisedSystem
 
 SMOOTH, REGULAR, GLOBAL = "Theorem 4.5", "Theorem 4.7", "Theorem 5.1"
 THEOREMS = {"4.5": (SMOOTH,), "4.7": (REGULAR,), "5.1": (SMOOTH, REGULAR, GLOBAL)}
@@ -68,22 +68,17 @@ def conditions(
     )
 
 
-def require(name: str, found: tuple[Condition, ...]) -> None:
-    """Refuse, in a sentence, a system or data to which a theorem does not apply."""
+def require(name: str, judged: tuple[Condition, ...]) -> None:
+    """Raise if a theorem does not apply to the system or data."""
     name = str(name)
     if name not in THEOREMS:
         raise unknown_name("theorem", name, THEOREMS)
-    for one in found:
+    for one in judged:
         if one.theorem in THEOREMS[name] and one.fails:
             raise ConfigError(
                 f"Theorem {name} does not apply, since it wants {one.hypothesis} and "
                 f"{one.fails}"
             )
-
-
-def as_rows(found: tuple[Condition, ...]) -> Rows:
-    """Return conditions as rows."""
-    return Rows([one.row() for one in found])
 
 
 def _smooth(system: RecognisedSystem, cost: CostBounds) -> Iterator[Condition]:
@@ -247,8 +242,8 @@ def _branch_parts(system: RecognisedSystem) -> Iterator[str]:
             yield f"layer {name} is of kind {layer.kind}"
         elif layer.bias or not layer.weight_bound < 1:
             size = layer.weight_bound
-            told = "unbounded" if size == math.inf else f"of norm up to {size:.4g}"
-            yield f"layer {name} is {told}" + (" and has a bias" * layer.bias)
+            bound = "unbounded" if size == math.inf else f"of norm up to {size:.4g}"
+            yield f"layer {name} is {bound}" + (" and has a bias" * layer.bias)
 
 
 def _looseness(layer: AffineLayer | ConvolutionLayer) -> Iterator[str]:

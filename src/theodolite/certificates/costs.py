@@ -29,20 +29,20 @@ class TargetedCost:
     targets: np.ndarray
 
     def bounds(self, outputs: Extent) -> CostBounds:
-        """Return what is known of the cost on a set of outputs."""
+        """Return bounds of the cost on a set of outputs."""
         norm = float(np.linalg.norm(self.targets)) if self.name == "square" else 0.0
-        found = cost_bounds(self.name, outputs, target_norm=norm)
+        bounds = cost_bounds(self.name, outputs, target_norm=norm)
         k = self.factor
         return replace(
-            found,
-            gradient=k * found.gradient,
-            curvature=k * found.curvature,
-            polyak=k * found.polyak,
-            floor=k * found.floor,
+            bounds,
+            gradient=k * bounds.gradient,
+            curvature=k * bounds.curvature,
+            polyak=k * bounds.polyak,
+            floor=k * bounds.floor,
         )
 
     def at(self, outputs: np.ndarray) -> tuple[float, np.ndarray]:
-        r"""Return $\gamma$ and its gradient at outputs, a row a sample."""
+        r"""Return $\gamma$ and its gradient at outputs, one row per sample."""
         n = len(outputs)
         if self.name == "square":
             gap = outputs - self.targets
@@ -64,18 +64,19 @@ class TargetedCost:
 def targeted(cost: object, targets: object, outputs: tuple[int, int]) -> TargetedCost:
     """Return a cost with targets that fit outputs of a shape, or say why not."""
     name, factor = _named(cost, outputs[1])
-    given = _array(targets)
+    given = targets.detach().cpu().numpy() if isinstance(targets, Tensor) else targets
     if name == "cross_entropy":
         return TargetedCost(name=name, factor=factor, targets=_classes(given, outputs))
-    found = as_numbers("targets", given, *outputs, error=MeasurementError)
+    numbers = as_numbers("targets", given, *outputs, error=MeasurementError)
     if name == "logistic":
-        found = 2 * found - 1 if isinstance(cost, nn.BCEWithLogitsLoss) else found
-        if not np.isin(found, (-1.0, 1.0)).all():
+        if isinstance(cost, nn.BCEWithLogitsLoss):
+            numbers = 2 * numbers - 1
+        if not np.isin(numbers, (-1.0, 1.0)).all():
             raise MeasurementError(
                 "the logistic cost came with targets that are no signs: pass -1 and 1, "
                 "or 0 and 1 with BCEWithLogitsLoss"
             )
-    return TargetedCost(name=name, factor=factor, targets=found)
+    return TargetedCost(name=name, factor=factor, targets=numbers)
 
 
 def _named(cost: object, width: int) -> tuple[CostName, float]:
@@ -91,7 +92,12 @@ def _named(cost: object, width: int) -> tuple[CostName, float]:
     plain = getattr(cost, "weight", None) is None
     if type(cost) is nn.MSELoss and mean:
         return "square", 2.0 / width  # the mean over outputs too, without the half
-    if type(cost) is nn.BCEWithLogitsLoss and mean and plain and not _signed(cost):
+    if (
+        type(cost) is nn.BCEWithLogitsLoss
+        and mean
+        and plain
+        and cost.pos_weight is None
+    ):
         return "logistic", 1.0
     if (
         type(cost) is nn.CrossEntropyLoss
@@ -108,19 +114,11 @@ def _named(cost: object, width: int) -> tuple[CostName, float]:
     )
 
 
-def _signed(cost: nn.BCEWithLogitsLoss) -> bool:
-    return cost.pos_weight is not None
-
-
-def _array(targets: object) -> object:
-    return targets.detach().cpu().numpy() if isinstance(targets, Tensor) else targets
-
-
 def _classes(given: object, outputs: tuple[int, int]) -> np.ndarray:
-    found = as_numbers("targets", given, outputs[0], error=MeasurementError)
-    if not (np.isin(found, np.arange(outputs[1]))).all():
+    classes = as_numbers("targets", given, outputs[0], error=MeasurementError)
+    if not np.isin(classes, np.arange(outputs[1])).all():
         raise MeasurementError(
             f"targets of cross-entropy are no classes from 0 to {outputs[1] - 1}: pass "
-            "whole numbers, one a sample"
+            "whole numbers, one per sample"
         )
-    return found.astype(int)
+    return classes.astype(int)

@@ -92,8 +92,9 @@ class Certificate(Reading):
 
         Theorem 5.1 asks for those of 4.5 and 4.7 too.
         """
-        from theodolite.certificates.conditions import THEOREMS
         from theodolite.core import unknown_name
+
+        from .conditions import THEOREMS
 
         if theorem not in THEOREMS:
             raise unknown_name("theorem", str(theorem), THEOREMS)

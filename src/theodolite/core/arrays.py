@@ -1,20 +1,58 @@
-"""The one gate for arrays that come from outside: float64, or a sentence.
+"""Arrays that users pass: converted to float64, or refused in one sentence.
 
-NumPy computes in the type that it is given, so that sums of products of bytes wrap
-around at 256 and half-precision squares overflow at 65,504. What passes this gate
-computes in float64, whatever it came as; what is no real number is refused.
+NumPy computes in the type that it is given: sums of products of bytes wrap around at
+256, and squares in half precision overflow at 65,504. Hence the conversion.
 """
 
+import math
+from collections.abc import Sequence
 from numbers import Integral
 from types import EllipsisType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError, TheodoliteError
+from .errors import ConfigError, TheodoliteError
+
+
+def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """Return the permutation from row-major parameters to the paper's order.
+
+    ``matrix[np.ix_(order, order)]`` reorders a Hessian measured on a module whose
+    parameters have these shapes.
+
+    Closed forms take the entries of each matrix column by column, torch row by row;
+    parameters are listed layer by layer, as the network applies them.
+
+    Example:
+        >>> column_major([(2, 2), (2,)])
+        array([0, 2, 1, 3, 4, 5])
+    """
+    parts, start = [], 0
+    for shape in shapes:
+        shape = tuple(as_whole("size", side, 0) for side in shape)
+        size = math.prod(shape)
+        parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
+        start += size
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=int)
+
+
+# Shapes that beartype checks in the tests, where jaxtyping is installed.
+if TYPE_CHECKING:
+    Samples = np.ndarray
+    Square = np.ndarray
+else:
+    try:
+        from jaxtyping import Float
+
+        Samples = Float[np.ndarray, "samples width"]
+        Square = Float[np.ndarray, "width width"]
+    except ImportError:
+        Samples = Square = np.ndarray
+
 
 # What functions say that they take. Where types are checked at run time this is
-# anything: the gate itself checks, at every call, and says what is wrong.
+# anything: ``as_numbers`` checks at every call, and says what is wrong.
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as Numbers
 else:
@@ -44,17 +82,17 @@ def as_real(
             "drop the masked samples, or fill them"
         )
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except Exception:  # whatever an object's own conversion raises
         raise error(
             f"{name} is a {type(value).__name__} that makes no array: pass real "
             "numbers, in rows of equal length"
         ) from None
-    if found.dtype.kind not in _REAL:
+    if array.dtype.kind not in _REAL:
         raise error(
-            f"{name} has shape {found.shape} and type {found.dtype}: pass real numbers"
+            f"{name} has shape {array.shape} and type {array.dtype}: pass real numbers"
         )
-    return found
+    return array
 
 
 def as_numbers(
@@ -82,23 +120,23 @@ def as_numbers(
     """
     shape = _spelled(wanted)
     try:
-        found = as_real(name, value, error=error)
+        array = as_real(name, value, error=error)
     except error as refusal:
         raise error(f"{refusal}; the shape wanted is {shape}") from None
-    if not _fits(found.shape, wanted):
+    if not _fits(array.shape, wanted):
         raise error(
-            f"{name} has shape {found.shape} and type {found.dtype}: pass real "
+            f"{name} has shape {array.shape} and type {array.dtype}: pass real "
             f"numbers of shape {shape}"
         )
     with np.errstate(over="ignore"):  # seen as infinity below
-        found = found.astype(np.float64, copy=False)
-    wrong = found.size - int(np.isfinite(found).sum()) if finite else 0
+        array = array.astype(np.float64, copy=False)
+    wrong = array.size - int(np.isfinite(array).sum()) if finite else 0
     if wrong:
         raise error(
-            f"{name} holds NaN or infinity in {wrong} of {found.size} places: drop or "
+            f"{name} holds NaN or infinity in {wrong} of {array.size} places: drop or "
             "repair them"
         )
-    return found
+    return array
 
 
 def hold_numbers(owner: object, **wanted: tuple[int | str | EllipsisType, ...]) -> None:

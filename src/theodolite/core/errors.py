@@ -4,12 +4,48 @@ Each message is one sentence that says what came, what was wanted and what to tr
 The command line prints it as it is and exits with a non-zero code.
 """
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+# Controls (C0 and C1), formats (bidirectional overrides among them), halves of pairs,
+# and line separators of which terminals make what they like.
+_UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# Joiners, without which Persian and some emoji are spelt wrongly.
+_SAFE = "\n\t\u200c\u200d"
+
+
+def printable(text: str) -> str:
+    r"""Return text in which nothing acts on a terminal or reorders what it shows.
+
+    Characters that would are written as escapes of JSON, so that a JSON text keeps its
+    meaning. Tabs and line feeds stay.
+
+    Example:
+        >>> printable("a\x1b[2Jb\u202ec — 学")
+        'a\\u001b[2Jb\\u202ec — 学'
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        one
+        if one in _SAFE or unicodedata.category(one) not in _UNSAFE
+        else _escape(one)
+        for one in text
+    )
+
+
+def _escape(one: str) -> str:
+    units = one.encode("utf-16-be", "surrogatepass")
+    pairs = zip(units[::2], units[1::2], strict=True)
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in pairs)
 
 
 class TheodoliteError(Exception):
     """Base of every error that theodolite raises on purpose."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())  # names of others are in many
 
 
 class ConfigError(TheodoliteError, ValueError):
@@ -63,4 +99,17 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
     hint = f"did you mean {near[0]!r}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}known: {', '.join(names) or 'none'}"
+    )
+
+
+def not_trusted(code: str) -> ConfigError:
+    """Build the error for code of others that nobody has allowed to run.
+
+    Example:
+        >>> str(not_trusted("the file net.py"))[:51]
+        'the file net.py would run with all your rights: rea'
+    """
+    return ConfigError(
+        f"{code} would run with all your rights: read it, then pass --trust, or "
+        "trust=True from Python"
     )

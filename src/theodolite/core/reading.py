@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from theodolite.core.cost import Cost
-from theodolite.core.drawing import drawn
-from theodolite.core.errors import TheodoliteError
-from theodolite.core.notebook import page_of
-from theodolite.core.rows import Rows, plain
-from theodolite.core.saved_reading import load, save
-from theodolite.core.screen import lines_of, shown
-from theodolite.core.status import NormMode, Status
-from theodolite.core.tables import optional
+from .cost import Cost
+from .display import drawn, lines_of, page_of, shown
+from .errors import TheodoliteError
+from .rows import Rows, optional, plain
+from .saved_reading import load, save
+from .status import NormMode, Status, norm_counts
 
 if TYPE_CHECKING:
     import pandas
@@ -37,6 +34,9 @@ class Reading:
     Attributes:
         status: Whether to trust the values.
         norm_mode: Statistics that normalisation layers used.
+        norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
+            mode and of those in ``eval`` mode; empty where there are none, and under
+            other modes, which set all alike.
         seed: Seed of whatever was random, None if nothing was.
         cost: What the reading cost.
         method: How it was computed, in a word or two.
@@ -47,6 +47,7 @@ class Reading:
 
     status: Status
     norm_mode: NormMode
+    norm_layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seed: int | None = None
     cost: Cost = field(default_factory=Cost)
     method: str = ""
@@ -59,10 +60,10 @@ class Reading:
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Return the labels along each dimension; counts from 0 by default."""
-        found: dict[str, list[Any]] = {}
+        labels: dict[str, list[Any]] = {}
         for _, dim, size in self._axes():
-            found.setdefault(dim, list(range(size)))
-        return self._checked(found)
+            labels.setdefault(dim, list(range(size)))
+        return self._checked(labels)
 
     def rows(self, **labels: Any) -> Rows:
         """Melt the reading into flat rows; the given labels win over its own."""
@@ -94,8 +95,8 @@ class Reading:
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field as plain JSON values."""
-        found = {f.name: getattr(self, f.name) for f in fields(self)}
-        return plain({**found, "cost": self.cost.to_dict()})
+        content = {f.name: getattr(self, f.name) for f in fields(self)}
+        return plain({**content, "cost": self.cost.to_dict()})
 
     def __repr__(self) -> str:
         """Return what fits on a screen; ``to_dict`` holds everything."""
@@ -111,6 +112,11 @@ class Reading:
         rows = [(name, said.strip()) for name, gap, said in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
         return page_of(first, (), rows, "; ".join(notes))
+
+    @property
+    def status_message(self) -> str:
+        """What the status means, and what to try."""
+        return self.status.advice
 
     def summary_lines(self) -> list[str]:
         """Return what ``print`` shows, line by line."""
@@ -202,11 +208,45 @@ class Reading:
             ) from None
 
     def _circumstances(self) -> dict[str, Any]:
+        counts = norm_counts(self.norm_layers)
         return {
             "status": str(self.status),
             "norm_mode": str(self.norm_mode),
+            **({"norm_layers": counts} if counts else {}),
             "seed": self.seed,
             "method": self.method,
             "cpu_s": self.cost.cpu_s,
             "passes": self.cost.passes,
         }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SampledReading(Reading):
+    """Base of readings that random vectors may have estimated.
+
+    A subclass says in ``precision_of`` what its precision is, and in ``improved_by``
+    which settings improve it.
+
+    Attributes:
+        precision: Error that was reached, in the measure of ``tol``; 0 where nothing
+            was sampled.
+        tol: Precision that was asked for, None where none was.
+    """
+
+    precision_of: ClassVar[str] = "error"
+    improved_by: ClassVar[str] = "max_matvecs"
+
+    precision: float = 0.0
+    tol: float | None = None
+
+    @property
+    def status_message(self) -> str:
+        """What precision was reached, and whether it was the one asked for."""
+        reached = f"{self.precision_of} {self.precision:.3g}"
+        if self.status is Status.SAMPLED:
+            return f"{reached}, no tol asked for"
+        if self.status is Status.IMPRECISE:
+            return f"{reached}, tol {self.tol:.3g}: raise {self.improved_by}"
+        if self.status is Status.CONVERGED and self.tol is not None:
+            return f"{reached}, within tol {self.tol:.3g}"
+        return self.status.advice

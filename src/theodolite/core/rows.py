@@ -9,13 +9,51 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError, TheodoliteError
-from theodolite.core.notebook import page_of
-from theodolite.core.tables import columns_of, pandas_frame, polars_frame
+from .display import page_of
+from .errors import ConfigError, TheodoliteError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+def pandas_frame(rows: "Sequence[Row]") -> "pandas.DataFrame":
+    """Return rows as a data frame of pandas, a column a label."""
+    return optional("pandas").DataFrame(columns_of(rows))
+
+
+def polars_frame(rows: "Sequence[Row]") -> "polars.DataFrame":
+    """Return rows as a data frame of Polars; mixed columns become text or floats."""
+    return optional("polars").DataFrame(columns_of(rows), strict=False)
+
+
+def columns_of(rows: "Sequence[Row]") -> dict[str, list[Any]]:
+    """Return columns in the order in which they are first met, None where absent.
+
+    Example:
+        >>> columns_of([{"a": 1}, {"a": 2, "b": 3}])
+        {'a': [1, 2], 'b': [None, 3]}
+    """
+    held = list(rows)
+    names = dict.fromkeys(name for row in held for name in row)
+    return {name: [row.get(name) for row in held] for name in names}
+
+
+def optional(name: str) -> Any:
+    """Import a library of the extra, or say how to get it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise TheodoliteError(
+            f"{name} is not installed, and this conversion needs it: "
+            "pip install 'theodolite[tables]'"
+        ) from error
+
 
 if TYPE_CHECKING:
     import pandas
@@ -51,10 +89,10 @@ class Rows(Sequence[Row]):
 
     @classmethod
     def _of(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
-        found = cls.__new__(cls)
-        found._rows = tuple(rows)
-        found._by_quantity = None
-        return found
+        table = cls.__new__(cls)
+        table._rows = tuple(rows)
+        table._by_quantity = None
+        return table
 
     @classmethod
     def of_plain(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
@@ -112,15 +150,15 @@ class Rows(Sequence[Row]):
 
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
-        found: Iterable[dict[str, Any]] = self._rows
+        kept: Iterable[dict[str, Any]] = self._rows
         wanted = plain(labels)
         if type(wanted.get("quantity")) is str:  # asked for most often, so looked up
-            found = self._quantities().get(wanted.pop("quantity"), ())
+            kept = self._quantities().get(wanted.pop("quantity"), ())
         for key, want in wanted.items():
-            found = [row for row in found if row.get(key) == want]
+            kept = [row for row in kept if row.get(key) == want]
         if test is not None:
-            found = [row for row in found if test(dict(row))]
-        return Rows._of(found)
+            kept = [row for row in kept if test(dict(row))]
+        return Rows._of(kept)
 
     def _quantities(self) -> dict[str, list[dict[str, Any]]]:
         """Return the rows of each quantity that has a name, in their order."""
@@ -137,9 +175,9 @@ class Rows(Sequence[Row]):
 
     def values(self, name: str = "value") -> np.ndarray:
         """Return one numeric column as float64, NaN where a row lacks it."""
-        found = [math.nan if v is None else v for v in self.column(name)]
+        column = [math.nan if v is None else v for v in self.column(name)]
         try:
-            return np.array(found, dtype=np.float64)
+            return np.array(column, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise TheodoliteError(
                 f"column {name!r} holds more than numbers: take column({name!r})"
@@ -157,13 +195,13 @@ class Rows(Sequence[Row]):
 
     def only(self, **labels: Any) -> Row:
         """Return the one row with these labels, or refuse."""
-        found = self.where(**labels)
-        if len(found) != 1:
+        rows = self.where(**labels)
+        if len(rows) != 1:
             raise TheodoliteError(
-                f"{len(found)} rows carry {labels}, wanted exactly 1: "
+                f"{len(rows)} rows carry {labels}, wanted exactly 1: "
                 "name more labels, or rerun the study if rows are missing"
             )
-        return found[0]
+        return rows[0]
 
     def value(self, **labels: Any) -> float:
         """Return the value of the one row with these labels."""
@@ -233,8 +271,8 @@ def strict(value: Any) -> Any:
 
 def to_lines(rows: Iterable[Row]) -> str:
     """Write rows as JSON lines; floats come back bit for bit."""
-    found = rows._rows if isinstance(rows, Rows) else map(plain, rows)
-    return "".join(_LINE.encode(row) + "\n" for row in found)
+    plain_rows = rows._rows if isinstance(rows, Rows) else map(plain, rows)
+    return "".join(_LINE.encode(row) + "\n" for row in plain_rows)
 
 
 def from_lines(text: str) -> Rows:

@@ -1,38 +1,40 @@
 """Readings on disk: arrays as NumPy writes them, all else in a header of JSON.
 
 Nothing in a file is executed or unpickled. A file is a zip archive, not compressed, so
-that nothing inside is larger than it says; a kind is looked up among the public names
-of the rooms that make readings, and its fields must be those that this version knows.
+that nothing inside is larger than it says. The class of a reading is looked up among
+the public names of the packages that make readings, and the types of its fields are
+the schema of the header.
 """
 
 import json
 import math
 import os
 import zipfile
-from dataclasses import fields
+from dataclasses import MISSING, dataclass, fields
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
-from theodolite.core.cost import Cost
-from theodolite.core.errors import DataError
-from theodolite.core.rows import Rows
-from theodolite.core.status import NormMode, Status
+from .cost import Cost
+from .errors import DataError
+from .rows import Rows, plain
+from .schema import read_value
 
 if TYPE_CHECKING:
-    from theodolite.core.reading import Reading
+    from .reading import Reading
 
-_FORMAT, _VERSION = "theodolite reading", 1
+_FORMAT, _VERSION = "theodolite reading", 2
 _HEADER = "header.json"
-_ROOMS = (
+_PACKAGES = (
     "theodolite.instruments",
     "theodolite.training",
     "theodolite.paths",
     "theodolite.certificates",
 )
-# What parsing meets in files that are not whole, or not ours.
+# Errors of parsing files that are damaged, or not ours.
 _DAMAGE = (
     zipfile.BadZipFile,
     ValueError,
@@ -43,18 +45,26 @@ _DAMAGE = (
     RuntimeError,
     EOFError,
 )
-_ENUMS = {"status": Status, "norm_mode": NormMode}
+_REQUIRED = (MISSING, MISSING)
+
+
+@dataclass
+class _Header:
+    """The kind of a reading and its fields; arrays are numbers of entries."""
+
+    kind: str
+    fields: dict[str, Any]
 
 
 def save(reading: "Reading", path: str | Path) -> None:
     """Write a reading to a file, in one piece or not at all."""
     arrays: dict[str, np.ndarray] = {}
-    header = {"format": _FORMAT, "version": _VERSION, **_told(reading, arrays)}
+    header = {"format": _FORMAT, "version": _VERSION, **_values(reading, arrays)}
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
         with zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_HEADER, json.dumps(header, allow_nan=False))
+            archive.writestr(_HEADER, json.dumps(header))
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as place:
                     np.lib.format.write_array(place, array, allow_pickle=False)
@@ -70,7 +80,7 @@ def load(path: str | Path, kind: type["Reading"]) -> Any:
     """Return the reading of a file, if it is of a kind and whole."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return _read(archive, path, kind)
+            reading = _read(archive, path)
     except OSError as error:
         raise DataError(
             f"{path} cannot be read ({error.strerror}): check the path"
@@ -80,9 +90,16 @@ def load(path: str | Path, kind: type["Reading"]) -> Any:
             f"{path} is no reading, or a damaged one: pass a file that "
             "Reading.save wrote"
         ) from None
+    if not isinstance(reading, kind):
+        name = type(reading).__name__
+        raise DataError(
+            f"{path} holds a {name}, wanted is a {kind.__name__}: load it with "
+            f"{name}.load"
+        )
+    return reading
 
 
-def _read(archive: zipfile.ZipFile, path: str | Path, kind: type["Reading"]) -> Any:
+def _read(archive: zipfile.ZipFile, path: str | Path) -> "Reading":
     for entry in archive.infolist():
         if entry.compress_type != zipfile.ZIP_STORED:
             raise ValueError("compressed")
@@ -94,46 +111,32 @@ def _read(archive: zipfile.ZipFile, path: str | Path, kind: type["Reading"]) -> 
             f"{path} has version {header['version']!r} of the format of readings, "
             f"known is {_VERSION}: read it with the theodolite that wrote it"
         )
-    found = _made(header, archive, path)
-    if not isinstance(found, kind):
-        raise DataError(
-            f"{path} holds a {type(found).__name__}, wanted is a {kind.__name__}: load "
-            f"it with {type(found).__name__}.load"
-        )
-    return found
+    return _made(read_value(_Header, header), archive, path)
 
 
-def _told(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Return a value as JSON, with arrays put aside by number."""
-    from theodolite.core.reading import Reading
+def _values(reading: "Reading", arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Return a reading as JSON values, with arrays put aside by number."""
+    values = {f.name: getattr(reading, f.name) for f in fields(reading)}
+    return {
+        "kind": type(reading).__name__,
+        "fields": {name: _value(value, arrays) for name, value in values.items()},
+    }
+
+
+def _value(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    from .reading import Reading
 
     if isinstance(value, Reading):
-        held = {f.name: getattr(value, f.name) for f in fields(value)}
-        return {
-            "kind": type(value).__name__,
-            "fields": {name: _told(part, arrays) for name, part in held.items()},
-        }
+        return _values(value, arrays)
     if isinstance(value, np.ndarray):
         arrays[name := str(len(arrays))] = value
-        return {"array": name}
-    for name, enum in _ENUMS.items():
-        if isinstance(value, enum):
-            return {name: value.value}
-    if isinstance(value, Cost):
-        return {"cost": value.to_dict()}
-    if isinstance(value, Rows):
-        return {"rows": [dict(row) for row in value]}
+        return name
+    if isinstance(value, Rows | Cost | np.generic | Enum):
+        return plain(value)
     if isinstance(value, tuple | list):
-        return {type(value).__name__: [_told(part, arrays) for part in value]}
+        return [_value(part, arrays) for part in value]
     if isinstance(value, dict):
-        return {"dict": [[key, _told(part, arrays)] for key, part in value.items()]}
-    return _atom(value)
-
-
-def _atom(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
+        return {key: _value(part, arrays) for key, part in value.items()}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise DataError(
@@ -142,61 +145,49 @@ def _atom(value: Any) -> Any:
     )
 
 
-def _made(given: Any, archive: zipfile.ZipFile, path: str | Path) -> Any:
-    """Return the value that JSON stands for."""
-    if not isinstance(given, dict):
-        return given
-    if "kind" in given:
-        return _reading(given, archive, path)
-    ((name, held),) = given.items()
-    if name in _ENUMS:
-        return _ENUMS[name](held)
-    if name == "array":
-        return _array(archive, f"{held}.npy")
-    if name == "cost":
-        return Cost(**held)
-    if name == "rows":
-        return Rows(held)
-    if name == "float":
-        return float(held)
-    if name == "dict":
-        return {key: _made(part, archive, path) for key, part in held}
-    made = [_made(part, archive, path) for part in held]
-    return {"tuple": tuple, "list": list}[name](made)
-
-
-def _reading(
-    given: dict[str, Any], archive: zipfile.ZipFile, path: str | Path
-) -> "Reading":
-    kind = _kind(given["kind"])
+def _made(header: "_Header", archive: zipfile.ZipFile, path: str | Path) -> "Reading":
+    kind = _kind(header.kind)
     if kind is None:
         raise DataError(
-            f"{path} holds a {given['kind']!r}, a kind of reading that is not known "
+            f"{path} holds a {header.kind!r}, a kind of reading that is not known "
             "here: read it with the theodolite that wrote it"
         )
     known = {f.name for f in fields(kind)}
-    if set(given["fields"]) != known:
-        odd = ", ".join(sorted(known ^ set(given["fields"])))
+    optional = {
+        f.name for f in fields(kind) if (f.default, f.default_factory) != _REQUIRED
+    }
+    if not known - optional <= set(header.fields) <= known:
+        odd = ", ".join(sorted(known ^ set(header.fields)))
         raise DataError(
             f"{path} holds a {kind.__name__} with other fields than this version's "
             f"({odd}): read it with the theodolite that wrote it"
         )
-    parts = given["fields"].items()
-    found = kind(**{name: _made(part, archive, path) for name, part in parts})
+
+    def hook(type_: type, value: Any) -> Any:
+        return _array(archive, f"{value}.npy") if type_ is np.ndarray else type_(value)
+
+    types, values = get_type_hints(kind), {}
+    for name, value in header.fields.items():
+        if name == "readings" and isinstance(value, list):  # each of its own kind
+            inner = (read_value(_Header, part) for part in value)
+            values[name] = tuple(_made(part, archive, path) for part in inner)
+        else:
+            values[name] = read_value(types[name], value, hook)
+    reading = kind(**values)
     for name in kind.dims:
-        if np.asarray(getattr(found, name)).dtype.kind not in "biuf":
+        if np.asarray(getattr(reading, name)).dtype.kind not in "biuf":
             raise ValueError(name)
-    found.check()
-    return found
+    reading.check()
+    return reading
 
 
 def _kind(name: str) -> type["Reading"] | None:
     """Return a kind of reading by its name, among those public or else loaded."""
-    from theodolite.core.reading import Reading
+    from .reading import Reading
 
-    for room in map(import_module, _ROOMS):
-        if name in room.__all__:
-            kind = getattr(room, name)
+    for package in map(import_module, _PACKAGES):
+        if name in package.__all__:
+            kind = getattr(package, name)
             known = isinstance(kind, type) and issubclass(kind, Reading)
             return kind if known else None
     queue = [Reading]

@@ -8,7 +8,7 @@ import hashlib
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError
+from .errors import ConfigError
 
 
 def derive(seed: int, *labels: str | int) -> int:

@@ -1,7 +1,7 @@
 """Numbers read off a list of eigenvalues.
 
-Both roads, theory and instruments, end in eigenvalues; what is read off them is
-defined here once.
+Theory and instruments both end in eigenvalues; what is computed from them is defined
+here once.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError, unknown_name
+from .errors import ConfigError, unknown_name
 
 Interpolation = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 

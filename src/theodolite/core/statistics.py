@@ -5,13 +5,70 @@ weights and are not independent draws. A NaN or infinite value is never left out
 makes the spread, the interval and the p-value NaN.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core.errors import ConfigError
-from theodolite.core.seeds import stream
+from .errors import ConfigError
+from .rows import Row, Rows
+from .seeds import stream
+
+
+def points(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
+    """Return a row for each combination of labels, with the mean over its rows.
+
+    Rows without a finite value are left out and counted as ``lost``. Each row has
+    ``value`` (the mean), ``error`` (its standard error), ``spread`` (the standard
+    deviation over networks, 0 for one), ``n``, ``lost``, and ``open``: whether some
+    row's own error is not known or not finite.
+
+    Args:
+        rows: Rows of one quantity.
+        by: Labels that make a point.
+        log: Average decimal logarithms.
+
+    Example:
+        >>> table = Rows({"depth": 2, "trial": t, "value": 10.0**t} for t in (0, 2))
+        >>> points(table, ["depth"], log=True).value(depth=2)
+        1.0
+    """
+    labels = tuple(by)
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(label) for label in labels), []).append(row)
+    averages = (
+        {**dict(zip(labels, key, strict=True)), **_point(group, log)}
+        for key, group in groups.items()
+    )
+    return Rows(sorted(averages, key=lambda row: [_sortable(row[x]) for x in labels]))
+
+
+def _point(rows: list[Row], log: bool) -> Row:
+    values = np.array(
+        [math.nan if row.get("value") is None else row["value"] for row in rows], float
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log10(values) if log else values
+    finite = values[np.isfinite(values)]
+    errors = [row.get("error", 0.0) for row in rows]
+    average = estimate(finite if len(finite) else [math.nan])
+    return {
+        "quantity": rows[0].get("quantity"),
+        "value": average.mean,
+        "error": average.stderr,
+        "spread": average.std if average.n > 1 else 0.0,
+        "n": len(finite),
+        "lost": len(values) - len(finite),
+        "open": any(e is None or not math.isfinite(e) for e in errors),
+    }
+
+
+def _sortable(value: object) -> tuple[int, float, str]:
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return 1, 0.0, str(value)
 
 
 @dataclass(frozen=True)
@@ -86,14 +143,14 @@ def bootstrap_interval(
     if spread == 0:
         return Interval(centre, centre, level, centre)
     # Centred and scaled, since the acceleration cubes deviations, which underflow.
-    found = bootstrap(
+    interval = bootstrap(
         ((sample - centre) / spread,),
         np.mean,
         confidence_level=level,
         n_resamples=n_resamples,
         rng=stream(seed, "bootstrap"),
     ).confidence_interval
-    low, high = centre + spread * found.low, centre + spread * found.high
+    low, high = centre + spread * interval.low, centre + spread * interval.high
     return Interval(float(low), float(high), level, centre)
 
 
@@ -137,7 +194,7 @@ def paired_test(
         return PairedTest(gap.mean, gap.stderr, float("nan"), a.size)
     if a.size < 2 or not np.any(difference):
         return PairedTest(gap.mean, gap.stderr, 1.0, a.size)
-    found = permutation_test(
+    result = permutation_test(
         (a, b),
         lambda x, y, axis: np.mean(x - y, axis=axis),
         permutation_type="samples",
@@ -145,7 +202,7 @@ def paired_test(
         vectorized=True,
         rng=stream(seed, "permutation"),
     )
-    return PairedTest(gap.mean, gap.stderr, float(found.pvalue), a.size)
+    return PairedTest(gap.mean, gap.stderr, float(result.pvalue), a.size)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """How far a number may be trusted, and under which normalisation it was taken."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from theodolite.core.errors import UnknownNameError, unknown_name
+from .errors import UnknownNameError, unknown_name
 
 
 class Status(StrEnum):
@@ -11,6 +12,8 @@ class Status(StrEnum):
     EXACT = "exact"
     CONVERGED = "converged"
     FINISHED = "finished"
+    SAMPLED = "sampled"
+    IMPRECISE = "imprecise"
     ROUNDING = "rounding"
     MAX_MATVECS = "max_matvecs"
     NONFINITE = "nonfinite"
@@ -20,24 +23,60 @@ class Status(StrEnum):
     @property
     def trusted(self) -> bool:
         """Whether the value is right within its stated error."""
-        return self in (Status.EXACT, Status.CONVERGED, Status.FINISHED)
+        return self in _TRUSTED
 
     @property
     def advice(self) -> str:
         """What the status means, and what to try."""
         return _ADVICE[self]
 
+    @classmethod
+    def worst(cls, statuses: Iterable["Status"]) -> "Status":
+        """Return the status that a whole has, given those of its parts."""
+        return min(statuses, key=_GRAVEST_FIRST.index)
+
+    @classmethod
+    def of_sample(cls, precision: float, tol: float | None) -> "Status":
+        """Return the status of a sampling estimate.
+
+        Args:
+            precision: Error that was reached, in the measure that ``tol`` is in.
+            tol: What was asked for, None where nothing was.
+
+        Example:
+            >>> str(Status.of_sample(2.7, None)), str(Status.of_sample(2.7, 0.1))
+            ('sampled', 'imprecise')
+        """
+        if tol is None:
+            return cls.SAMPLED
+        return cls.CONVERGED if precision <= tol else cls.IMPRECISE
+
 
 _ADVICE = {
     Status.EXACT: "computed without iteration; the error is rounding",
-    Status.CONVERGED: "the residual is below the tolerance",
+    Status.CONVERGED: "the error is below the tolerance",
     Status.FINISHED: "all steps of the training were made; the error is rounding",
+    Status.SAMPLED: "a sampling estimate: its error bar is its precision",
+    Status.IMPRECISE: "the sampling error is above the tolerance: take more vectors",
     Status.ROUNDING: "below the rounding of its matrix: trust the interval alone",
     Status.MAX_MATVECS: "stopped by the budget: raise max_matvecs or loosen tol",
     Status.NONFINITE: "NaN or infinity met: check the data, the loss and the dtype",
     Status.DIVERGED: "the loss passed its ceiling: lower the learning rate",
     Status.INCOMPLETE: "some points are missing: raise max_starts",
 }
+_TRUSTED = (Status.EXACT, Status.CONVERGED, Status.FINISHED, Status.SAMPLED)
+_GRAVEST_FIRST = [
+    Status.NONFINITE,
+    Status.DIVERGED,
+    Status.MAX_MATVECS,
+    Status.INCOMPLETE,
+    Status.ROUNDING,
+    Status.IMPRECISE,
+    Status.SAMPLED,
+    Status.CONVERGED,
+    Status.FINISHED,
+    Status.EXACT,
+]
 
 
 class NormMode(StrEnum):
@@ -47,12 +86,22 @@ class NormMode(StrEnum):
     ``FULL``: statistics of all the data given, differentiated through.
     ``FROZEN``: those statistics held constant.
     ``EVAL``: running statistics, as at inference.
+    ``AS_IS``: every module keeps the mode it is in. A norm in train mode takes the
+    statistics of each batch, differentiated through; one in eval mode its running ones.
+
+    All but ``AS_IS`` set every norm layer, also one that was frozen by ``eval()``.
     """
 
     BATCH = "batch"
     FULL = "full"
     FROZEN = "frozen"
     EVAL = "eval"
+    AS_IS = "as_is"
+
+    @property
+    def by_batch(self) -> bool:
+        """Whether norms in train mode take the statistics of each batch alone."""
+        return self in (NormMode.BATCH, NormMode.AS_IS)
 
     @classmethod
     def _missing_(cls, value: object) -> "NormMode":
@@ -64,10 +113,33 @@ class NormMode(StrEnum):
         raise unknown_name("norm mode", str(value), [one.value for one in cls])
 
 
+def norm_counts(layers: Mapping[str, Sequence[str]]) -> str:
+    """Return how many norm layers were in train mode and how many in eval mode.
+
+    Example:
+        >>> norm_counts({"train": ("stem", "head"), "eval": ("body",)})
+        '2 in train, 1 in eval'
+    """
+    counts = {mode: len(names) for mode, names in layers.items() if names}
+    return ", ".join(f"{count} in {mode}" for mode, count in counts.items())
+
+
+def norm_words(mode: str, layers: Mapping[str, Sequence[str]]) -> str:
+    """Return the mode of norms in words, under ``as_is`` with their counts.
+
+    Example:
+        >>> norm_words("as_is", {"train": ("stem",), "eval": ("body",)})
+        'norms as_is (1 in train, 1 in eval)'
+    """
+    if mode != NormMode.AS_IS:
+        return f"norms in {mode} mode"
+    return "norms as_is" + (f" ({norm_counts(layers)})" if layers else "")
+
+
 # What other libraries call them.
 _MEANT = {
     "train": "'batch' for the batch's statistics as in training, 'full' for those of "
-    "all the data",
+    "all the data, 'as_is' where norms are in train mode",
     "test": "'eval' for running statistics",
     "inference": "'eval' for running statistics",
     "running": "'eval' for running statistics",

@@ -1,27 +1,43 @@
-"""What a summary keeps of a judged run: one schema for everyone who reads it.
+"""The summary of a judged run, as it is saved: verdicts, comparisons and figures.
 
-Fields are named as in the file, so that a summary is written as it stands. Whatever
-the file does not state (a missing end of an interval, a number that is not finite) is
-None here. :mod:`theodolite.core.summary_reading` checks a file against this.
+Fields are named as in the file. None stands for a number that is not finite, and for
+the missing end of an interval.
 """
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from theodolite.core.rows import strict
-from theodolite.core.verdicts.claims import Choice, Kind
-from theodolite.core.verdicts.judgement import Outcome
-from theodolite.core.verdicts.region import Region
+from .errors import RunError
+from .schema import SchemaError, parse_record, read_record, record_values
+from .verdicts.claims import Choice, Kind
+from .verdicts.judgement import Outcome
+from .verdicts.region import Region
+
+FORMAT = 1
+
+# Whose rows: those of the run itself, or those of a committed long run.
+Whose = Literal["own", "committed"]
+
+
+class SummaryError(RunError):
+    """A summary that does not fit its schema; ``problem`` is a predicate of it."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        self.source, self.problem = source, problem
+        super().__init__(f"{source} {problem}: write it again with `theodolite repair`")
+
+    def __reduce__(self) -> tuple[type["SummaryError"], tuple[str, str]]:
+        return type(self), (self.source, self.problem)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedNumber:
     """A value with its error; None is not finite, or exact."""
 
-    value: float | None
-    error: float | None
+    value: float | None = None
+    error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +78,11 @@ class SavedJudgement:
     decider: int | None = None
     pieces: tuple["SavedJudgement", ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.pieces and self.decider not in range(len(self.pieces)):
+            wanted = f"a piece from 0 to {len(self.pieces) - 1}"
+            raise ValueError(f"Expected {wanted} as decider, got `{self.decider}`")
+
     @property
     def deciding(self) -> "SavedJudgement":
         """The leaf that decides."""
@@ -77,11 +98,11 @@ class SavedJudgement:
     @property
     def ours(self) -> tuple["SavedJudgement", ...]:
         """A leaf for each region that is ours: what decides, or is the least sure."""
-        found: dict[Region, SavedJudgement] = {}
+        leaves: dict[Region, SavedJudgement] = {}
         for leaf in sorted(self.leaves, key=self._least_sure_first):
             if leaf.region is not None and leaf.region.source == "ours":
-                found.setdefault(leaf.region, leaf)
-        return tuple(found.values())
+                leaves.setdefault(leaf.region, leaf)
+        return tuple(leaves.values())
 
     @property
     def margin(self) -> str:
@@ -108,10 +129,10 @@ class SavedRuling:
     outcome: Outcome
     because: str
     judged: SavedJudgement
-    corrected: SavedJudgement | None
+    corrected: SavedJudgement | None = None
     corrected_because: str
     confirmed: bool
-    needed: int | None
+    needed: int | None = None
     hangs_on_ours: bool
     numbers: Mapping[str, SavedNumber]
 
@@ -146,11 +167,15 @@ class SavedVerdict:
     corrected: str
     choices: tuple[Choice, ...]
     verdict: Outcome
-    rests_on: str
+    rests_on: Whose
     on: str
     hangs_on_ours: bool
-    own: SavedRuling | None
-    committed: SavedRuling | None
+    own: SavedRuling | None = None
+    committed: SavedRuling | None = None
+
+    def __post_init__(self) -> None:
+        if getattr(self, self.rests_on) is None:
+            raise ValueError(f"Expected the ruling {self.rests_on}, on which it rests")
 
     @property
     def name(self) -> str:
@@ -160,9 +185,9 @@ class SavedVerdict:
     @property
     def ruling(self) -> SavedRuling:
         """The ruling that counts: the committed one where there is one."""
-        found = self.committed or self.own
-        assert found is not None  # the reader refuses a verdict without any
-        return found
+        ruling = self.committed or self.own
+        assert ruling is not None  # see __post_init__
+        return ruling
 
     @property
     def rulings(self) -> Iterator[tuple[str, SavedRuling]]:
@@ -212,18 +237,14 @@ class Compared:
     predicted: float | None
     predicted_error: float | None = None
     measured: float | None
-    error: float | None
+    error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFigure:
     """A figure of a run and its files, as paths within the run's folder.
 
-    Attributes:
-        name: Its name.
-        caption: What it shows.
-        files: Paths within the run's folder.
-        source: Whose rows it shows, "own" or "committed"; empty where nobody said.
+    ``source`` says whose rows it shows, "own" or "committed"; empty if not known.
     """
 
     name: str
@@ -261,19 +282,20 @@ class SavedExhibit:
     """
 
     name: str
-    source: str
+    source: Whose
     columns: tuple[str, ...]
-    lines: tuple[tuple[Any, ...], ...]
+    lines: tuple[tuple[str | int | float | bool | None, ...], ...]
+
+    def __post_init__(self) -> None:
+        for line in self.lines:
+            if len(line) != len(self.columns):
+                wanted = f"lines of {len(self.columns)} values"
+                raise ValueError(f"Expected {wanted}, got one of {len(line)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedExplorer:
-    """Which interactive part of the report a paper has, and what it can show.
-
-    Attributes:
-        name: Name by which the report knows it.
-        studies: Studies whose exhibits it shows.
-    """
+    """The interactive part of the report on a paper, and the studies that it shows."""
 
     name: str
     studies: tuple[str, ...] = ()
@@ -314,7 +336,7 @@ class SavedCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A judged run: the paper, the study, what was found, and how it was run."""
+    """A judged run: the paper, the study, the verdicts, and how it was run."""
 
     paper: SavedPaper
     study: SavedStudy
@@ -324,7 +346,7 @@ class Summary:
     cost: SavedCost
     claims: tuple[SavedVerdict, ...]
     comparison: tuple[Compared, ...] = ()
-    figures: tuple[SavedFigure, ...] = field(default=())
+    figures: tuple[SavedFigure, ...] = ()
     exhibits: tuple[SavedExhibit, ...] = ()
 
     @property
@@ -334,7 +356,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return strict JSON values."""
-        return strict(self)
+        return {"format": FORMAT, **record_values(self)}
 
     def to_text(self) -> str:
         """Return the content of a summary's file."""
@@ -342,3 +364,31 @@ class Summary:
             json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
             + "\n"
         )
+
+
+def parse_summary(text: str, *, source: str) -> Summary:
+    """Read the text of a summary.
+
+    Args:
+        text: Content of the file.
+        source: Its path, to name where something is wrong.
+
+    Raises:
+        SummaryError: The text is not JSON, of another format, or a field is wrong.
+    """
+    try:
+        return parse_record(Summary, text, number=FORMAT)
+    except SchemaError as wrong:
+        raise SummaryError(source, str(wrong)) from None
+
+
+def check_summary(content: Mapping[str, Any], *, source: str) -> Summary:
+    """Check plain values, without a format number, against the schema.
+
+    Raises:
+        SummaryError: A field is missing or wrong.
+    """
+    try:
+        return read_record(Summary, {**content, "format": FORMAT}, number=FORMAT)
+    except SchemaError as wrong:
+        raise SummaryError(source, str(wrong)) from None

@@ -1,10 +1,10 @@
 """Decode once, then map: arrays kept as ``.npy`` files that processes share.
 
-An entry is three files: inputs, labels and a small record with their digests, shapes
-and types, and a digest of its own, written last. Its name holds a hash of the sources'
-paths, sizes and times, so a changed source never meets a stale entry. Each file is
-written beside its place and moved there in one step; two processes that decode at once
-write the same bytes. A damaged entry is made anew.
+An entry is three files: inputs, labels and a small record, written last, with their
+digests, shapes and types, and the record's own digest. Its name holds a hash of the
+sources' paths, sizes and times, so a changed source gets a new entry. Each file is
+written under another name and then renamed; two processes that decode at once write
+the same bytes. A damaged entry is made again.
 """
 
 import hashlib
@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import DataError
-from theodolite.data.checksums import Decoded, sha256
-from theodolite.data.files import in_words, is_regular, shown, size_of
+
+from .checksums import Decoded, sha256
+from .files import is_regular, reason_of, shown, size_of
 
 VARIABLE = "THEODOLITE_CACHE"
 _FORMAT = 2
@@ -44,16 +45,16 @@ def cache_folder() -> Path:
         ) from None
 
 
-def remembered(
+def cached(
     label: str, sources: Sequence[Path], build: Callable[[], Decoded]
 ) -> Decoded:
     """Return the cached arrays of these sources, else build and keep them.
 
-    Arrays that are memory maps already are not copied into the cache, and a cache
-    that cannot be written is done without.
+    Arrays that are already memory maps are not copied into the cache. A cache that
+    cannot be written is not used.
 
     Args:
-        label: Dataset, split and whatever else changes the arrays.
+        label: Dataset, split and all else that changes the arrays.
         sources: Files that the arrays are decoded from.
         build: Decodes them.
     """
@@ -83,7 +84,7 @@ def clear_cache() -> int:
             continue
         except OSError as error:
             raise DataError(
-                f"{shown(path)} cannot be deleted ({in_words(error)}): check who may "
+                f"{shown(path)} cannot be deleted ({reason_of(error)}): check who may "
                 "write to the cache, or delete it by hand"
             ) from error
         freed += facts.st_size
@@ -99,7 +100,7 @@ def _stem(label: str, sources: Sequence[Path]) -> str:
     except (OSError, RuntimeError) as error:
         raise DataError(
             f"{shown(sources[0])} or what goes with it went away while it was read "
-            f"({in_words(error)}): put it back and try again"
+            f"({reason_of(error)}): put it back and try again"
         ) from error
     marks = list(zip(sizes, times, strict=True))
     return f"{label}-{_hash(paths)}-{_hash([_FORMAT, marks])}"
@@ -124,7 +125,7 @@ def _fetch(stem: str) -> Decoded | None:
             labels_sha256=facts["labels_sha256"],
             files_match=facts["files_match"],
         )
-    except Exception:  # a damaged file raises almost anything, and is made anew
+    except Exception:  # a damaged file raises almost anything, and is made again
         return None
 
 
@@ -139,12 +140,12 @@ def _recorded(path: Path) -> dict[str, Any]:
 
 
 def _kind(array: np.ndarray) -> list[Any]:
-    """What a digest of the bytes does not tell: shape, type and order."""
+    """Return shape, type and order, which a digest of the bytes does not hold."""
     return [list(array.shape), array.dtype.str, bool(array.flags.c_contiguous)]
 
 
 def _open(path: Path, kind: list[Any], digest: str) -> np.ndarray:
-    """Map a file and compare its digest, once a process."""
+    """Map a file and compare its digest, once per process."""
     array = np.lib.format.open_memmap(path, mode="r")
     if _kind(array) != kind:
         raise ValueError(f"{path} is of another shape or type")

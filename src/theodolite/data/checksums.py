@@ -1,7 +1,7 @@
-"""Published checksums, and the judgement of what was read against them.
+"""Published checksums, and the comparison of what was read with them.
 
-Where digests of the decoded arrays are known they decide, whatever file format the
-arrays came in; otherwise the files themselves must match byte for byte.
+Where digests of the decoded arrays are known they decide, in any file format;
+otherwise the files themselves must match byte for byte.
 """
 
 import hashlib
@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from theodolite.core import DataError
-from theodolite.data.files import attempt, shown
+
+from .files import attempt, shown
 
 # SHA-256 of images (N, H, W[, C]) and labels, uint8 in C order, decoded from files
 # that match the checksums below.
@@ -89,7 +90,7 @@ class Decoded:
 
     Attributes:
         inputs: Images.
-        labels: uint8 or int64 labels, (N,) or one column for each kind of label.
+        labels: uint8 or int64 labels, (N,) or one column per kind of label.
         inputs_sha256: Digest of the inputs' bytes in C order.
         labels_sha256: Digest of the labels' bytes.
         files_match: Whether the files have their published MD5; None if unknown.
@@ -126,7 +127,7 @@ def sha256(array: np.ndarray) -> str:
 
 
 def files_match(name: str, files: Sequence[Path]) -> bool | None:
-    """Say whether files have their published MD5, None where one is not published.
+    """Return whether files have their published MD5, None where none is published.
 
     Sets whose decoded arrays have a published digest do not need it: None.
     """
@@ -136,49 +137,49 @@ def files_match(name: str, files: Sequence[Path]) -> bool | None:
     return all(_md5(file) == known[file.name] for file in files)
 
 
-def judge(
-    name: str, split: str, found: Decoded, files: Sequence[Path], *, how_to: str
+def verify(
+    name: str, split: str, arrays: Decoded, files: Sequence[Path], *, how_to: str
 ) -> bool:
-    """Return whether data are verified; refuse what differs from the published.
+    """Return whether arrays are verified; refuse what differs from the published.
 
     Args:
         name: Published dataset.
         split: ``"train"`` or ``"test"``.
-        found: What was read.
+        arrays: What was read.
         files: What it was read from: images first, then labels where apart.
         how_to: How to get the right files, for the message.
     """
     for (other, part), (digest, _) in ARRAYS.items():
-        if digest == found.inputs_sha256 and other != name:
+        if digest == arrays.inputs_sha256 and other != name:
             raise OtherDataError(
                 f"{shown(files[0])} holds the images of {other} {part}, not of {name}: "
                 f"load {other!r}, or {how_to}"
             )
     shape = SHAPES[name, split]
-    if found.inputs.shape != shape:
+    if arrays.inputs.shape != shape:
         raise DataError(
             f"{shown(files[0])}: {name} {split} has shape {shape}, these files hold "
-            f"{found.inputs.shape}; {how_to}, or pass verify=False to use them as "
+            f"{arrays.inputs.shape}; {how_to}, or pass verify=False to use them as "
             "they are"
         )
     wanted = ARRAYS.get((name, split))
-    match = found.files_match
+    match = arrays.files_match
     if wanted is not None:
-        match = (found.inputs_sha256, found.labels_sha256) == wanted
+        match = (arrays.inputs_sha256, arrays.labels_sha256) == wanted
     if match is False:
         raise DataError(
-            f"{_culprit(name, split, found, files)}; {how_to}, or pass verify=False "
+            f"{_culprit(name, split, arrays, files)}; {how_to}, or pass verify=False "
             "to use it as it is"
         )
     return bool(match)
 
 
-def _culprit(name: str, split: str, found: Decoded, files: Sequence[Path]) -> str:
+def _culprit(name: str, split: str, arrays: Decoded, files: Sequence[Path]) -> str:
     """Name the first file that differs, with the two checksums."""
     if name == "cifar10":
-        return _cifar10_culprit(split, found, files)
+        return _cifar10_culprit(split, arrays, files)
     known = FILES.get(name, {})
-    digests = (found.inputs_sha256, found.labels_sha256)
+    digests = (arrays.inputs_sha256, arrays.labels_sha256)
     wanted = ARRAYS.get((name, split), ("", ""))
     for file, digest, right in zip(files, digests, wanted, strict=False):
         if digest == right:
@@ -194,14 +195,14 @@ def _culprit(name: str, split: str, found: Decoded, files: Sequence[Path]) -> st
     return f"{shown(files[0])} differs from the published file"
 
 
-def _cifar10_culprit(split: str, found: Decoded, files: Sequence[Path]) -> str:
+def _cifar10_culprit(split: str, arrays: Decoded, files: Sequence[Path]) -> str:
     """Rebuild the binary batches to find the one that differs."""
     batches = [
         batch for batch in CIFAR10_BATCHES if ("test" in batch) == (split == "test")
     ]
     for place, batch in enumerate(batches):
         part = slice(10_000 * place, 10_000 * (place + 1))
-        sha1 = cifar_record_sha1(found.inputs[part], found.labels[part])
+        sha1 = cifar_record_sha1(arrays.inputs[part], arrays.labels[part])
         if sha1 != CIFAR10_BATCHES[batch]:
             return (
                 f"{shown(files[place])} and its labels make a {batch}.bin of sha1 "

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import DataError
-from theodolite.data.files import attempt, read_whole, read_xz, shown, size_of
-from theodolite.data.folders import Found
-from theodolite.data.plain_pickle import read_plain_pickle
+
+from .files import SplitFiles, attempt, read_whole, read_xz, shown, size_of
+from .plain_pickle import read_plain_pickle
 
 _PIXELS = 3 * 32 * 32
 # Images in the largest file of each set: a fifth of CIFAR-10, all of CIFAR-100.
@@ -26,21 +26,23 @@ _LABEL_KEYS = {1: ("labels",), 2: ("coarse_labels", "fine_labels")}
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
-def read_cifar10(found: Found) -> Arrays:
-    """Read a split of CIFAR-10 from whichever format was found."""
-    return _read(found, 1)
+def read_cifar10(split: SplitFiles) -> Arrays:
+    """Read a split of CIFAR-10."""
+    return _read(split, 1)
 
 
-def read_cifar100(found: Found) -> Arrays:
-    """Read a split of CIFAR-100 from whichever format was found."""
-    return _read(found, 2)
+def read_cifar100(split: SplitFiles) -> Arrays:
+    """Read a split of CIFAR-100."""
+    return _read(split, 2)
 
 
-def _read(found: Found, n_labels: int) -> Arrays:
-    if found.format == "delta xz":
-        return _read_delta(found.files[:-1], found.files[-1])
-    read = read_pickle if found.format == "pickle" else read_binary
-    return _join([read(file, n_labels) for file in found.files])
+def _read(split: SplitFiles, n_labels: int) -> Arrays:
+    if split.format == "delta xz":
+        return _read_delta(split.files[:-1], split.files[-1])
+    read = read_pickle if split.format == "pickle" else read_binary
+    batches = [read(file, n_labels) for file in split.files]
+    images, labels = zip(*batches, strict=True)
+    return np.concatenate(images), np.concatenate(labels)
 
 
 def read_pickle(path: Path, n_labels: int) -> Arrays:
@@ -126,8 +128,8 @@ def _read_npy(path: Path) -> np.ndarray:
 def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
     if isinstance(labels, list) and not all(type(label) is int for label in labels):
         raise DataError(
-            f"{shown(path)} has labels that are not whole numbers: one an image is "
-            "wanted; copy it or unpack its archive again"
+            f"{shown(path)} has labels that are not whole numbers: one per image "
+            "is wanted; copy it or unpack its archive again"
         )
     try:
         values = np.asarray(labels)
@@ -136,7 +138,7 @@ def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
     if values.shape != (wanted,) or values.dtype.kind not in "iu":
         raise DataError(
             f"{shown(path)} has labels of shape {values.shape} and type {values.dtype} "
-            f"for {wanted} images: one whole number an image is wanted; copy it or "
+            f"for {wanted} images: one whole number per image is wanted; copy it or "
             "unpack its archive again"
         )
     if values.min(initial=0) < 0 or values.max(initial=0) > 255:
@@ -159,8 +161,3 @@ def _images(pixels: np.ndarray) -> np.ndarray:
 
 def _columns(columns: list[np.ndarray]) -> np.ndarray:
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
-
-
-def _join(batches: list[Arrays]) -> Arrays:
-    images, labels = zip(*batches, strict=True)
-    return np.concatenate(images), np.concatenate(labels)

@@ -8,8 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import DataError, as_real
-from theodolite.data.targets import one_hot
+from theodolite.core import DataError, Numbers, as_real, as_whole
+
+
+def one_hot(labels: Numbers, n_classes: int) -> np.ndarray:
+    """Return float64 targets (N, n_classes) with one 1 in each row.
+
+    Example:
+        >>> one_hot(np.array([1, 0]), 3)
+        array([[0., 1., 0.],
+               [1., 0., 0.]])
+    """
+    labels = as_real("labels", labels, error=DataError)
+    n_classes = as_whole("n_classes", n_classes, 1)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DataError(
+            f"labels have shape {labels.shape} and type {labels.dtype}: pass one whole "
+            "number per sample"
+        )
+    if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+        raise DataError(
+            f"labels run from {labels.min()} to {labels.max()}, n_classes={n_classes} "
+            f"allows 0 to {n_classes - 1}: pass more classes or other labels"
+        )
+    targets = np.zeros((len(labels), n_classes))
+    targets[np.arange(len(labels)), labels] = 1.0
+    return targets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -47,12 +71,12 @@ class Dataset:
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise DataError(
                 f"{self.name} {self.split}: labels have shape {labels.shape} and type "
-                f"{labels.dtype}; pass one whole number a sample"
+                f"{labels.dtype}; pass one whole number per sample"
             )
         if inputs.ndim < 2 or len(inputs) != len(labels):
             raise DataError(
                 f"{self.name} {self.split}: inputs of shape {inputs.shape} do not "
-                f"go with {len(labels)} labels; pass one input a label, at least 2-D"
+                f"go with {len(labels)} labels; pass one input per label, at least 2-D"
             )
         if len(labels) == 0:
             raise DataError(f"{self.name} {self.split} is empty: pass samples")

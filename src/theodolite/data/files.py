@@ -1,4 +1,4 @@
-"""Files of others, opened warily: regular ones, and no further than they may go.
+"""The user's files: found in a folder, opened with care.
 
 A file may be a pipe that never ends, a link to nowhere, a folder without permission, a
 few kilobytes that inflate to gigabytes, or have a name that no terminal can print.
@@ -9,17 +9,19 @@ import errno
 import lzma
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from theodolite.core import DataError, free_memory
 
+VARIABLE = "THEODOLITE_DATA"
 Result = TypeVar("Result")
 
-# Of the memory that is free, what one array may take: it is copied once on its way.
+# Share of the free memory that one array may take: it is copied once.
 _SHARE = 0.4
-# What an xz decoder may take for itself; the strongest preset takes 65 MiB.
+# Memory of an xz decoder; the strongest preset takes 65 MiB.
 _XZ_MEMORY = 2**28
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -41,36 +43,37 @@ def shown(path: str | os.PathLike[str]) -> str:
     return text if text.isprintable() else ascii(text)
 
 
-def in_words(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return the short and printable reason of another library's error."""
-    told = error.strerror if isinstance(error, OSError) else None
-    lines = (told or str(error)).splitlines()
+    text = error.strerror if isinstance(error, OSError) else None
+    lines = (text or str(error)).splitlines()
     return shown(lines[0][:80]) if lines else type(error).__name__
 
 
 def attempt(path: Path, read: Callable[[Path], Result]) -> Result:
-    """Call a reader, and turn whatever a file makes it raise into a sentence."""
+    """Call a reader, and turn any error that it raises into a :class:`DataError`."""
     try:
         return read(path)
     except DataError:
         raise
     except Exception as error:  # decoders raise almost anything
         raise DataError(
-            f"{shown(path)} cannot be read ({in_words(error)}): it is cut off or "
+            f"{shown(path)} cannot be read ({reason_of(error)}): it is cut off or "
             "damaged, or may not be read; copy it or unpack its archive again"
         ) from error
 
 
 def is_regular(path: Path) -> bool:
-    """Say whether there is a file; refuse a broken link, a pipe or the like.
+    """Return whether this is a file; refuse a broken link, a pipe or the like.
 
-    Nothing, or a folder, under that name is no file and no fault.
+    Return False for a folder, and where there is nothing.
     """
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
         absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-        if (absent or _circular(error)) and _is_link(path):
+        circular = isinstance(error, OSError) and error.errno == errno.ELOOP
+        if (absent or circular) and _is_link(path):
             raise DataError(
                 f"{shown(path)} is a link that leads nowhere: mend or remove it, or "
                 "put the file itself there"
@@ -84,7 +87,7 @@ def is_regular(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Say whether there is a folder; refuse one that cannot be looked at."""
+    """Return whether this is a folder; refuse one that cannot be looked at."""
     try:
         return path.is_dir()
     except (OSError, ValueError) as error:
@@ -156,17 +159,13 @@ def read_xz(path: Path, most: int, what: str) -> bytes:
 
 
 def check_memory(what: str | os.PathLike[str], size: int) -> None:
-    """Refuse what would not fit beside its own copy into the memory that is free."""
+    """Refuse an array that does not fit, with one copy, into the free memory."""
     free = free_memory()
     if size > _SHARE * free:
         raise DataError(
             f"{shown(what)} would take {size / 2**30:.3g} GiB of the "
             f"{free / 2**30:.3g} GiB of memory that are free: free some, or pass less"
         )
-
-
-def _circular(error: Exception) -> bool:
-    return isinstance(error, OSError) and error.errno == errno.ELOOP
 
 
 def _is_link(path: Path) -> bool:
@@ -185,6 +184,100 @@ def _no_file(path: Path, mode: int) -> DataError:
 
 def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(
-        f"{shown(path)} cannot be looked at ({in_words(error)}): check its name and "
+        f"{shown(path)} cannot be looked at ({reason_of(error)}): check its name and "
         "who may read it"
     )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way in which a split is stored.
+
+    Attributes:
+        format: Short name of the format.
+        files: The wanted files in order, each as alternative names, best first
+            and the published name last.
+    """
+
+    format: str
+    files: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """The files of a split, in the order of the layout."""
+
+    format: str
+    files: tuple[Path, ...]
+
+    @property
+    def place(self) -> Path:
+        """The folder that holds them."""
+        return self.files[0].parent
+
+
+def data_folder(name: str, folder: str | os.PathLike[str] | None, wanted: str) -> Path:
+    """Return the folder given, else that of THEODOLITE_DATA, or say what to do."""
+    given = folder if folder is not None else os.environ.get(VARIABLE) or None
+    if given is None:
+        raise DataError(
+            f"{name} is read from a folder and none was named: pass --data DIR "
+            f"(folder=DIR in Python) or set {VARIABLE}, where DIR holds {wanted}"
+        )
+    source = VARIABLE if folder is None else "the data folder"
+    try:
+        path = Path(given).expanduser()
+    except (TypeError, RuntimeError):
+        path = None
+    if path is None or not is_folder(path):
+        raise DataError(
+            f"{source} is {str(given)[:200]!r}, which is no folder: name one that "
+            f"holds {wanted}"
+        )
+    return path
+
+
+def locate(
+    title: str,
+    folder: Path,
+    places: Sequence[str],
+    layouts: Sequence[Layout],
+    *,
+    wanted: str,
+    how_to: str,
+) -> SplitFiles:
+    """Return the first complete layout in the first place that has one.
+
+    Args:
+        title: Dataset and split, for messages.
+        folder: The user's data folder.
+        places: Folders below it to look into, ``"."`` for itself.
+        layouts: Ways to store the split, best first.
+        wanted: The files of the usual layout, for messages.
+        how_to: How to get the files, for messages.
+    """
+    partial: DataError | None = None
+    for place in places:
+        for layout in layouts:
+            at = folder / place
+            try:
+                files = [_first(at, names) for names in layout.files]
+            except DataError as error:
+                partial = partial or error
+                continue
+            have = tuple(file for file in files if file is not None)
+            if len(have) == len(files):
+                return SplitFiles(layout.format, have)
+            if have and partial is None:
+                gone = layout.files[files.index(None)][-1]
+                partial = DataError(
+                    f"{title} is incomplete: {shown(at.absolute() / gone)} is missing "
+                    f"while {have[0].name} is there; {how_to}"
+                )
+    raise partial or DataError(
+        f"{title} was not found in {shown(folder)}: wanted there {wanted}; {how_to}"
+    )
+
+
+def _first(folder: Path, names: Sequence[str]) -> Path | None:
+    return next((folder / name for name in names if is_regular(folder / name)), None)

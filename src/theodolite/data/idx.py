@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from theodolite.core import DataError
-from theodolite.data.files import check_memory, in_words, shown, size_of
+
+from .files import check_memory, reason_of, shown, size_of
 
 _UNSIGNED_BYTE = 8
 # No gzipped set of small images is larger; plain files of any size are mapped.
@@ -36,7 +37,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         raise
     except Exception as error:  # decoders raise almost anything
         raise DataError(
-            f"{shown(path)} cannot be read as an IDX file ({in_words(error)}): it is "
+            f"{shown(path)} cannot be read as an IDX file ({reason_of(error)}): it is "
             "cut off or damaged, or may not be read; copy or download it again"
         ) from error
 

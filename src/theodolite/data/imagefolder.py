@@ -1,4 +1,4 @@
-"""A folder of images with one folder a class."""
+"""A folder of images with one subfolder per class."""
 
 import math
 import unicodedata
@@ -11,32 +11,32 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import ConfigError, DataError
-from theodolite.data.cache import remembered
-from theodolite.data.checksums import Decoded, decoded
-from theodolite.data.dataset import Dataset
-from theodolite.data.files import (
+
+from .cache import cached
+from .checksums import Decoded, decoded
+from .dataset import Dataset
+from .files import (
     check_memory,
+    data_folder,
     entries,
-    in_words,
     is_folder,
     is_regular,
+    reason_of,
     shown,
 )
-from theodolite.data.folders import data_folder
 
-ORIGIN = "Images of the user's own, one folder a class."
+ORIGIN = "Images of the user's own, one folder per class."
 WANTED = "<class>/<images> or <split>/<class>/<images>"
 HOW_TO = (
-    "put PNG, JPEG, PPM or BMP files into one folder a class, <class>/… or "
+    "put PNG, JPEG, PPM or BMP files into one folder per class, <class>/… or "
     "train/<class>/… in the data folder"
 )
 SPLITS = ("train", "val", "test")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".ppm", ".pgm", ".bmp"}
-# The formats promised: Pillow is asked for no other, since some of its readers start
-# programs (PostScript) or are seldom looked at.
+# Pillow may try no other format: some of its readers start programs (PostScript) or
+# are seldom maintained.
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP")
-# Pillow's own limit, kept also where a program has lifted that: 1 GiB of 24-bit
-# pixels at 4 bytes each, a quarter of it.
+# Pillow's own limit, also where a program has raised that: 1 GiB / 4 / 3 pixels.
 _MOST_PIXELS = 2**30 // 4 // 3
 _GREY = {"1", "L"}
 _COLOUR = {"P", "RGB", "RGBA", "LA", "CMYK", "YCbCr"}
@@ -68,7 +68,7 @@ def load_imagefolder(
         return decoded(_read_all(files, target), np.array(numbers))
 
     sides = "own" if target is None else f"{target[0]}x{target[1]}"
-    arrays = remembered(f"imagefolder-{split}-{sides}", files, build)
+    arrays = cached(f"imagefolder-{split}-{sides}", files, build)
     return Dataset(
         name="imagefolder",
         split=split,
@@ -89,19 +89,19 @@ def find_classes(split: str, folder: str | Path | None) -> dict[str, list[Path]]
             f"imagefolder {split} was not found: {shown(root / split)} is no folder; "
             f"{HOW_TO}"
         )
-    found = {
+    classes = {
         _class_name(path): _images_in(path)
         for path in entries(root)
         # A broken link is refused here: it may have been a class.
         if not path.name.startswith(".") and not is_regular(path) and is_folder(path)
     }
-    empty = [name for name, files in found.items() if not files]
-    if not found or empty:
+    empty = [name for name, files in classes.items() if not files]
+    if not classes or empty:
         what = f"{shown(root)} is empty"
         if empty:
             what = f"{shown(root / empty[0])} holds no images"
         raise DataError(f"imagefolder {split}: {what}; {HOW_TO}")
-    return found
+    return classes
 
 
 def _images_in(folder: Path) -> list[Path]:
@@ -115,7 +115,7 @@ def _images_in(folder: Path) -> list[Path]:
 
 
 def _class_name(folder: Path) -> str:
-    """Return the name of a class, which others will print and save."""
+    """Return the name of a class, which must be printable."""
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in folder.name):
         raise DataError(
             f"{shown(folder)} names a class with letters that are no text: rename the "
@@ -174,7 +174,7 @@ def _pixels(file: Path, mode: str, shape: tuple[int, int]) -> np.ndarray:
 
 @contextmanager
 def _strictly() -> Iterator[None]:
-    """Have Pillow refuse absurd sizes and images that are cut off."""
+    """Make Pillow refuse absurd sizes and images that are cut off."""
     _pillow()
     from PIL import Image, ImageFile
 
@@ -213,7 +213,7 @@ def _open(file: Path) -> Any:
 def _bad(file: Path, error: Exception) -> DataError:
     return DataError(
         f"{shown(file)} cannot be read as an image ({type(error).__name__}: "
-        f"{in_words(error)}): {', '.join(_FORMATS)} are read; replace the file or "
+        f"{reason_of(error)}): {', '.join(_FORMATS)} are read; replace the file or "
         "remove it"
     )
 

@@ -1,4 +1,4 @@
-"""Which datasets there are, where they were found, and whether they are right."""
+"""The known datasets: where they were found, and whether they are verified."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from theodolite.core import DataError
-from theodolite.data.checksums import OtherDataError
-from theodolite.data.loading import SOURCES, Folder, Source, as_path, load
+
+from .checksums import OtherDataError
+from .loading import SOURCES, Folder, Source, as_path, load
 
 Checked = Literal["verified", "nothing published", "not checked", "wrong"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """One dataset, as found.
+    """One dataset, and where it was found.
 
     Attributes:
         name: What :func:`load` is called with.
@@ -65,7 +66,7 @@ def _list(source: Source, folder: Path | None, verify: bool) -> Listing:
     sizes = {split: source.sizes[split] for split in splits if split in source.sizes}
     checked: Checked = "not checked"
     theirs = False
-    # What comes with the package is small enough to be checked every time.
+    # The package's own files are small enough to be checked every time.
     if splits and (verify or source.kind == "embedded"):
         checked, sizes, problem = _check(source, splits, folder)
         theirs = isinstance(problem, OtherDataError)

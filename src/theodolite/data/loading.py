@@ -1,4 +1,7 @@
-"""Named datasets: one function loads any of them."""
+"""Named datasets: one function loads any of them.
+
+A process without the files can register a dataset that another one packed.
+"""
 
 import inspect
 import os
@@ -7,14 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from theodolite.core import DataError, unknown_name
-from theodolite.data import embedded, gaussians, imagefolder
-from theodolite.data.checksums import SHAPES
-from theodolite.data.dataset import Dataset
-from theodolite.data.provided import provided
-from theodolite.data.published import CIFAR10, CIFAR100, FASHION_MNIST, MNIST, Published
+
+from . import builtin, imagefolder
+from .checksums import SHAPES
+from .dataset import Dataset
+from .files import reason_of
+from .published import CIFAR10, CIFAR100, FASHION_MNIST, MNIST, Published
 
 Folder = str | os.PathLike[str] | None
+_REGISTERED: dict[tuple[str, str], Dataset] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +35,7 @@ class Source:
         splits: Splits that exist.
         read: Loads a split from (split, folder, verify, options).
         find: For a dataset in files, returns (place, format) of a split or raises.
-        options: Names of its own options.
+        options: Names of its options.
         sizes: Samples in each split, where they are fixed.
         how_to: How to get its files.
     """
@@ -86,14 +93,14 @@ def load(
     for option in options:
         if option not in source.options:
             raise unknown_name(f"option of {name}", option, source.options)
-    here = provided(name, split)
-    if here is not None and folder is None and not options:
-        return here
+    registered = _REGISTERED.get((name, split))
+    if registered is not None and folder is None and not options:
+        return registered
     return source.read(split, as_path(folder), verify, options)
 
 
 def as_path(folder: Folder) -> Path | None:
-    """Return a folder that a user named as a path."""
+    """Return a folder that the user named as a path, or None."""
     try:
         return None if folder is None else Path(folder)
     except TypeError:
@@ -104,7 +111,7 @@ def as_path(folder: Folder) -> Path | None:
 
 
 def needs_folder(name: str) -> bool:
-    """Say whether a dataset is read from the user's own files.
+    """Return whether a dataset is read from the user's files.
 
     Example:
         >>> needs_folder("mnist5k"), needs_folder("mnist")
@@ -124,8 +131,8 @@ def _published(entry: Published) -> Source:
         return entry.load(split, folder, verify, options.get("labels", default))
 
     def find(split: str, folder: Path | None) -> tuple[Path, str]:
-        found = entry.find(split, folder)
-        return found.place, found.format
+        files = entry.find(split, folder)
+        return files.place, files.format
 
     return Source(
         name=entry.name,
@@ -154,28 +161,28 @@ _ALL = (
     Source(
         name="digits",
         kind="embedded",
-        origin=embedded.DIGITS_ORIGIN,
+        origin=builtin.DIGITS_ORIGIN,
         splits=("train", "test"),
-        read=lambda split, folder, verify, options: embedded.load_digits(split),
-        sizes=embedded.DIGITS_SIZES,
+        read=lambda split, folder, verify, options: builtin.load_digits(split),
+        sizes=builtin.DIGITS_SIZES,
     ),
     Source(
         name="mnist5k",
         kind="embedded",
-        origin=embedded.MNIST5K_ORIGIN,
+        origin=builtin.MNIST5K_ORIGIN,
         splits=("train",),
-        read=lambda split, folder, verify, options: embedded.load_mnist5k(split),
-        sizes=embedded.MNIST5K_SIZES,
+        read=lambda split, folder, verify, options: builtin.load_mnist5k(split),
+        sizes=builtin.MNIST5K_SIZES,
     ),
     Source(
         name="gaussians",
         kind="generated",
-        origin=gaussians.ORIGIN,
+        origin=builtin.GAUSSIANS_ORIGIN,
         splits=("train", "test"),
-        read=lambda split, folder, verify, options: gaussians.load_gaussians(
+        read=lambda split, folder, verify, options: builtin.load_gaussians(
             split, **options
         ),
-        options=_options(gaussians.load_gaussians),
+        options=_options(builtin.load_gaussians),
     ),
     _published(MNIST),
     _published(FASHION_MNIST),
@@ -195,3 +202,63 @@ _ALL = (
     ),
 )
 SOURCES: Mapping[str, Source] = {source.name: source for source in _ALL}
+
+
+def register_dataset(dataset: Dataset) -> None:
+    """Let :func:`load` return this dataset in this process instead of reading files.
+
+    A call of ``load`` with a folder or an option still reads files.
+    """
+    _REGISTERED[dataset.name, dataset.split] = dataset
+
+
+def unregister_dataset(name: str, split: str = "train") -> None:
+    """Undo :func:`register_dataset`."""
+    _REGISTERED.pop((name, split), None)
+
+
+def pack_dataset(dataset: Dataset) -> dict[str, Any]:
+    """Return a dataset as plain arrays and text, with its checksum."""
+    return {
+        "name": dataset.name,
+        "split": dataset.split,
+        # Not memory-mapped: the receiver may not have the file.
+        "inputs": np.ascontiguousarray(np.asarray(dataset.inputs)),
+        "labels": np.ascontiguousarray(np.asarray(dataset.labels)),
+        "class_names": dataset.class_names,
+        "origin": dataset.origin,
+        "verified": dataset.verified,
+        "checksum": dataset.checksum,
+    }
+
+
+def unpack_dataset(parcel: Mapping[str, Any], checksum: str | None = None) -> Dataset:
+    """Return the dataset of a parcel, or refuse one that was changed.
+
+    Args:
+        parcel: What :func:`pack_dataset` returned.
+        checksum: The checksum that is wanted; the parcel's own by default.
+
+    Example:
+        >>> digits = load("digits")
+        >>> unpack_dataset(pack_dataset(digits)).checksum == digits.checksum
+        True
+    """
+    try:
+        contents = dict(parcel)
+        wanted = str(contents.pop("checksum"))
+        dataset = Dataset(**contents)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"a parcel that is no dataset ({reason_of(error)}): pass what "
+            "pack_dataset() returned"
+        ) from None
+    for digest in {wanted, checksum or wanted}:
+        if dataset.checksum != digest:
+            raise DataError(
+                f"{dataset.name} {dataset.split} arrived with the checksum "
+                f"{dataset.checksum[:12]}…, wanted {digest[:12]}…: it was changed on "
+                "its way; run again, or put the files on every node and set "
+                "THEODOLITE_DATA there"
+            )
+    return dataset

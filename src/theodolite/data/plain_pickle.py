@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from theodolite.core import DataError
-from theodolite.data.files import in_words, read_whole, shown
+
+from .files import read_whole, reason_of, shown
 
 _MODULES = ("numpy", "numpy.core", "numpy._core")
 _TYPES = {"u1", "i4", "i8"}
@@ -31,19 +32,19 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
     """
     content = read_whole(path, _MOST_BYTES, "a CIFAR batch")
     try:
-        found = _Machine(path).run(content)
-        if not isinstance(found, dict):
+        batch = _Machine(path).run(content)
+        if not isinstance(batch, dict):
             raise DataError(
-                f"{shown(path)} holds a {type(found).__name__}, a CIFAR batch holds a "
+                f"{shown(path)} holds a {type(batch).__name__}, a CIFAR batch holds a "
                 "dict: download it again"
             )
-        return {_text(key): _finish(value) for key, value in found.items()}
+        return {_text(key): _finish(value) for key, value in batch.items()}
     except DataError:
         raise
     except Exception as error:  # a damaged pickle raises almost anything
         raise DataError(
             f"{shown(path)} cannot be read as a CIFAR batch ({type(error).__name__}: "
-            f"{in_words(error)}): it is cut off or damaged; unpack the archive again"
+            f"{reason_of(error)}): it is cut off or damaged; unpack the archive again"
         ) from error
 
 

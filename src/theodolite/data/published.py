@@ -7,19 +7,50 @@ from pathlib import Path
 import numpy as np
 
 from theodolite.core import DataError, unknown_name
-from theodolite.data import checksums, class_names
-from theodolite.data.cache import remembered
-from theodolite.data.cifar import read_cifar10, read_cifar100
-from theodolite.data.dataset import Dataset
-from theodolite.data.files import shown
-from theodolite.data.folders import Found, Layout, data_folder, locate
-from theodolite.data.idx import read_idx
+
+from . import checksums
+from .cache import cached
+from .cifar import read_cifar10, read_cifar100
+from .dataset import Dataset
+from .files import Layout, SplitFiles, data_folder, locate, shown
+from .idx import read_idx
 
 _IDX_PREFIX = {"train": "train", "test": "t10k"}
 _CIFAR10_BATCHES = {
     "train": tuple(f"data_batch_{number}" for number in range(1, 6)),
     "test": ("test_batch",),
 }
+# Class names, in the order of the labels.
+_FASHION_NAMES = (
+    *"T-shirt/top Trouser Pullover Dress Coat Sandal Shirt Sneaker Bag".split(),
+    "Ankle boot",
+)
+_CIFAR10_NAMES = tuple(
+    "airplane automobile bird cat deer dog frog horse ship truck".split()
+)
+_CIFAR100_COARSE = tuple(
+    """
+    aquatic_mammals fish flowers food_containers fruit_and_vegetables
+    household_electrical_devices household_furniture insects large_carnivores
+    large_man-made_outdoor_things large_natural_outdoor_scenes
+    large_omnivores_and_herbivores medium_mammals non-insect_invertebrates people
+    reptiles small_mammals trees vehicles_1 vehicles_2
+    """.split()
+)
+_CIFAR100_FINE = tuple(
+    """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy
+    bridge bus butterfly camel can castle caterpillar cattle chair chimpanzee clock
+    cloud cockroach couch crab crocodile cup dinosaur dolphin elephant flatfish
+    forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion
+    lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange
+    orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy porcupine
+    possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper
+    snail snake spider squirrel streetcar sunflower sweet_pepper table tank
+    telephone television tiger tractor train trout tulip turtle wardrobe whale
+    willow_tree wolf woman worm
+    """.split()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +64,7 @@ class Published:
         how_to: How to get them.
         places: Folders below the user's to look into, in order.
         layouts: The ways to store a split.
-        read: Reads images and labels from the files found.
+        read: Reads images and labels from the files.
         kinds: Kinds of label, in the order of the label columns, with class names.
     """
 
@@ -43,22 +74,16 @@ class Published:
     how_to: str
     places: tuple[str, ...]
     layouts: Callable[[str], tuple[Layout, ...]]
-    read: Callable[[Found], tuple[np.ndarray, np.ndarray]]
+    read: Callable[[SplitFiles], tuple[np.ndarray, np.ndarray]]
     kinds: dict[str, tuple[str, ...]]
 
-    def find(self, split: str, folder: str | Path | None) -> Found:
+    def find(self, split: str, folder: str | Path | None) -> SplitFiles:
         """Return the files of a split."""
         layouts = self.layouts(split)
         wanted = f"{self.home}/{layouts[0].files[0][-1]} and what goes with it"
         at = data_folder(self.name, folder, wanted)
-        return locate(
-            f"{self.name} {split}",
-            at,
-            self.places,
-            layouts,
-            wanted=wanted,
-            how_to=self.how_to,
-        )
+        title, how_to = f"{self.name} {split}", self.how_to
+        return locate(title, at, self.places, layouts, wanted=wanted, how_to=how_to)
 
     def load(
         self, split: str, folder: str | Path | None, verify: bool, kind: str
@@ -66,11 +91,11 @@ class Published:
         """Return a split, compared with its published checksums if ``verify``."""
         if kind not in self.kinds:
             raise unknown_name(f"kind of {self.name} label", kind, self.kinds)
-        found = self.find(split, folder)
+        files = self.find(split, folder)
         label = f"{self.name}-{split}"
-        arrays = remembered(label, found.files, lambda: self._build(found))
-        verified = verify and checksums.judge(
-            self.name, split, arrays, found.files, how_to=self.how_to
+        arrays = cached(label, files.files, lambda: self._build(files))
+        verified = verify and checksums.verify(
+            self.name, split, arrays, files.files, how_to=self.how_to
         )
         labels = arrays.labels
         if labels.ndim > 1:
@@ -85,26 +110,26 @@ class Published:
             verified=verified,
         )
 
-    def _build(self, found: Found) -> checksums.Decoded:
-        images, labels = self.read(found)
+    def _build(self, files: SplitFiles) -> checksums.Decoded:
+        images, labels = self.read(files)
         columns = labels.reshape(len(labels), -1)
         for column, names in zip(columns.T, self.kinds.values(), strict=True):
             if len(column) and (top := int(column.max())) >= len(names):
                 raise DataError(
-                    f"{shown(found.files[-1])} holds the label {top}, {self.name} has "
+                    f"{shown(files.files[-1])} holds the label {top}, {self.name} has "
                     f"classes 0 to {len(names) - 1}: it is damaged or another "
                     f"dataset's; {self.how_to}"
                 )
-        match = checksums.files_match(self.name, found.files)
+        match = checksums.files_match(self.name, files.files)
         return checksums.decoded(images, labels, match)
 
 
-def _read_idx_pair(found: Found) -> tuple[np.ndarray, np.ndarray]:
-    images, labels = read_idx(found.files[0], 3), read_idx(found.files[1], 1)
+def _read_idx_pair(files: SplitFiles) -> tuple[np.ndarray, np.ndarray]:
+    images, labels = read_idx(files.files[0], 3), read_idx(files.files[1], 1)
     if len(images) != len(labels):
         raise DataError(
-            f"{shown(found.files[1])} has {len(labels):,} labels for the "
-            f"{len(images):,} images of {shown(found.files[0].name)}: take both "
+            f"{shown(files.files[1])} has {len(labels):,} labels for the "
+            f"{len(images):,} images of {shown(files.files[0].name)}: take both "
             "files from one distribution"
         )
     return images, np.array(labels)
@@ -163,7 +188,7 @@ MNIST = Published(
     places=("mnist", "MNIST/raw", "MNIST", "."),
     layouts=_idx_layouts,
     read=_read_idx_pair,
-    kinds={"class": class_names.DIGITS},
+    kinds={"class": tuple("0123456789")},
 )
 
 FASHION_MNIST = Published(
@@ -177,16 +202,10 @@ FASHION_MNIST = Published(
         "put the four .gz files of https://github.com/zalandoresearch/fashion-mnist "
         "into fashion-mnist/ in the data folder"
     ),
-    places=(
-        "fashion-mnist",
-        "fashion_mnist",
-        "FashionMNIST/raw",
-        "FashionMNIST",
-        ".",
-    ),
+    places=("fashion-mnist", "fashion_mnist", "FashionMNIST/raw", "FashionMNIST", "."),
     layouts=_idx_layouts,
     read=_read_idx_pair,
-    kinds={"class": class_names.FASHION},
+    kinds={"class": _FASHION_NAMES},
 )
 
 CIFAR10 = Published(
@@ -203,7 +222,7 @@ CIFAR10 = Published(
     places=_cifar_places(10),
     layouts=_cifar10_layouts,
     read=read_cifar10,
-    kinds={"class": class_names.CIFAR10},
+    kinds={"class": _CIFAR10_NAMES},
 )
 
 CIFAR100 = Published(
@@ -220,8 +239,5 @@ CIFAR100 = Published(
     places=_cifar_places(100),
     layouts=_cifar100_layouts,
     read=read_cifar100,
-    kinds={
-        "coarse": class_names.CIFAR100_COARSE,
-        "fine": class_names.CIFAR100_FINE,
-    },
+    kinds={"coarse": _CIFAR100_COARSE, "fine": _CIFAR100_FINE},
 )

@@ -14,9 +14,10 @@ from theodolite.core import (
     hold_numbers,
     unknown_name,
 )
-from theodolite.data.dataset import Dataset
 
-# Numbers that are taken into float64 at a time.
+from .dataset import Dataset
+
+# Numbers that are converted to float64 at a time.
 _CHUNK = 2**20
 
 
@@ -45,8 +46,8 @@ class ChannelStatistics:
     """Mean and standard deviation of each channel, of pixels in [0, 1].
 
     Attributes:
-        mean: One number a channel.
-        std: One number a channel (``ddof=0``).
+        mean: One number per channel.
+        std: One number per channel (``ddof=0``).
     """
 
     mean: np.ndarray
@@ -61,7 +62,7 @@ class ChannelStatistics:
     ) -> np.ndarray:
         """Subtract the mean and divide by the deviation, channel by channel.
 
-        The arithmetic is float64, some images at a time, whatever the result's type.
+        The arithmetic is float64, some images at a time, for every result type.
         """
         images = _channels_last(images)
         if images.shape[-1] != len(self.mean) and len(self.mean) > 1:
@@ -169,12 +170,12 @@ def _class_number(dataset: Dataset, given: int | str) -> int:
 
 def _floating(dtype: type[np.floating]) -> np.dtype:
     try:
-        found = np.dtype(dtype)
+        kind = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None or found.kind != "f":
+        kind = None
+    if kind is None or kind.kind != "f":
         raise ConfigError(f"dtype is {dtype!r}: pass a float type, such as np.float32")
-    return found
+    return kind
 
 
 def _channels_last(images: Numbers) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Whitening to the leading principal components."""
+"""Second moments: whitening, and few samples with the moments of many."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Whitening:
 
     Attributes:
         mean: $\bar x$, shape (d,).
-        components: $V$, one unit eigenvector a column, shape (d, k); the entry of
+        components: $V$, one unit eigenvector per column, shape (d, k); the entry of
             largest size in each is positive.
         eigenvalues: Diagonal of $\Lambda$, descending, shape (k,).
     """
@@ -90,3 +90,39 @@ def _matrix(x: Numbers) -> np.ndarray:
             f"samples have shape {rows.shape}: pass rows (N, d), such as dataset.flat()"
         )
     return rows
+
+
+def moment_samples(x: Numbers, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return few samples with the second moments of all.
+
+    With $S = E[zz^\top] = V\,\mathrm{diag}(w)\,V^\top$ for $z = (x, y)$, the rows
+    $\sqrt{n\,w_k}\,v_k$, $n$ the width of $z$, have the same $S$: to a linear network
+    and the square loss they are the same data.
+
+    Args:
+        x: Inputs, one row per sample.
+        y: Targets, one row per sample.
+
+    Returns:
+        Inputs and targets, as many as both are wide together.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(50, 3))
+        >>> few, _ = moment_samples(x, 2 * x)
+        >>> few.shape, bool(np.allclose(few.T @ few / 6, x.T @ x / 50))
+        ((6, 3), True)
+    """
+    parts = [
+        as_numbers(name, part, "samples", "width", error=DataError)
+        for name, part in (("x", x), ("y", y))
+    ]
+    if len({len(part) for part in parts}) > 1 or not len(parts[0]):
+        raise DataError(
+            f"{len(parts[0])} inputs and {len(parts[1])} targets were given: pass as "
+            "many of each, and at least one"
+        )
+    both = np.hstack(parts)
+    values, vectors = np.linalg.eigh(both.T @ both / len(both))
+    rows = np.sqrt(len(values) * np.clip(values, 0, None))[:, None] * vectors.T
+    width = parts[0].shape[1]
+    return rows[:, :width], rows[:, width:]

@@ -1,6 +1,6 @@
 """Rows to figures: the house style, its marks and its files; computes nothing.
 
-Nothing of matplotlib is imported until a name of this room is used.
+Nothing of matplotlib is imported until a name of this package is used.
 """
 
 import lazy_loader

@@ -1,6 +1,7 @@
-"""A figure as files: the same figure gives the same bytes."""
+"""A figure as files: equal figures give equal bytes, and few of them."""
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -13,23 +14,40 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from theodolite.core import ConfigError, unknown_name
-from theodolite.figures.compact import compact
-from theodolite.figures.legends import settle
-from theodolite.figures.style import house_style
 
-# Subsetting a font for PDF remarks on the dates in it, which are left out below.
+from .legends import lay_out
+from .style import house_style
+
+# fontTools logs remarks on the dates of a font, which are left out below.
 logging.getLogger("fontTools").setLevel(logging.ERROR)
 
-# Whatever would differ between two days or two releases is left out.
+# What would differ between two days or two releases is left out.
 _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-# Marks beyond so many are pixels, also in files that otherwise hold shapes.
+# Series of more marks become pixels, also in SVG and PDF.
 _MANY = 2_000
 _DPI = {"png": 200.0}
 _PIXELS = 150.0
+# A hundredth of a point is less than a tenth of a pixel on the finest of screens.
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_DATA = re.compile(r'(?<= )(d|x|y|points|transform|width|height)="([^"]*)"')
+_BREAK = re.compile(r"\s*\n\s*")
+_LETTER = re.compile(r"\s*([A-Za-z])\s*")
+_USES = re.compile(
+    r"(?P<open><g(?: clip-path=\"[^\"]*\")?>)"
+    r"(?P<uses>(?:<use [^>]*?style=\"[^\"]*\"/>){2,})</g>"
+)
+_STYLE = re.compile(r' style="([^"]*)"')
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_SVG_METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
+_BETWEEN = re.compile(r">\s+<")
+_ID = re.compile(r'(?<= )id="([^"]*)"')
+_TO = re.compile(r"(?<=[\"(])#([\w.-]+)")
+_GROUP = re.compile(r'<g id="[^"]*"')
+_MOVED = re.compile(r'(<use [^>]*) transform="translate\((\S+) (\S+?)\)"')
 
 
 def save(
@@ -37,8 +55,8 @@ def save(
 ) -> dict[str, bytes]:
     """Return the files of a figure; the caller decides where they go.
 
-    Legends that would lie over data are moved to a free place, and series of very many
-    marks become pixels.
+    Legends that would cover data are moved, and series of very many marks become
+    pixels.
 
     Args:
         figure: What :func:`new_figure` made.
@@ -61,19 +79,21 @@ def save(
         if kind not in _METADATA:
             raise unknown_name("figure format", kind, _METADATA)
     with house_style():
-        settle(figure)
-        for crowd in _crowds(figure):
-            crowd.set_rasterized(True)
+        lay_out(figure)
+        for panel in figure.axes:
+            for artist in (*panel.lines, *panel.collections):
+                if _marks(artist) > _MANY:
+                    artist.set_rasterized(True)
         with _drawn_once(figure):
             return {f"{stem}.{kind}": _file(figure, kind) for kind in formats}
 
 
 @contextmanager
 def _drawn_once(figure: Any) -> Iterator[None]:
-    """Keep matplotlib from a first drawing of each file, for a layout that is made.
+    """Keep matplotlib from drawing each file twice: the layout is already made.
 
-    It makes one wherever there is an engine, also one that only holds the place of
-    another, and no public call removes that.
+    It draws first wherever there is a layout engine, even a placeholder, and no public
+    call removes that one.
     """
     engine, figure._layout_engine = figure.get_layout_engine(), None
     try:
@@ -91,14 +111,6 @@ def _file(figure: Figure, kind: str) -> bytes:
     return target.getvalue()
 
 
-def _crowds(figure: Figure) -> Iterator[Artist]:
-    """Yield the artists that have too many marks to be drawn one by one."""
-    for panel in figure.axes:
-        for artist in (*panel.lines, *panel.collections):
-            if _marks(artist) > _MANY:
-                yield artist
-
-
 def _marks(artist: Artist) -> int:
     if isinstance(artist, Line2D):
         return np.size(artist.get_xdata())
@@ -106,3 +118,56 @@ def _marks(artist: Artist) -> int:
         offsets = np.shape(artist.get_offsets())[0]
         return max(offsets, sum(len(path) for path in artist.get_paths()))
     return 0
+
+
+def compact(svg: str) -> str:
+    r"""Return an SVG with the same picture in fewer bytes.
+
+    Example:
+        >>> compact('<g id="a"> <path d="M 1.23456 0.00049 \nL 2 3"/> </g>')
+        '<g><path d="M1.23 0L2 3"/></g>'
+    """
+    svg = _BETWEEN.sub("><", _SVG_METADATA.sub("", _COMMENT.sub("", svg)))
+    svg = _MOVED.sub(_placed, _GROUP.sub("<g", svg))
+    svg = _DATA.sub(_shorter, svg)
+    return _renamed(_USES.sub(_styled_once, svg))
+
+
+def _renamed(svg: str) -> str:
+    """Give parts that others refer to the shortest names."""
+    names = {name: f"p{place}" for place, name in enumerate(_ID.findall(svg))}
+    svg = _ID.sub(lambda match: f'id="{names[match[1]]}"', svg)
+    return _TO.sub(lambda match: "#" + names.get(match[1], match[1]), svg)
+
+
+def _placed(match: re.Match[str]) -> str:
+    """Write the place of a letter as x and y, which is shorter than a translation."""
+    use, across, up = match.groups()
+    above = "" if float(up) == 0 else f' y="{up}"'
+    return f'{use} x="{across}"{above}'
+
+
+def _shorter(match: re.Match[str]) -> str:
+    name, data = match.groups()
+    # Scales of glyphs are small numbers by which large ones are multiplied.
+    least = 5 if name == "transform" else 2
+    data = _NUMBER.sub(lambda number: _rounded(number[0], least), data)
+    data = _BREAK.sub(" ", data).strip()
+    if name == "d":
+        data = _LETTER.sub(lambda letter: letter[1], data)
+    return f'{name}="{data}"'
+
+
+def _rounded(number: str, least: int) -> str:
+    digits = 2 if abs(float(number)) >= 1 else least
+    text = f"{float(number):.{digits}f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def _styled_once(match: re.Match[str]) -> str:
+    """Move a style that all marks of a group share to the group."""
+    styles = set(_STYLE.findall(match["uses"]))
+    if len(styles) != 1:
+        return match[0]
+    opened = f'{match["open"][:-1]} style="{styles.pop()}">'
+    return f"{opened}{_STYLE.sub('', match['uses'])}</g>"

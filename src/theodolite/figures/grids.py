@@ -8,18 +8,19 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from theodolite.core import ConfigError, unknown_name
-from theodolite.figures.axes import legend, log_axis
-from theodolite.figures.marks import band
-from theodolite.figures.readings_generic import only_style, spread_widely
-from theodolite.figures.series import series_style
-from theodolite.figures.style import PALETTE, house_style, new_figure
+
+from .axes import log_axis
+from .legends import legend
+from .marks import band
+from .readings_generic import single_style, wants_log_axis
+from .style import PALETTE, house_style, new_figure, series_style
 
 
 @house_style()
 def draw_grid(
     grid: Any, *, x: str | None = None, y: str | None = None, title: str | None = None
 ) -> Figure:
-    """Draw the final loss of a grid; all axes not named are gone over by the median.
+    """Draw the final loss of a grid, the median over all axes that are not shown.
 
     Args:
         grid: What ``train_grid`` returned.
@@ -73,24 +74,18 @@ def _map(figure: Figure, panel: Axes, grid: Any, across: str, up: str) -> None:
     runs = _over(grid, grid.final_loss, (up, across))
     lost = np.mean(~np.isfinite(runs), axis=2) >= 0.5
     loss = _medians(runs)
-    norm = LogNorm() if spread_widely(loss[np.isfinite(loss)]) else None
+    norm = LogNorm() if wants_log_axis(loss[np.isfinite(loss)]) else None
     image = panel.imshow(loss, origin="lower", aspect="auto", norm=norm)
     figure.colorbar(image, ax=panel, label="median final loss")
     high, right = np.nonzero(lost)
     if high.size:
-        panel.plot(
-            right,
-            high,
-            linestyle="none",
-            marker="x",
-            color=PALETTE["vermilion"],
-            label="diverged",
-        )
+        panel.plot(right, high, "x", color=PALETTE["vermilion"], label="diverged")
         panel.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderpad=0.1)
     for axis, name in ((panel.xaxis, across), (panel.yaxis, up)):
-        told = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in grid.axes[name]]
-        every = -(-len(told) // 10)
-        axis.set_ticks(range(0, len(told), every), told[::every])
+        values = grid.axes[name]
+        labels = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in values]
+        every = -(-len(labels) // 10)
+        axis.set_ticks(range(0, len(labels), every), labels[::every])
     panel.grid(False)
     panel.set_ylabel(up)
 
@@ -100,7 +95,7 @@ def _line(panel: Axes, grid: Any, across: str) -> None:
     centre, places = _medians(runs), list(grid.axes[across])
     numbers = all(isinstance(place, int | float) for place in places)
     x = np.array(places, float) if numbers else np.arange(len(places))
-    style = only_style()
+    style = single_style()
     low, high = (_medians(runs, share) for share in (0.25, 0.75))
     panel.fill_between(x, low, high, color=style.colour, alpha=0.18, linewidth=0)
     band(panel, x, centre, style=style, label="median")
@@ -108,11 +103,11 @@ def _line(panel: Axes, grid: Any, across: str) -> None:
     if gone.any():
         cross = series_style("diverged", ("finished", "diverged"))
         base = float(np.nanmax(centre)) if not gone.all() else 1.0
-        panel.plot(x[gone], np.full(gone.sum(), base), "x", color=cross.colour,
-                   label="diverged")  # fmt: skip
-    if numbers and spread_widely(x):
+        heights = np.full(gone.sum(), base)
+        panel.plot(x[gone], heights, "x", color=cross.colour, label="diverged")
+    if numbers and wants_log_axis(x):
         log_axis(panel, "x")
-    if spread_widely(centre[~gone]):
+    if wants_log_axis(centre[~gone]):
         log_axis(panel, "y")
     if not numbers:
         panel.set_xticks(x, [str(place) for place in places])
@@ -121,8 +116,8 @@ def _line(panel: Axes, grid: Any, across: str) -> None:
 
 
 def _medians(runs: np.ndarray, share: float = 0.5) -> np.ndarray:
-    """Return a quantile over the last axis, NaN where half of it or more is."""
+    """Return a quantile over the last axis, NaN where at least half is not finite."""
     lost = np.mean(~np.isfinite(runs), axis=-1) >= 0.5
     kept = np.where(np.isfinite(runs), runs, np.inf)
-    found = np.quantile(kept, share, axis=-1, method="lower")
-    return np.where(lost, np.nan, found)
+    quantiles = np.quantile(kept, share, axis=-1, method="lower")
+    return np.where(lost, np.nan, quantiles)

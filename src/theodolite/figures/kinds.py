@@ -1,15 +1,15 @@
-"""Colours belong to kinds: one look a kind, in every figure of every paper.
+"""One colour and marker for each kind of network, in every figure of every paper.
 
-Kinds of one paper never share a colour. Kin, such as two activations of one network,
-are shades of one colour with markers of their own. What was measured on the only kind
-that a figure has is drawn in ink, and laws, bounds and guides in muted ink.
+Kinds of one paper never share a colour. Related kinds, such as two activations of one
+network, are shades of one colour with different markers. Measurements of a figure's
+only kind are drawn in ``INK``; laws, bounds and guides in ``MUTED``.
 """
 
 from dataclasses import replace
 
 from theodolite.core import unknown_name
-from theodolite.figures.series import SeriesStyle
-from theodolite.figures.style import INK, MUTED, PALETTE
+
+from .style import INK, MUTED, PALETTE, SeriesStyle
 
 
 def _look(colour: str, marker: str) -> SeriesStyle:
@@ -84,7 +84,7 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     ("first_layer",): _FIRST_LAYER,
     ("first_layer_kinks",): _FIRST_LAYER.lighter("^"),
     ("last_layer",): _look("brown", "s"),
-    # Of no kind: what there is but one of, and what stands beside it.
+    # Of no kind: the only series of a figure, and what stands beside it.
     ("measured", "held_out"): _INK,
     ("training_samples",): SeriesStyle(INK, "^", "dashdot"),
     ("beside",): _MUTED,
@@ -114,7 +114,7 @@ def kind_style(name: str) -> SeriesStyle:
 
 
 def shortcut_kind(length: int) -> str:
-    """Return the name of the kind whose shortcuts skip so many layers; 0 for none.
+    """Return the kind whose shortcuts skip this many layers; 0 means no shortcut.
 
     Example:
         >>> shortcut_kind(2)

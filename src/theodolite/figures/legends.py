@@ -9,10 +9,9 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from theodolite.figures.geometry import covered
-from theodolite.figures.meanings import meant
-from theodolite.figures.overlap import uncover
-from theodolite.figures.style import house_style
+from .marks import meaning_entries
+from .overlap import marks_in, show_hidden
+from .style import house_style
 
 # Where a legend may stand in its panel, in the order in which places are tried.
 _PLACES: dict[Any, tuple[float, float]] = {
@@ -39,18 +38,18 @@ def legend(
     outside: bool = False,
     also: Iterable[Axes] = (),
 ) -> Legend:
-    """Add a frameless legend, in a free place of the panel or to the right of it.
+    """Add a frameless legend to a finished panel, in a free place or to its right.
 
-    Marks that mean the same in all series get an entry of their own. A panel without a
-    free place gets its legend beside or below it when the figure is saved.
+    Marks that mean the same in all series get one entry. A panel without a free place
+    gets its legend beside or below it when the figure is saved.
 
     Args:
-        ax: The panel, with all that it shows.
+        ax: The panel.
         title: Above the entries.
-        outside: To the right of the panel in any case.
+        outside: Always to the right of the panel.
         also: Other panels whose marks this legend explains.
     """
-    handles = [*ax.get_legend_handles_labels()[0], *meant([ax, *also])]
+    handles = [*ax.get_legend_handles_labels()[0], *meaning_entries([ax, *also])]
     where: dict[str, Any] = {"loc": "upper right"}
     if outside:
         where = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
@@ -68,10 +67,10 @@ def shared_legend(
     columns: int | None = None,
     order: Sequence[str] = (),
 ) -> Legend:
-    """Add one legend below all panels, with each name once.
+    """Add one legend below all panels of a finished figure, with each name once.
 
     Args:
-        figure: The figure, with all that it shows.
+        figure: The figure.
         title: Above the entries.
         columns: Entries side by side; as many as fit by default.
         order: Names that come first, in this order; the others as they were drawn.
@@ -82,7 +81,7 @@ def shared_legend(
         for handle in panel.get_legend_handles_labels()[0]
     }
     first = [named.pop(name) for name in order if name in named]
-    entries = [*first, *named.values(), *meant(figure.axes)]
+    entries = [*first, *named.values(), *meaning_entries(figure.axes)]
     words = [str(one.get_label()) for one in entries]
     with house_style():
         return figure.legend(
@@ -93,18 +92,18 @@ def shared_legend(
         )
 
 
-def settle(figure: Figure) -> None:
-    """Lay a figure out, show what is hidden, and move legends to free places.
+def lay_out(figure: Figure) -> None:
+    """Lay a figure out, show hidden series, and move legends to free places.
 
-    What is laid out so stays: saving it in several formats takes the time once.
+    The layout is kept, so that saving in several formats makes it once.
     """
     engine = figure.get_layout_engine()
     if engine is None or isinstance(engine, PlaceHolderLayoutEngine):
         return  # it is laid out
     engine.execute(figure)
     for panel in figure.axes:
-        uncover(panel)
-    # A legend that leaves its panel takes room from others, which are tried again.
+        show_hidden(panel)
+    # A legend that leaves its panel takes space from others: try those again.
     while any([_place(panel) for panel in figure.axes]):
         engine.execute(figure)
     figure.set_layout_engine("none")
@@ -118,13 +117,17 @@ def _place(panel: Axes) -> bool:
     box = one.get_window_extent()
     letter = one.prop.get_size_in_points() * panel.get_figure(root=True).dpi / 72  # type: ignore[union-attr]
     room = panel.get_window_extent().padded(-one.borderaxespad * letter)
+    spare_x, spare_y = room.width - box.width, room.height - box.height
     for name, (across, up) in _PLACES.items():
-        place = _anchored(room, box, across, up)
-        if place is not None and not covered(panel, place):
+        if spare_x < 0 or spare_y < 0:
+            break
+        corner = room.x0 + across * spare_x, room.y0 + up * spare_y
+        if not marks_in(panel, Bbox.from_bounds(*corner, box.width, box.height)):
             one.set_loc(name)
             return False
     one.set_label("")
-    if _last_in_row(panel):
+    place = panel.get_subplotspec()
+    if place is None or place.is_last_col():
         one.set_bbox_to_anchor((1.01, 1.0), panel.transAxes)
     else:
         _below(panel, one)
@@ -132,23 +135,8 @@ def _place(panel: Axes) -> bool:
     return True
 
 
-def _anchored(room: Bbox, box: Bbox, across: float, up: float) -> Bbox | None:
-    """Return a legend's box at a place of its panel, None where it is too large."""
-    spare_x, spare_y = room.width - box.width, room.height - box.height
-    if spare_x < 0 or spare_y < 0:
-        return None
-    return Bbox.from_bounds(
-        room.x0 + across * spare_x, room.y0 + up * spare_y, box.width, box.height
-    )
-
-
-def _last_in_row(panel: Axes) -> bool:
-    place = panel.get_subplotspec()
-    return place is None or place.is_last_col()
-
-
 def _below(panel: Axes, one: Legend) -> None:
-    """Hang a legend under its panel's labels, whatever room the layout gives."""
+    """Hang a legend under its panel's labels."""
     one.set_in_layout(False)
     tight = panel.get_tightbbox()
     one.set_in_layout(True)

@@ -1,21 +1,21 @@
-"""The marks of the house: measured series, predicted curves, reference lines.
+"""Marks: measured series, predicted curves, reference lines, and their meaning.
 
-Some marks mean the same whatever their series: a hollow one is a bound, a dashed line
-a prediction, a cross an end. They carry their meaning as ``means``, and a legend that
-is added afterwards says it once, in muted ink.
+Some marks mean the same in every series: a hollow one is a bound, a dashed line a
+prediction, a cross an end. Pass the meaning as ``means``; a legend that is added
+afterwards explains it once, in the muted colour.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from theodolite.core import ConfigError
-from theodolite.figures.meanings import set_meaning
-from theodolite.figures.series import SeriesStyle
-from theodolite.figures.style import INK, PAPER
+
+from .style import BACKGROUND, INK, MUTED, SeriesStyle
 
 Values = Sequence[float] | Sequence[int] | np.ndarray
 
@@ -24,6 +24,9 @@ _MARKER_SIZE = 5.0
 _DASHED = (0, (4, 2))
 # Edges of markers that are too thin without one.
 _EDGES = {"x": 1.6, "P": 0.6, "X": 0.6}
+# Matplotlib leaves labels that begin so out of its legends.
+_PREFIX = "_means:"
+NEUTRAL = frozenset({INK.lower(), MUTED.lower()})
 
 
 def band(
@@ -60,22 +63,27 @@ def band(
         ends: Why there is nothing after the last point, which gets a cross.
         marker_size: In points; larger for a series that others are drawn over.
     """
-    xs, ys = column("x", x), column("mean", mean)
-    spread = np.zeros_like(ys) if error is None else column("error", error)
+    xs, ys = _column("x", x), _column("mean", mean)
+    spread = np.zeros_like(ys) if error is None else _column("error", error)
     hollow = np.zeros(ys.size, bool) if bound is None else np.asarray(bound, bool)
-    for name, found in (("mean", ys), ("error", spread), ("bound", hollow)):
-        if found.size != xs.size:
+    for name, values in (("mean", ys), ("error", spread), ("bound", hollow)):
+        if values.size != xs.size:
             raise ConfigError(
-                f"{xs.size} abscissae but {found.size} values of {name}: "
+                f"{xs.size} abscissae but {values.size} values of {name}: "
                 "pass one for each"
             )
     keep = np.isfinite(xs) & np.isfinite(ys)
     xs, ys, spread, hollow = xs[keep], ys[keep], spread[keep], hollow[keep]
     spread = np.where(np.isfinite(spread), spread, 0.0)
-    if spread.any():
-        _draw_error(ax, xs, ys, spread, style, kind)
+    if spread.any() and kind == "band":
+        low, high = ys - spread, ys + spread
+        ax.fill_between(xs, low, high, color=style.colour, alpha=0.18, linewidth=0)
+    elif spread.any():
+        bars: dict[str, Any] = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
+        bars |= {"fmt": "none", "ecolor": style.colour, "label": _label(None)}
+        ax.errorbar(xs, ys, yerr=spread, **bars)
     drawn = _draw_points(ax, xs, ys, hollow, style, line, marker_size, means)
-    drawn.set_label("_nolegend_" if label is None else label)
+    drawn.set_label(_label(label))
     if ends and xs.size:
         end_mark(ax, xs[-1], ys[-1], style=style, means=ends)
     return drawn
@@ -101,16 +109,14 @@ def curve(
         means: What dashed lines of all series mean, for one entry of the legend.
     """
     (drawn,) = ax.plot(
-        column("x", x),
-        column("y", y),
+        _column("x", x),
+        _column("y", y),
         color=style.colour,
         linestyle=_DASHED,
         linewidth=_LINE_WIDTH,
-        label="_nolegend_" if label is None else label,
+        label=_label(label, means),
         zorder=2.2,
     )
-    if label is None:
-        set_meaning(drawn, means)
     return drawn
 
 
@@ -119,24 +125,26 @@ def line(
 ) -> Line2D:
     """Draw a series of many points: its line alone, without markers."""
     (drawn,) = ax.plot(
-        column("x", x),
-        column("y", y),
+        _column("x", x),
+        _column("y", y),
         color=style.colour,
         linestyle=style.line,
         linewidth=_LINE_WIDTH,
-        label="_nolegend_" if label is None else label,
+        label=_label(label),
         zorder=2.4,
     )
     return drawn
 
 
-def rule(ax: Axes, value: float, *, label: str | None = None, along: str = "x") -> None:
+def reference_line(
+    ax: Axes, value: float, *, label: str | None = None, along: str = "x"
+) -> None:
     """Draw a thin reference line, along ``x`` (horizontal) or along ``y``."""
     settings: dict[str, Any] = {
         "color": INK,
         "linewidth": 0.9,
         "linestyle": (0, (1, 2)),
-        "label": "_nolegend_" if label is None else label,
+        "label": _label(label),
         "zorder": 1.5,
     }
     if along == "x":
@@ -157,38 +165,11 @@ def end_mark(ax: Axes, x: float, y: float, *, style: SeriesStyle, means: str) ->
         marker="x",
         markersize=7.5,
         markeredgewidth=1.8,
-        label="_nolegend_",
+        label=_label(None, means),
         zorder=2.8,
         clip_on=False,
     )
-    set_meaning(drawn, means)
     return drawn
-
-
-def _draw_error(
-    ax: Axes,
-    x: np.ndarray,
-    y: np.ndarray,
-    spread: np.ndarray,
-    style: SeriesStyle,
-    kind: str,
-) -> None:
-    if kind == "band":
-        ax.fill_between(
-            x, y - spread, y + spread, color=style.colour, alpha=0.18, linewidth=0
-        )
-        return
-    ax.errorbar(
-        x,
-        y,
-        yerr=spread,
-        fmt="none",
-        ecolor=style.colour,
-        elinewidth=1.0,
-        capsize=2.5,
-        capthick=1.0,
-        label="_nolegend_",
-    )
 
 
 def _draw_points(
@@ -201,11 +182,8 @@ def _draw_points(
     size: float,
     means: str | None,
 ) -> Line2D:
-    shared: dict[str, Any] = {
-        "color": style.colour,
-        "marker": style.marker,
-        "markersize": size,
-    }
+    shared: dict[str, Any] = {"color": style.colour, "markersize": size}
+    shared["marker"] = style.marker
     (drawn,) = ax.plot(
         x,
         y,
@@ -217,26 +195,70 @@ def _draw_points(
         **shared,
     )
     if hollow.any():
-        (open_ones,) = ax.plot(
+        ax.plot(
             x[hollow],
             y[hollow],
             linestyle="none",
-            markerfacecolor=PAPER,
+            markerfacecolor=BACKGROUND,
             markeredgewidth=1.2,
-            label="_nolegend_",
+            label=_label(None, means),
             # Large ones stand around others and must not hide them.
             zorder=2.6 if size <= _MARKER_SIZE else 2.3,
             **shared,
         )
-        set_meaning(open_ones, means)
     return drawn
 
 
-def column(name: str, values: Values) -> np.ndarray:
-    """Return values as one column of floats, or refuse."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1:
+def _label(label: str | None, means: str | None = None) -> str:
+    """Return the label of a mark, or else its meaning in a form that legends skip."""
+    if label is not None:
+        return label
+    return "_nolegend_" if means is None else _PREFIX + means
+
+
+def _column(name: str, values: Values) -> np.ndarray:
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim != 1:
         raise ConfigError(
-            f"{name} has {found.ndim} dimensions, wanted 1: pass one series at a time"
+            f"{name} has {column.ndim} dimensions, wanted 1: pass one series at a time"
         )
-    return found
+    return column
+
+
+def meaning(mark: Artist) -> str | None:
+    """Return what a mark means in every series, None where it was not given."""
+    label = str(mark.get_label())
+    return label.removeprefix(_PREFIX) if label.startswith(_PREFIX) else None
+
+
+def meaning_entries(panels: Iterable[Axes]) -> list[Line2D]:
+    """Return one legend entry, in the muted colour, for each meaning in the panels."""
+    entries: dict[str, Line2D] = {}
+    for panel in panels:
+        for mark in panel.lines:
+            words = meaning(mark)
+            if words is not None and words not in entries:
+                entries[words] = _entry(mark, words)
+    return list(entries.values())
+
+
+def is_hollow(mark: Line2D) -> bool:
+    """Whether the markers of a line are open."""
+    return str(mark.get_markerfacecolor()).lower() == BACKGROUND.lower()
+
+
+def _entry(mark: Line2D, label: str) -> Line2D:
+    """Return a mark without data like another, with a marker of no series."""
+    marker = mark.get_marker()
+    series = marker not in ("None", "none", "", None, "x")
+    entry = Line2D([], [], color=MUTED, label=label)
+    entry.set_linestyle(mark.get_linestyle())
+    entry.set_linewidth(mark.get_linewidth())
+    if mark.is_dashed():
+        entry.set_linestyle(_DASHED)
+    entry.set_marker("o" if series else str(marker))
+    entry.set_markersize(mark.get_markersize())
+    entry.set_markeredgewidth(mark.get_markeredgewidth())
+    if is_hollow(mark):
+        entry.set_markerfacecolor(BACKGROUND)
+    return entry

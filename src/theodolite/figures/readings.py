@@ -1,4 +1,4 @@
-"""Any reading as a figure: one drawing a kind, and one for all others."""
+"""Any reading as a figure: one drawing per class, and one for all others."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,23 +6,29 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from theodolite.core import ConfigError, Reading
-from theodolite.figures.collapse_geometry import draw_collapse
-from theodolite.figures.ensembles import draw_ensemble, draw_unravelled
-from theodolite.figures.readings_generic import draw_anything
-from theodolite.figures.readings_layers import draw_blocks, draw_margins, draw_points
-from theodolite.figures.readings_matrices import draw_matrix, draw_singular
-from theodolite.figures.readings_spectra import (
+
+from .drawings import draw_collapse, draw_ensemble, draw_unravelled
+from .readings_generic import draw_generic
+from .readings_layers import (
+    draw_blocks,
+    draw_margins,
+    draw_points,
+    draw_sharpness,
+    draw_trajectory,
+)
+from .readings_spectra import (
     draw_density,
     draw_diagonal,
     draw_extremes,
+    draw_matrix,
+    draw_singular,
     draw_spectrum,
 )
-from theodolite.figures.readings_training import draw_sharpness, draw_trajectory
-from theodolite.figures.style import house_style
+from .style import house_style
 
 Draw = Callable[[Any], Figure]
 
-# By the name of their class: figures know core alone.
+# By the name of the class: this package may import core alone.
 _KINDS: dict[str, Draw] = {
     "Spectrum": draw_spectrum,
     "SpectralDensity": draw_density,
@@ -46,12 +52,13 @@ _KINDS: dict[str, Draw] = {
 def draw_reading(reading: Reading, *, title: str | None = None) -> Figure:
     """Draw what an instrument returned, with its error.
 
-    Kinds that have no drawing of their own show their first quantities: a list along
-    its dimension, a table as an image, a number with its interval.
+    A class without a special drawing shows its first quantities: a list along its
+    dimension, a table as an image, a number with its interval.
 
     Args:
         reading: Any reading.
-        title: Above the figure; the kind and its circumstances by default.
+        title: Above the figure; by default class, norm mode and, where the reading is
+            not trusted, its status.
 
     Example:
         >>> from dataclasses import dataclass
@@ -73,20 +80,11 @@ def draw_reading(reading: Reading, *, title: str | None = None) -> Figure:
             "instrument returned"
         )
     names = [kind.__name__ for kind in type(reading).__mro__]
-    draw = next((_KINDS[name] for name in names if name in _KINDS), draw_anything)
+    draw = next((_KINDS[name] for name in names if name in _KINDS), draw_generic)
     figure = draw(reading)
-    figure.suptitle(
-        _told(reading) if title is None else title,
-        x=0.01,
-        ha="left",
-        fontsize=9.5,
-        fontweight="bold",
-    )
+    if title is None:
+        title = f"{type(reading).__name__}, norm mode {reading.norm_mode}"
+        if not reading.status.trusted:
+            title += f", not trusted: {reading.status}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
     return figure
-
-
-def _told(reading: Reading) -> str:
-    """Return the kind, its norm mode and, where it is not trusted, its status."""
-    words = [type(reading).__name__, f"norm mode {reading.norm_mode}"]
-    words += [] if reading.status.trusted else [f"not trusted: {reading.status}"]
-    return ", ".join(words)

@@ -7,18 +7,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from theodolite.core import Reading
-from theodolite.figures.axes import log_axis
-from theodolite.figures.marks import band
-from theodolite.figures.series import SeriesStyle, series_style
-from theodolite.figures.style import new_figure
 
-# Panels of one figure, and points of a series that are marked, at most.
+from .axes import log_axis
+from .marks import band
+from .style import SeriesStyle, new_figure, series_style
+
+# Most panels of one figure, and most points of a series that have markers.
 _PANELS, _MARKED = 4, 60
 _ENDS = ("_low", "_high")
 
 
-def draw_anything(reading: Reading) -> Figure:
-    """Draw the first quantities of a reading; numbers share a panel of their own."""
+def draw_generic(reading: Reading) -> Figure:
+    """Draw the first quantities of a reading; single numbers share one panel."""
     names = _quantities(reading)
     lists = [name for name in names if reading.dims[name]][:_PANELS]
     numbers = [name for name in names if not reading.dims[name]]
@@ -31,7 +31,7 @@ def draw_anything(reading: Reading) -> Figure:
         if name:
             _draw_list(panel, reading, name)
         else:
-            draw_numbers(panel, reading, numbers)
+            _draw_numbers(panel, reading, numbers)
     for panel in panels[len(shown) :]:
         panel.set_visible(False)
     return figure
@@ -39,15 +39,15 @@ def draw_anything(reading: Reading) -> Figure:
 
 def error_of(reading: Reading, name: str) -> np.ndarray | None:
     """Return the error of a quantity in its shape, None where there is none."""
-    held = reading.error_of.get(name)
-    if held is None:
+    field = reading.error_of.get(name)
+    if field is None:
         return None
     value = np.asarray(getattr(reading, name), np.float64)
-    return np.broadcast_to(np.asarray(getattr(reading, held), np.float64), value.shape)
+    return np.broadcast_to(np.asarray(getattr(reading, field), np.float64), value.shape)
 
 
-def only_style() -> SeriesStyle:
-    """Return the look of a series that is alone."""
+def single_style() -> SeriesStyle:
+    """Return the look of a panel's only series."""
     return series_style("measured", ("measured",))
 
 
@@ -61,22 +61,22 @@ def draw_line(
         x,
         y,
         error,
-        **{"style": only_style(), "kind": "bars" if few else "band", **settings},
+        **{"style": single_style(), "kind": "bars" if few else "band", **settings},
     )
     if not few:
         drawn.set_marker("")
 
 
-def spread_widely(values: np.ndarray) -> bool:
-    """Say whether positive values want a logarithmic axis."""
+def wants_log_axis(values: np.ndarray) -> bool:
+    """Return whether all values are positive and span a factor of 100."""
     kept = values[np.isfinite(values)]
     return bool(kept.size > 1 and kept.min() > 0 and kept.max() > 100 * kept.min())
 
 
-def draw_numbers(panel: Axes, reading: Reading, names: list[str]) -> None:
-    """Draw numbers beside one another, each over its own size, with its interval."""
+def _draw_numbers(panel: Axes, reading: Reading, names: list[str]) -> None:
+    """Draw numbers, each divided by its size, with their intervals."""
     names = names[:8][::-1]
-    style = only_style()
+    style = single_style()
     for place, name in enumerate(names):
         value = float(getattr(reading, name))
         error = error_of(reading, name)
@@ -88,9 +88,9 @@ def draw_numbers(panel: Axes, reading: Reading, names: list[str]) -> None:
         ends = np.clip(np.nan_to_num([low, high], nan=value) / size, -1, 3)
         panel.plot(ends, [place, place], color=style.colour, linewidth=3, alpha=0.35)
         panel.plot([np.sign(value)], [place], marker="o", color=style.colour)
-        told = "" if high == low else f"  [{low:.4g}, {high:.4g}]"
+        interval = "" if high == low else f"  [{low:.4g}, {high:.4g}]"
         panel.annotate(
-            f"{value:.4g}{told}",
+            f"{value:.4g}{interval}",
             (np.sign(value) if np.isfinite(value) else 0, place),
             xytext=(0, 6),
             textcoords="offset points",
@@ -104,7 +104,7 @@ def draw_numbers(panel: Axes, reading: Reading, names: list[str]) -> None:
 
 
 def _quantities(reading: Reading) -> list[str]:
-    """Return what is drawn: no errors, no ends of intervals, nothing empty."""
+    """Return the quantities to draw: no errors, ends of intervals or empty ones."""
     errors = set(reading.error_of.values())
     ends = {name + end for name in reading.dims for end in _ENDS}
     return [
@@ -130,15 +130,15 @@ def _draw_list(panel: Axes, reading: Reading, name: str) -> None:
     x = range(len(places)) if named else places
     draw_line(panel, x, value, error_of(reading, name), line=not named)
     if named:
-        name_places(panel, [str(place) for place in places])
-    if spread_widely(value):
+        label_ticks(panel, [str(place) for place in places])
+    if wants_log_axis(value):
         log_axis(panel, "y")
     panel.set_xlabel(dims[0].replace("_", " "))
     panel.set_ylabel(name.replace("_", " "))
 
 
-def name_places(panel: Axes, names: list[str]) -> None:
-    """Write names along the horizontal axis, some where they are many."""
+def label_ticks(panel: Axes, names: list[str]) -> None:
+    """Write at most 12 of the names along the horizontal axis."""
     every = -(-len(names) // 12)
     kept = range(0, len(names), every)
     panel.set_xticks(list(kept), [names[k][:24] for k in kept], rotation=30, ha="right")

@@ -1,22 +1,102 @@
-"""Readings with a number a layer, a sample or a point: blocks, margins, energies."""
+"""Readings along layers, samples or steps: blocks, margins, points, trajectories."""
 
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from theodolite.core import ConfigError
-from theodolite.figures.axes import log_axis
-from theodolite.figures.marks import rule
-from theodolite.figures.readings_generic import (
+from theodolite.core import ConfigError, Rows
+
+from .axes import log_axis
+from .legends import legend
+from .marks import reference_line
+from .readings_generic import (
     draw_line,
     error_of,
-    name_places,
-    only_style,
-    spread_widely,
+    label_ticks,
+    single_style,
+    wants_log_axis,
 )
-from theodolite.figures.style import new_figure
+from .style import PALETTE, new_figure, series_style
+
+# Most panels of a trajectory, the loss included.
+_PANELS = 4
+
+
+def draw_trajectory(reading: Any) -> Figure:
+    """Draw the loss along the steps, and below it what probes measured."""
+    probed = _probed(reading.probe_rows)[: _PANELS - 1]
+    figure, panels = new_figure(
+        6.0, 3.2 + 1.7 * len(probed), panels=(1 + len(probed), 1), share_x=True
+    )
+    _draw_loss(panels[0], reading)
+    for panel, name in zip(panels[1:], probed, strict=True):
+        _draw_probe(panel, reading.probe_rows.where(quantity=name), name)
+    panels[-1].set_xlabel("step")
+    return figure
+
+
+def _draw_loss(panel: Axes, reading: Any) -> None:
+    """Draw losses, with a cross where the run was retired."""
+    loss = np.asarray(reading.loss)
+    draw_line(panel, reading.steps, loss, None, style=single_style())
+    if reading.diverged_at is not None:
+        finite = loss[np.isfinite(loss)]
+        panel.plot(
+            [reading.diverged_at],
+            [finite[-1] if finite.size else 0.0],
+            marker="x",
+            markersize=9,
+            markeredgewidth=2,
+            linestyle="none",
+            color=PALETTE["vermilion"],
+            label="diverged",
+        )
+        legend(panel)
+    if wants_log_axis(loss):
+        log_axis(panel, "y")
+    panel.set_ylabel("loss")
+
+
+def _probed(rows: Rows) -> list[str]:
+    """Return the quantities that have one number per step, in their order."""
+    counts: dict[str, list[Any]] = {}
+    for row in rows:
+        counts.setdefault(row["quantity"], []).append(row["step"])
+    return [name for name, steps in counts.items() if len(set(steps)) == len(steps)]
+
+
+def _draw_probe(panel: Axes, rows: Rows, name: str) -> None:
+    errors = rows.values("error")
+    shown = errors if np.isfinite(errors).any() else None
+    draw_line(panel, rows.values("step"), rows.values(), shown)
+    if wants_log_axis(rows.values()):
+        log_axis(panel, "y")
+    panel.set_ylabel(name.replace("_", " "))
+
+
+def draw_sharpness(reading: Any) -> Figure:
+    """Draw the largest eigenvalues along the steps, with certified errors."""
+    figure, (panel,) = new_figure(6.0, 3.2)
+    count = reading.eigenvalues.shape[1]
+    names = tuple(f"rank {k + 1}" for k in range(count))
+    for k, name in enumerate(names):
+        draw_line(
+            panel,
+            reading.steps,
+            reading.eigenvalues[:, k],
+            reading.errors[:, k],
+            style=series_style(name, names),
+            label=name if count > 1 else None,
+        )
+    reference_line(panel, 0.0)
+    panel.set_xlabel("step")
+    panel.set_ylabel("largest eigenvalue" + ("s" if count > 1 else ""))
+    if count > 1:
+        legend(panel)
+    return figure
 
 
 def draw_blocks(reading: Any) -> Figure:
@@ -25,10 +105,11 @@ def draw_blocks(reading: Any) -> Figure:
         raise ConfigError("no blocks were measured: name some with blocks=…")
     first = reading.readings[0]
     name = next(iter(first.dims))
-    values = [_leading(found, name) for found in reading.readings]
-    errors = [_leading_error(found, name) for found in reading.readings]
+    values = [_first(getattr(one, name)) for one in reading.readings]
+    errors = [_first(error_of(one, name)) for one in reading.readings]
+    errors = [abs(error) if np.isfinite(error) else 0.0 for error in errors]
     figure, (panel,) = new_figure(6.2, 1.1 + 0.24 * len(values))
-    places, style = np.arange(len(values))[::-1], only_style()
+    places, style = np.arange(len(values))[::-1], single_style()
     panel.errorbar(
         values, places, xerr=errors, fmt="o", color=style.colour, capsize=2.5
     )
@@ -36,7 +117,7 @@ def draw_blocks(reading: Any) -> Figure:
     panel.set_ylim(-0.7, len(values) - 0.3)
     panel.grid(axis="x")
     panel.grid(visible=False, axis="y")
-    if spread_widely(np.array(values)):
+    if wants_log_axis(np.array(values)):
         log_axis(panel, "x")
     ranked = " (the first of its list)" if first.dims[name] else ""
     panel.set_xlabel(name.replace("_", " ") + ranked)
@@ -50,14 +131,14 @@ def draw_margins(reading: Any) -> Figure:
     error = error_of(reading, "layer_norms")
     draw_line(left, np.arange(len(norms)), norms, error, line=False)
     left.set_xlabel("layer")
-    name_places(left, list(reading.names))
+    label_ticks(left, list(reading.names))
     left.set_ylabel("norm of the layer")
-    if spread_widely(norms):
+    if wants_log_axis(norms):
         log_axis(left, "y")
     margins = np.sort(np.asarray(reading.margins))
     share = np.arange(1, len(margins) + 1) / max(len(margins), 1)
-    right.step(margins, share, where="post", color=only_style().colour)
-    rule(right, 0.0, along="y")
+    right.step(margins, share, where="post", color=single_style().colour)
+    reference_line(right, 0.0, along="y")
     right.set_xlabel(r"margin of the normalised network")
     right.set_ylabel("fraction up to here")
     return figure
@@ -71,7 +152,7 @@ def draw_points(reading: Any) -> Figure:
         reading.indices,
         linestyle="none",
         marker="o",
-        color=only_style().colour,
+        color=single_style().colour,
         alpha=0.7,
     )
     panel.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -80,12 +161,6 @@ def draw_points(reading: Any) -> Figure:
     return figure
 
 
-def _leading(found: Any, name: str) -> float:
-    values = np.asarray(getattr(found, name), np.float64).reshape(-1)
-    return float(values[0]) if values.size else float("nan")
-
-
-def _leading_error(found: Any, name: str) -> float:
-    error = error_of(found, name)
-    value = 0.0 if error is None or not error.size else float(error.reshape(-1)[0])
-    return abs(value) if np.isfinite(value) else 0.0
+def _first(values: Any) -> float:
+    flat = np.ravel(np.asarray(values, np.float64))
+    return float(flat[0]) if flat.size else float("nan")

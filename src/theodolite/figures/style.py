@@ -1,19 +1,24 @@
-"""How every figure looks, whatever the user's own matplotlib settings are."""
+"""How every figure looks: settings, colours, and one look per series.
 
-from collections.abc import Iterator
+A series takes its look from its place among names, or from its rank in an order. The
+user's own matplotlib settings change nothing.
+"""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib
-from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, unknown_name
 
 # Okabe & Ito (2008), Color universal design, without their yellow and black, which
-# are lost on a white and on a dark page; and two that stay as far from these six to
-# eyes without red or green cones as the six from one another.
+# are lost on a white or a dark page, and two more that eyes without red or green cones
+# tell from these six as well as the six from one another.
 PALETTE = {
     "blue": "#0072B2",
     "vermilion": "#D55E00",
@@ -25,27 +30,34 @@ PALETTE = {
     "brown": "#8C5A2B",
 }
 
-# What belongs to no kind. A page in the dark gives these four colours others.
-INK = "#2B2B2B"  # text, axes, what was measured where there is but one kind
-MUTED = "#737373"  # guides, laws and entries of a legend that speak for all series
+# Colours of no kind. A dark page replaces these four.
+INK = "#2B2B2B"  # text, axes, measurements where there is only one kind
+MUTED = "#737373"  # guides, laws and entries of a legend that stand for all series
 GRID = "#DDDDDD"
-PAPER = "#FFFFFF"
+BACKGROUND = "#FFFFFF"
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_DASHES = ("solid", "dashed", "dashdot", "dotted")
+# Dark to light, apart from the palette, readable on white and on dark pages, and in
+# order also in grey print.
+RAMP = ("#4E42AA", "#AC3F93", "#DD5560", "#EA9A3E")
+_DARKER, _LIGHTER = 0.38, 0.42
 
 # A page shows a figure of this many inches at its size, and wider ones smaller.
 WIDEST = 7.0
 
 _SETTINGS: dict[Any, Any] = {
     # DejaVu comes with matplotlib, so text has the same shape everywhere; in SVG it
-    # becomes outlines, in PDF an embedded font of type 3, which is text still and takes
-    # a third of the time that type 42 is cut to size in.
+    # becomes outlines, in PDF an embedded font of type 3, which stays text and is
+    # written in a third of the time of type 42.
     "font.family": ["DejaVu Sans"],
     "font.size": 9.0,
     "mathtext.fontset": "dejavusans",
     "svg.fonttype": "path",
     "svg.hashsalt": "theodolite",
     "pdf.fonttype": 3,
-    "figure.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
+    "figure.facecolor": BACKGROUND,
+    "savefig.facecolor": BACKGROUND,
     "axes.facecolor": "none",
     "figure.dpi": 100.0,
     "savefig.dpi": 200.0,
@@ -89,10 +101,9 @@ _SETTINGS: dict[Any, Any] = {
 def house_style() -> Iterator[None]:
     """Draw in the house style, then leave matplotlib's settings as they were.
 
-    Settings of the user's own matplotlibrc do not show through, so that a figure
-    is the same wherever it is drawn. Titles and legends take their look when they
-    are added, so all of a drawing belongs inside; ``@house_style()`` above the
-    function that draws does that.
+    The user's matplotlibrc has no effect, so that a figure is the same everywhere.
+    Titles and legends take their look when they are added, so the whole drawing
+    belongs inside: put ``@house_style()`` above the function that draws.
 
     Example:
         >>> with house_style():
@@ -142,3 +153,82 @@ def new_figure(
             rows, columns, sharex=share_x, sharey=share_y, squeeze=False
         )
     return figure, list(grid.flat)
+
+
+@dataclass(frozen=True)
+class SeriesStyle:
+    """Colour, marker and line of one series; each alone identifies it."""
+
+    colour: str
+    marker: str
+    line: str
+
+    def darker(self, marker: str, line: str | None = None) -> "SeriesStyle":
+        """Return the look of a related kind: a darker shade and another marker."""
+        shade = _mix(self.colour, INK, _DARKER)
+        return replace(self, colour=shade, marker=marker, line=line or self.line)
+
+    def lighter(self, marker: str, line: str | None = None) -> "SeriesStyle":
+        """Return the look of a related kind: a lighter shade and another marker."""
+        shade = _mix(self.colour, BACKGROUND, _LIGHTER)
+        return replace(self, colour=shade, marker=marker, line=line or self.line)
+
+
+def series_style(name: str, names: Sequence[str]) -> SeriesStyle:
+    """Return the look of a series from its place among all names of the study.
+
+    For names that are no kinds of :func:`kind_style` and have no order. Pass the same
+    ``names`` for every figure, even if it draws only some, so that the look of a
+    series never changes.
+
+    Args:
+        name: Series to draw.
+        names: All series of the study, in their one order.
+
+    Example:
+        >>> series_style("plain", ["residual", "plain"])
+        SeriesStyle(colour='#D55E00', marker='s', line='solid')
+    """
+    if name not in names:
+        raise unknown_name("series", name, names)
+    place = list(names).index(name)
+    colours = tuple(PALETTE.values())
+    turn = place // len(colours)
+    return SeriesStyle(
+        colour=colours[place % len(colours)],
+        # Seven markers and eight colours: no pair repeats for 56 series.
+        marker=_MARKERS[place % len(_MARKERS)],
+        line=_DASHES[turn % len(_DASHES)],
+    )
+
+
+def ordered_style(value: Any, values: Sequence[Any]) -> SeriesStyle:
+    """Return the look of a level of an ordered quantity, such as a depth, by its rank.
+
+    Args:
+        value: Level to draw.
+        values: All levels of the study, in order, even if only some are drawn.
+
+    Example:
+        >>> ordered_style(8, [2, 4, 8]).colour == RAMP[-1]
+        True
+    """
+    levels = list(values)
+    if value not in levels:
+        raise unknown_name("level", str(value), [str(level) for level in levels])
+    rank = levels.index(value)
+    along = rank / max(len(levels) - 1, 1)
+    return SeriesStyle(ramp_colour(along), _MARKERS[rank % len(_MARKERS)], "solid")
+
+
+def ramp_colour(along: float) -> str:
+    """Return the colour of the ramp at a place between 0 and 1."""
+    place = along * (len(RAMP) - 1)
+    low = min(int(place), len(RAMP) - 2)
+    return _mix(RAMP[low], RAMP[low + 1], place - low)
+
+
+def _mix(colour: str, other: str, share: float) -> str:
+    """Return a colour with a share of another in it, both as ``#RRGGBB``."""
+    pairs = [(int(colour[k : k + 2], 16), int(other[k : k + 2], 16)) for k in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + share * (b - a)):02X}" for a, b in pairs)

@@ -73,7 +73,7 @@ class AverageSkip(nn.Module):
 
     def extra_repr(self) -> str:
         """Say shapes and scale."""
-        return _told(self)
+        return _settings(self)
 
 
 class HaarSkip(nn.Module):
@@ -123,7 +123,7 @@ class HaarSkip(nn.Module):
 
     def extra_repr(self) -> str:
         """Say shapes and scale."""
-        return _told(self)
+        return _settings(self)
 
 
 def _coefficients(x: Tensor, stride: int, axes: int, kept: int) -> Tensor:
@@ -136,12 +136,11 @@ def _coefficients(x: Tensor, stride: int, axes: int, kept: int) -> Tensor:
     inside = [axis + 1 for axis in blocks]
     cut = x.reshape(samples, channels, *split).permute(0, 1, *blocks, *inside)
     basis = _basis(stride, axes)[:kept].to(x)
-    found = cut.flatten(2 + axes) @ basis.T
-    return found.movedim(-1, 1)
+    return (cut.flatten(2 + axes) @ basis.T).movedim(-1, 1)
 
 
 def _basis(stride: int, axes: int) -> Tensor:
-    """Return an orthonormal basis of a block, one vector a row, the constant first."""
+    """Return an orthonormal basis of a block as rows, the constant vector first."""
     line = torch.zeros(stride, stride, dtype=torch.float64)
     line[0] = 1 / math.sqrt(stride)
     for row in range(1, stride):
@@ -193,6 +192,6 @@ def _check(into: int, out: int, stride: int, scale: float) -> None:
         raise ConfigError(f"scale must be finite, got {scale!r}")
 
 
-def _told(skip: AverageSkip | HaarSkip) -> str:
+def _settings(skip: AverageSkip | HaarSkip) -> str:
     scale = "" if skip.scale == 1 else f", scale={skip.scale:g}"
     return f"{skip.channels_in}, {skip.channels_out}, stride={skip.stride}{scale}"

@@ -1,7 +1,7 @@
 """One builder for every kind of blueprint."""
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -19,109 +19,79 @@ from theodolite.core import (
     SystemBlueprint,
     TwoBlockBlueprint,
 )
-from theodolite.networks.classifier import ClassifierNetwork, build_classifier
-from theodolite.networks.layerwise import LayerwiseNetwork, build_layerwise
-from theodolite.networks.path_network import PathNetwork, build_path_network
-from theodolite.networks.preactivation import PreactivationNetwork, build_preactivation
-from theodolite.networks.resnet import ResnetNetwork, build_resnet
-from theodolite.networks.shortcut import ShortcutNetwork, build_shortcut
-from theodolite.networks.spin_glass import SpinGlass, build_spin_glass
-from theodolite.networks.system import SystemNetwork, build_system
-from theodolite.networks.two_block import TwoBlockNetwork, build_two_block
 
-# Kinds are final, so that the type of a blueprint is its kind.
-_BUILDERS: dict[type[Blueprint], Callable[..., nn.Module]] = {
-    ShortcutBlueprint: build_shortcut,
-    PreactivationBlueprint: build_preactivation,
-    PathBlueprint: build_path_network,
-    LayerwiseBlueprint: build_layerwise,
-    SpinGlassBlueprint: build_spin_glass,
-    ClassifierBlueprint: build_classifier,
-    ResnetBlueprint: build_resnet,
-    SystemBlueprint: build_system,
-    TwoBlockBlueprint: build_two_block,
+from .classifier import ClassifierNetwork, build_classifier
+from .fully_connected import (
+    LayerwiseNetwork,
+    PathNetwork,
+    build_layerwise,
+    build_path_network,
+)
+from .preactivation import PreactivationNetwork, build_preactivation
+from .resnet import ResnetNetwork, build_resnet
+from .shortcut import ShortcutNetwork, build_shortcut
+from .spin_glass import SpinGlass, build_spin_glass
+from .system import SystemNetwork, build_system
+from .two_block import TwoBlockNetwork, build_two_block
+
+# Kinds are final, so the type of a blueprint is its kind. With the default dtype.
+_BUILDERS: dict[type[Blueprint], tuple[Callable[..., nn.Module], torch.dtype]] = {
+    ShortcutBlueprint: (build_shortcut, torch.float64),
+    PreactivationBlueprint: (build_preactivation, torch.float32),
+    PathBlueprint: (build_path_network, torch.float64),
+    LayerwiseBlueprint: (build_layerwise, torch.float64),
+    SpinGlassBlueprint: (build_spin_glass, torch.float64),
+    ClassifierBlueprint: (build_classifier, torch.float32),
+    ResnetBlueprint: (build_resnet, torch.float32),
+    SystemBlueprint: (build_system, torch.float64),
+    TwoBlockBlueprint: (build_two_block, torch.float32),
 }
 
 
+class _Placement(TypedDict, total=False):
+    dtype: torch.dtype | None
+    device: torch.device | str
+
+
 @overload
 def build(
-    blueprint: ShortcutBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: ShortcutBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> ShortcutNetwork: ...
 @overload
 def build(
-    blueprint: PreactivationBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: PreactivationBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> PreactivationNetwork: ...
 @overload
 def build(
-    blueprint: LayerwiseBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
-) -> LayerwiseNetwork: ...
-@overload
-def build(
-    blueprint: PathBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: PathBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> PathNetwork: ...
 @overload
 def build(
-    blueprint: SpinGlassBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: LayerwiseBlueprint, *, seed: int, **placement: Unpack[_Placement]
+) -> LayerwiseNetwork: ...
+@overload
+def build(
+    blueprint: SpinGlassBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> SpinGlass: ...
 @overload
 def build(
-    blueprint: ClassifierBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: ClassifierBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> ClassifierNetwork: ...
 @overload
 def build(
-    blueprint: ResnetBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: ResnetBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> ResnetNetwork: ...
 @overload
 def build(
-    blueprint: SystemBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: SystemBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> SystemNetwork: ...
 @overload
 def build(
-    blueprint: TwoBlockBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: TwoBlockBlueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> TwoBlockNetwork: ...
 @overload
 def build(
-    blueprint: Blueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
+    blueprint: Blueprint, *, seed: int, **placement: Unpack[_Placement]
 ) -> nn.Module: ...
 def build(
     blueprint: Blueprint,
@@ -134,10 +104,10 @@ def build(
 
     Args:
         blueprint: Architecture; the network remembers it as ``blueprint``.
-        seed: Of the weights, drawn by NumPy, alike on every device.
+        seed: Seed of the weights, which NumPy draws, the same on every device.
         dtype: Of the parameters; by default float32 for networks of images and
             classifiers, and float64 for the others, which meet closed forms.
-        device: Where the parameters lie.
+        device: Device of the parameters.
 
     Example:
         >>> network = build(ShortcutBlueprint(width=4, depth=6, shortcut=3), seed=0)
@@ -147,12 +117,11 @@ def build(
         >>> network(torch.ones(2, 3, 8, 8)).shape
         torch.Size([2, 10])
     """
-    builder = _BUILDERS.get(type(blueprint))
-    if builder is None:
+    if type(blueprint) not in _BUILDERS:
         known = ", ".join(kind.__name__ for kind in _BUILDERS)
         raise ConfigError(
             f"a value of type {type(blueprint).__name__} is no blueprint that networks "
             f"can build: pass one of {known}"
         )
-    settings: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    return builder(blueprint, seed=seed, device=device, **settings)
+    builder, usual = _BUILDERS[type(blueprint)]
+    return builder(blueprint, seed=seed, dtype=dtype or usual).to(device)

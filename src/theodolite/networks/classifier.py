@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import ClassifierBlueprint, ConfigError, stream
-from theodolite.networks import undrawn
 
-EPS = 1e-5  # added to variances, as torch's batch norms do
+from .layers import uninitialised_conv, uninitialised_linear
+
+_EPS = 1e-5  # added to variances, as torch's batch norms do
 
 
 class ClassifierNetwork(nn.Module):
@@ -29,22 +30,22 @@ class ClassifierNetwork(nn.Module):
         for into, _, _ in blueprint.maps[:-1]:
             self.layers.append(_layer(into, blueprint.width, images=images))
             self.norms.append(_norm(blueprint, images=images))
-        self.head: Any = undrawn.linear(
+        self.head: Any = uninitialised_linear(
             blueprint.features, blueprint.outputs, bias=False
         )
 
     @property
     def weights(self) -> list[nn.Parameter]:
         """Weights of every layer in the order applied."""
-        found: list[Any] = [*self.layers, self.head]
-        return [layer.weight for layer in found]
+        layers: list[Any] = [*self.layers, self.head]
+        return [layer.weight for layer in layers]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map a batch of samples to outputs, (samples, outputs)."""
         return self.head(self.read_features(x))
 
     def read_features(self, x: Tensor) -> Tensor:
-        """Return what comes in to the last layer."""
+        """Return the inputs of the last layer."""
         shape = self.blueprint.inputs
         if tuple(x.shape[1:]) != shape and x[0].numel() != int(np.prod(shape)):
             raise ConfigError(
@@ -57,16 +58,16 @@ class ClassifierNetwork(nn.Module):
         return x.flatten(1)
 
     def set_weights(self, matrices: Sequence[Tensor]) -> None:
-        """Copy matrices, one a layer, into the weights."""
+        """Copy matrices, one per layer, into the weights."""
         with torch.no_grad():
             for weight, matrix in zip(self.weights, matrices, strict=True):
                 weight.copy_(matrix.reshape(weight.shape))
 
     def set_statistics(self, statistics: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Hold means and variances, a pair a normalised layer, for eval mode."""
-        found: list[Any] = [m for m in self.norms if not isinstance(m, nn.Identity)]
+        """Set means and variances for eval mode, one pair per normalised layer."""
+        norms: list[Any] = [m for m in self.norms if not isinstance(m, nn.Identity)]
         with torch.no_grad():
-            for norm, (mean, variance) in zip(found, statistics, strict=True):
+            for norm, (mean, variance) in zip(norms, statistics, strict=True):
                 norm.running_mean.copy_(mean)
                 norm.running_var.copy_(variance)
 
@@ -88,35 +89,24 @@ def draw_classifier(blueprint: ClassifierBlueprint, *, seed: int) -> list[np.nda
 
 
 def build_classifier(
-    blueprint: ClassifierBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    blueprint: ClassifierBlueprint, *, seed: int, dtype: torch.dtype
 ) -> ClassifierNetwork:
-    """Make a classifier with weights drawn by NumPy.
-
-    Example:
-        >>> plan = ClassifierBlueprint(inputs=(1, 8, 8), width=4)
-        >>> network = build_classifier(plan.with_(family="convolutional"), seed=0)
-        >>> network(torch.ones(2, 1, 8, 8)).shape
-        torch.Size([2, 1])
-    """
+    """Make a classifier with weights drawn by NumPy."""
     network = ClassifierNetwork(blueprint).to(dtype)
     network.set_weights(
         [torch.as_tensor(m) for m in draw_classifier(blueprint, seed=seed)]
     )
-    return network.to(device)
+    return network
 
 
 def _layer(into: int, out: int, *, images: bool) -> nn.Module:
     if not images:
-        return undrawn.linear(into, out, bias=False)
-    return undrawn.convolution(into, out, 3, stride=2, padding=1, bias=False)
+        return uninitialised_linear(into, out, bias=False)
+    return uninitialised_conv(into, out, 3, stride=2, padding=1, bias=False)
 
 
 def _norm(blueprint: ClassifierBlueprint, *, images: bool) -> nn.Module:
     if blueprint.norm == "none":
         return nn.Identity()
     kind = nn.BatchNorm2d if images else nn.BatchNorm1d
-    return kind(blueprint.width, affine=False, eps=EPS)
+    return kind(blueprint.width, affine=False, eps=_EPS)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from theodolite.core import ConfigError, PreactivationBlueprint, stream
-from theodolite.networks import undrawn
+from theodolite.core import PreactivationBlueprint, stream
+
+from .layers import image_norm, require_images, same_conv, uninitialised_linear
 
 
 class PreactivationUnit(nn.Module):
@@ -24,7 +25,7 @@ class PreactivationUnit(nn.Module):
         super().__init__()
         self.norms = nn.ModuleList(_norm(into, norm) for into, _ in layers)
         self.convolutions = nn.ModuleList(
-            _convolution(a, b, stride=1 if a == b else 2) for a, b in layers
+            same_conv(a, b, 3, stride=1 if a == b else 2) for a, b in layers
         )
         self.skip = skip
         self.stride = 1 if layers[0][0] == layers[0][1] else 2
@@ -54,7 +55,7 @@ class PreactivationNetwork(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         n, layers = blueprint.shortcut, blueprint.layer_channels
-        self.stem = _convolution(blueprint.channels, blueprint.width)
+        self.stem = same_conv(blueprint.channels, blueprint.width, 3)
         self.units = nn.ModuleList(
             PreactivationUnit(
                 list(layers[start : start + n]),
@@ -64,16 +65,11 @@ class PreactivationNetwork(nn.Module):
             for start in range(0, len(layers), n)
         )
         self.norm = _norm(layers[-1][1], blueprint.norm)
-        self.head: Any = undrawn.linear(layers[-1][1], blueprint.classes)
+        self.head: Any = uninitialised_linear(layers[-1][1], blueprint.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, channels, height, width) to scores."""
-        wanted = self.blueprint.channels
-        if x.ndim != 4 or x.shape[1] != wanted:
-            raise ConfigError(
-                f"input of shape {tuple(x.shape)}: this network wants (samples, "
-                f"{wanted}, height, width); move the channels to the second place"
-            )
+        require_images(x, self.blueprint.channels)
         x = self.stem(x)
         for unit in self.units:
             x = unit(x)
@@ -82,11 +78,7 @@ class PreactivationNetwork(nn.Module):
 
 
 def build_preactivation(
-    blueprint: PreactivationBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    blueprint: PreactivationBlueprint, *, seed: int, dtype: torch.dtype
 ) -> PreactivationNetwork:
     r"""Make a pre-activation network.
 
@@ -99,11 +91,6 @@ def build_preactivation(
     References:
         He et al. (2015), Delving Deep into Rectifiers, eq. (14): variance by fan-out,
         as in the implementation that Li et al. (2016) used.
-
-    Example:
-        >>> plan = PreactivationBlueprint(depth=8, shortcut=2, width=4)
-        >>> build_preactivation(plan, seed=0)(torch.ones(2, 3, 8, 8)).shape
-        torch.Size([2, 10])
     """
     network = PreactivationNetwork(blueprint).to(dtype)
     rng = stream(seed)
@@ -121,27 +108,16 @@ def build_preactivation(
             torch.as_tensor(rng.uniform(-bound, bound, size=shape))
         )
         network.head.bias.zero_()
-    return network.to(device)
+    return network
 
 
 def unit_convolutions(
     network: PreactivationNetwork, *, stem: bool = False
 ) -> list[nn.Conv2d]:
     """Return the convolutions of the units in order, after the stem if wanted."""
-    found = [c for c in network.modules() if isinstance(c, nn.Conv2d)]
-    return found if stem else found[1:]
+    layers = [c for c in network.modules() if isinstance(c, nn.Conv2d)]
+    return layers if stem else layers[1:]
 
 
 def _norm(channels: int, kind: str) -> nn.Module:
-    if kind == "none":
-        return nn.Identity()
-    norm = nn.BatchNorm2d(channels)
-    # The count serves only averages over all steps, and costs a kernel a layer.
-    norm.num_batches_tracked = None
-    return norm
-
-
-def _convolution(into: int, out: int, stride: int = 1) -> nn.Conv2d:
-    # The weights are drawn by the builder, so torch's generator stays untouched.
-    made: Any = undrawn.convolution(into, out, 3, stride=stride, padding=1, bias=False)
-    return made
+    return nn.Identity() if kind == "none" else image_norm(channels)

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from theodolite.core import ConfigError, ResnetBlueprint, stream
-from theodolite.networks import undrawn
-from theodolite.networks.average_skip import AverageSkip
+from theodolite.core import ResnetBlueprint, stream
+
+from .average_skip import AverageSkip
+from .layers import image_norm, require_images, same_conv, uninitialised_linear
 
 
 class ResnetUnit(nn.Module):
@@ -24,9 +25,9 @@ class ResnetUnit(nn.Module):
     ) -> None:
         super().__init__()
         wide = kernels.index(3)  # the first convolution that sees neighbours
-        self.norms = nn.ModuleList(_norm(into) for into, _ in layers)
+        self.norms = nn.ModuleList(image_norm(into) for into, _ in layers)
         self.convolutions = nn.ModuleList(
-            _convolution(a, b, kernel, stride if place == wide else 1)
+            same_conv(a, b, kernel, stride if place == wide else 1)
             for place, (kernel, (a, b)) in enumerate(zip(kernels, layers, strict=True))
         )
         self.projection: nn.Module | None = None
@@ -57,7 +58,7 @@ class ResnetNetwork(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         large = blueprint.stem == "large"
-        self.stem = _convolution(
+        self.stem = same_conv(
             blueprint.channels, blueprint.width, blueprint.stem_kernel, 1 + large
         )
         self.pool = nn.MaxPool2d(3, stride=2, padding=1) if large else nn.Identity()
@@ -65,16 +66,11 @@ class ResnetNetwork(nn.Module):
             _unit(blueprint, *shape) for shape in blueprint.block_shapes
         )
         last = blueprint.block_shapes[-1][2]
-        self.head: Any = undrawn.linear(last, blueprint.classes)
+        self.head: Any = uninitialised_linear(last, blueprint.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, channels, height, width) to scores."""
-        wanted = self.blueprint.channels
-        if x.ndim != 4 or x.shape[1] != wanted:
-            raise ConfigError(
-                f"input of shape {tuple(x.shape)}: this network wants (samples, "
-                f"{wanted}, height, width); move the channels to the second place"
-            )
+        require_images(x, self.blueprint.channels)
         x = self.pool(self.stem(x))
         for unit in self.units:
             x = unit(x)
@@ -83,11 +79,7 @@ class ResnetNetwork(nn.Module):
 
 
 def build_resnet(
-    blueprint: ResnetBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    blueprint: ResnetBlueprint, *, seed: int, dtype: torch.dtype
 ) -> ResnetNetwork:
     r"""Make a pre-activation ResNet.
 
@@ -96,11 +88,6 @@ def build_resnet(
     1 and shift 0. All draws are NumPy's from ``seed`` in the order of the units, a
     projection after its branch, so blueprints that differ in ``added_identity`` alone
     start at the same weights.
-
-    Example:
-        >>> plan = ResnetBlueprint(width=4, blocks=(1, 1), added_identity=1.0)
-        >>> build_resnet(plan, seed=0)(torch.ones(2, 3, 8, 8)).shape
-        torch.Size([2, 10])
     """
     network = ResnetNetwork(blueprint).to(dtype)
     rng = stream(seed)
@@ -111,7 +98,7 @@ def build_resnet(
                 for parameter in layer.parameters():
                     drawn = rng.uniform(-bound, bound, size=tuple(parameter.shape))
                     parameter.copy_(torch.as_tensor(drawn))
-    return network.to(device)
+    return network
 
 
 def _unit(
@@ -120,22 +107,7 @@ def _unit(
     layers = blueprint.layer_channels(into, inner, out)
     unit = ResnetUnit(layers, blueprint.kernels, stride)
     if stride > 1 or into != out:
-        unit.projection = _convolution(into, out, 1, stride)
+        unit.projection = same_conv(into, out, 1, stride)
         if scale := blueprint.added_identity:
             unit.identity = AverageSkip(into, out, stride, scale=scale)
     return unit
-
-
-def _norm(channels: int) -> nn.BatchNorm2d:
-    norm = nn.BatchNorm2d(channels)
-    # The count serves only averages over all steps, and costs a kernel a layer.
-    norm.num_batches_tracked = None
-    return norm
-
-
-def _convolution(into: int, out: int, kernel: int, stride: int) -> nn.Conv2d:
-    # The weights are drawn by the builder, so torch's generator stays untouched.
-    made: Any = undrawn.convolution(
-        into, out, kernel, stride=stride, padding=kernel // 2, bias=False
-    )
-    return made

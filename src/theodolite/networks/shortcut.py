@@ -1,13 +1,84 @@
 """n-shortcut networks, and plain networks with the same layers."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from theodolite.core import ConfigError, ShortcutBlueprint
-from theodolite.networks import undrawn
-from theodolite.networks.activations import torch_activation
-from theodolite.networks.initialisation import draw_weights
+from theodolite.core import (
+    ConfigError,
+    ShortcutBlueprint,
+    parse_activation,
+    require_kind,
+    stream,
+)
+
+from .layers import require_rows, uninitialised_linear
+
+Map = Callable[[Tensor], Tensor]
+
+
+def torch_activation(spec: str) -> Map:
+    """Return the function that a blueprint names.
+
+    Example:
+        >>> torch_activation("polynomial:2,1")(torch.tensor(3.0))
+        tensor(15.)
+    """
+    name, coefficients = parse_activation(spec)
+    if name == "polynomial":
+        return lambda z: sum(
+            (c * z ** (power + 1) for power, c in enumerate(coefficients)),
+            torch.zeros_like(z),
+        )
+    return _TABLE[name]
+
+
+_TABLE: dict[str, Map] = {
+    "identity": lambda z: z,
+    "relu": functional.relu,
+    "tanh": torch.tanh,
+    "symmetric_sigmoid": lambda z: torch.tanh(z / 2),
+    "silu": functional.silu,
+    "exp": torch.exp,
+}
+
+
+def draw_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
+    r"""Draw all matrices of an n-shortcut network, shape (depth, width, width).
+
+    ``xavier``: independent normal entries of variance $1/d$ (fan-in and fan-out are
+    $d$). ``small``: the same times ``init_scale``. ``orthogonal``: Haar measure, by QR
+    of a normal matrix with the signs of R's diagonal moved into Q. ``zero``: zeros.
+
+    References:
+        Glorot & Bengio (2010); Saxe et al. (2013); Li et al. (2016), Demystifying
+        ResNet, section 4.1, for the factor 0.01.
+
+    Example:
+        >>> plan = ShortcutBlueprint(width=3, depth=2, init="orthogonal")
+        >>> w = draw_weights(plan, seed=0)[0]
+        >>> bool(np.allclose(w @ w.T, np.eye(3)))
+        True
+    """
+    require_kind(
+        blueprint,
+        ShortcutBlueprint,
+        task="draw_weights",
+        otherwise="draw this network's by networks.build",
+    )
+    d, rng = blueprint.width, stream(seed)
+    shape = (blueprint.depth, d, d)
+    if blueprint.init == "zero":
+        return np.zeros(shape)
+    normal = rng.normal(size=shape)
+    if blueprint.init == "orthogonal":
+        q, r = np.linalg.qr(normal)
+        return q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+    scale = blueprint.init_scale if blueprint.init == "small" else 1.0
+    return scale * normal / np.sqrt(d)
 
 
 class ShortcutUnit(nn.Module):
@@ -20,7 +91,7 @@ class ShortcutUnit(nn.Module):
         super().__init__()
         width, last = blueprint.width, blueprint.shortcut - 1
         self.layers = nn.ModuleList(
-            undrawn.linear(
+            uninitialised_linear(
                 width,
                 width,
                 bias=blueprint.bias and place < last,
@@ -60,39 +131,22 @@ class ShortcutNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map a batch of rows of the blueprint's width."""
-        width = self.blueprint.width
-        if x.ndim != 2 or x.shape[1] != width:
-            raise ConfigError(
-                f"input of shape {tuple(x.shape)}: this network wants (samples, "
-                f"{width}); flatten or whiten the data to that width"
-            )
+        require_rows(x, self.blueprint.width, "flatten or whiten")
         for unit in self.units:
             x = unit(x)
         return x
 
 
 def build_shortcut(
-    blueprint: ShortcutBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
+    blueprint: ShortcutBlueprint, *, seed: int, dtype: torch.dtype
 ) -> ShortcutNetwork:
-    """Make an n-shortcut network; biases start at zero.
-
-    Example:
-        >>> plan = ShortcutBlueprint(width=4, depth=6, shortcut=3)
-        >>> network = build_shortcut(plan, seed=0)
-        >>> network(torch.ones(2, 4, dtype=torch.float64)).shape
-        torch.Size([2, 4])
-    """
+    """Make an n-shortcut network; biases start at zero."""
     network = ShortcutNetwork(blueprint, dtype=dtype)
     set_weights(network, draw_weights(blueprint, seed=seed))
-    return network.to(device)
+    return network
 
 
-def linear_layers(network: ShortcutNetwork) -> list[nn.Linear]:
-    """Return the layers in the order applied."""
+def _linear_layers(network: ShortcutNetwork) -> list[nn.Linear]:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
@@ -101,14 +155,14 @@ def get_weights(network: ShortcutNetwork) -> np.ndarray:
     return np.stack(
         [
             layer.weight.detach().cpu().numpy().astype(np.float64)
-            for layer in linear_layers(network)
+            for layer in _linear_layers(network)
         ]
     )
 
 
 def set_weights(network: ShortcutNetwork, weights: np.ndarray) -> None:
     """Copy matrices into the network and set its biases to zero."""
-    layers = linear_layers(network)
+    layers = _linear_layers(network)
     width = network.blueprint.width
     if weights.shape != (len(layers), width, width):
         raise ConfigError(

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from theodolite.core import ConfigError, SpinGlassBlueprint, as_mixture, stream
 
-# Couplings in all: 8 bytes each, and as many numbers a point when energies are taken.
-MOST_COUPLINGS = 2**25
+# Most couplings: 8 bytes each, and as many numbers per point for energies.
+_MOST_COUPLINGS = 2**25
 
 
 class Interaction(nn.Module):
@@ -28,7 +28,7 @@ class Interaction(nn.Module):
         self.couplings = nn.Parameter(couplings, requires_grad=False)
 
     def forward(self, monomials: Tensor) -> Tensor:
-        """Return energies from all monomials of the order, a row a point."""
+        """Return energies from all monomials of the order, one row per point."""
         return monomials @ self.couplings
 
 
@@ -62,7 +62,7 @@ class SpinGlass(nn.Module):
         if points.ndim != 2 or points.shape[1] != width:
             raise ConfigError(
                 f"points of shape {tuple(points.shape)}: this glass wants (points, "
-                f"{width}), one row a point"
+                f"{width}), one row per point"
             )
         units: list[Interaction] = list(self.units)  # pyright: ignore
         energies, monomials, reached = points.new_zeros(len(points)), points, 1
@@ -77,28 +77,17 @@ class SpinGlass(nn.Module):
 
 
 def build_spin_glass(
-    blueprint: SpinGlassBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
+    blueprint: SpinGlassBlueprint, *, seed: int, dtype: torch.dtype
 ) -> SpinGlass:
     """Sample a Hamiltonian.
 
     Couplings of an order depend on the seed, the order and the width alone, so that
     mixtures of one seed differ in their weights only.
-
-    Example:
-        >>> glass = build_spin_glass(
-        ...     SpinGlassBlueprint(width=3, mixture={2: 0.5, 3: 0.5}), seed=0
-        ... )
-        >>> glass(torch.ones(5, 3, dtype=torch.float64)).shape
-        torch.Size([5])
     """
-    if blueprint.parameters > MOST_COUPLINGS:
+    if blueprint.parameters > _MOST_COUPLINGS:
         raise ConfigError(
             f"a spin glass of width {blueprint.width} and depth {blueprint.depth} has "
-            f"{blueprint.parameters:,} couplings, more than {MOST_COUPLINGS:,}: lower "
+            f"{blueprint.parameters:,} couplings, more than {_MOST_COUPLINGS:,}: lower "
             "the width or the greatest order"
         )
     tables = _monomials(blueprint.width, blueprint.depth)
@@ -112,7 +101,7 @@ def build_spin_glass(
         scale = -math.sqrt(weights[order] / float(blueprint.width) ** (order - 1))
         couplings = torch.from_numpy(scale * np.sqrt(repeats) * drawn).to(dtype)
         interactions.append(Interaction(order, couplings))
-    return SpinGlass(blueprint, interactions).to(device)
+    return SpinGlass(blueprint, interactions)
 
 
 @lru_cache(maxsize=4)  # glasses of one shape are sampled one after the other
@@ -126,7 +115,7 @@ def _monomials(
     which the factors can be written.
     """
     last, run, repeats = np.arange(width), np.ones(width), np.ones(width)
-    found = {}
+    tables = {}
     for order in range(2, depth + 1):
         children = width - last
         parents = np.repeat(np.arange(last.size), children)
@@ -135,5 +124,5 @@ def _monomials(
         run = np.where(factors == last[parents], run[parents] + 1, 1.0)
         repeats = repeats[parents] * order / run
         last = factors
-        found[order] = (parents, factors, repeats)
-    return found
+        tables[order] = (parents, factors, repeats)
+    return tables

@@ -102,7 +102,7 @@ class SystemNetwork(nn.Module):
 
     Attributes:
         blueprint: The system.
-        layers: A module a layer.
+        layers: One module per layer.
     """
 
     def __init__(self, blueprint: SystemBlueprint) -> None:
@@ -127,22 +127,12 @@ class SystemNetwork(nn.Module):
 
 
 def build_system(
-    blueprint: SystemBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float64,
-    device: torch.device | str = "cpu",
+    blueprint: SystemBlueprint, *, seed: int, dtype: torch.dtype
 ) -> SystemNetwork:
     r"""Make the network of a system.
 
     Weights are normal of variance 1/fan-in before they are parameterised, biases zero,
     lengths those of their directions.
-
-    Example:
-        >>> from theodolite.core import normalised_residual
-        >>> network = build_system(normalised_residual(inputs=4, widths=(3, 2)), seed=0)
-        >>> network(torch.ones(5, 4, dtype=torch.float64)).shape
-        torch.Size([5, 2])
     """
     network = SystemNetwork(blueprint).to(dtype)
     rng = stream(seed)
@@ -150,7 +140,7 @@ def build_system(
         for module in network.modules():
             if isinstance(module, ParameterisedAffine):
                 _draw(module, rng)
-    return network.to(device)
+    return network
 
 
 def _draw(module: ParameterisedAffine, rng: np.random.Generator) -> None:
@@ -162,11 +152,11 @@ def _draw(module: ParameterisedAffine, rng: np.random.Generator) -> None:
 
 
 def _chain(layers: tuple[SystemLayer, ...], shape: tuple[int, ...]) -> nn.Sequential:
-    found = []
+    modules = []
     for layer in layers:
-        found.append(_module(layer, shape))
+        modules.append(_module(layer, shape))
         shape = layer.shape_after(shape)
-    return nn.Sequential(*found)
+    return nn.Sequential(*modules)
 
 
 def _module(layer: SystemLayer, shape: tuple[int, ...]) -> nn.Module:

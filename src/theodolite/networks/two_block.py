@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from theodolite.core import ConfigError, TwoBlockBlueprint, derive, stream
-from theodolite.networks import undrawn
-from theodolite.networks.average_skip import AverageSkip, HaarSkip
+
+from .average_skip import AverageSkip, HaarSkip
+from .layers import uninitialised_conv, uninitialised_linear
 
 
 class RandomSkip(nn.Module):
@@ -59,10 +60,10 @@ class RandomSkip(nn.Module):
 
 
 class Zero(nn.Module):
-    """A map to zero, which stands where nothing is added."""
+    """Map to zero, where nothing is added."""
 
     def forward(self, x: Tensor) -> float:
-        """Return what leaves any sum as it is."""
+        """Return 0."""
         return 0.0
 
 
@@ -94,13 +95,13 @@ class KeepingBlock(nn.Module):
     def __init__(self, plan: TwoBlockBlueprint) -> None:
         super().__init__()
         n, k = plan.width, plan.kernel
-        first, second = (undrawn.convolution(n, n, k, padding=k // 2) for _ in range(2))
+        first, second = (uninitialised_conv(n, n, k, padding=k // 2) for _ in range(2))
         self.branch, self.skips = Branch(n, n, first, second), plan.skips
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the block."""
-        found = self.branch.rest(self.branch.activated(x))
-        return x + found if self.skips else found
+        z = self.branch.rest(self.branch.activated(x))
+        return x + z if self.skips else z
 
 
 class ShrinkingBlock(nn.Module):
@@ -109,13 +110,13 @@ class ShrinkingBlock(nn.Module):
     def __init__(self, plan: TwoBlockBlueprint, seed: int) -> None:
         super().__init__()
         n, wide, padding = plan.width, plan.wide, plan.last_padding
-        first = undrawn.convolution(n, wide, 3, stride=2, padding=1)
-        second = undrawn.convolution(wide, wide, 3, padding=padding)
+        first = uninitialised_conv(n, wide, 3, stride=2, padding=1)
+        second = uninitialised_conv(wide, wide, 3, padding=padding)
         self.branch = Branch(n, wide, first, second)
         self.project: Any = Zero()
         self.added: nn.Module = Zero()
         if plan.skips:
-            self.project = undrawn.convolution(n, wide, 1, stride=plan.stride)
+            self.project = uninitialised_conv(n, wide, 1, stride=plan.stride)
         if plan.added and plan.place == "skip":
             self.added = _isometry(plan, plan.stride, seed)
         elif plan.added:
@@ -142,12 +143,12 @@ class TwoBlockNetwork(nn.Module):
         super().__init__()
         self.blueprint = blueprint
         plan = blueprint
-        self.stem: Any = undrawn.convolution(1, plan.width, plan.stem_kernel)
+        self.stem: Any = uninitialised_conv(1, plan.width, plan.stem_kernel)
         self.pool = nn.AvgPool2d(plan.stem_pool)
         self.keeping = KeepingBlock(plan)
         self.shrinking = ShrinkingBlock(plan, seed)
         self.norm = nn.BatchNorm1d(plan.features)
-        self.head: Any = undrawn.linear(plan.features, plan.classes)
+        self.head: Any = uninitialised_linear(plan.features, plan.classes)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map images (samples, 1, side, side) to scores."""
@@ -162,24 +163,15 @@ class TwoBlockNetwork(nn.Module):
 
 
 def build_two_block(
-    blueprint: TwoBlockBlueprint,
-    *,
-    seed: int,
-    dtype: torch.dtype = torch.float32,
-    device: torch.device | str = "cpu",
+    blueprint: TwoBlockBlueprint, *, seed: int, dtype: torch.dtype
 ) -> TwoBlockNetwork:
     r"""Make a network of two blocks.
 
     ``default`` weights and all biases are uniform in $\pm 1/\sqrt{\text{fan-in}}$, as
     torch draws them; ``he`` weights are normal of variance 2/fan-in, ``xavier`` ones of
     2/(fan-in + fan-out), ``orthogonal`` ones have orthonormal rows or columns as a
-    matrix of outputs by kernels. Every tensor is drawn by NumPy from a stream of its
-    own name, so that networks with other skips start at the same weights.
-
-    Example:
-        >>> network = build_two_block(TwoBlockBlueprint(added=1.0), seed=0)
-        >>> network(torch.ones(2, 1, 28, 28)).shape
-        torch.Size([2, 10])
+    matrix of outputs by kernels. NumPy draws every tensor from a stream with the
+    tensor's name, so that networks with other skips start at the same weights.
     """
     network = TwoBlockNetwork(blueprint, seed=seed).to(dtype)
     with torch.no_grad():
@@ -188,7 +180,7 @@ def build_two_block(
                 inside = name.startswith(("keeping", "shrinking"))
                 scale = blueprint.init_scale if inside else 1.0
                 _draw(layer, name, blueprint.init, scale, seed)
-    return network.to(device)
+    return network
 
 
 def _draw(

@@ -1,15 +1,14 @@
-"""Any residual module and a batch to its ensemble of paths, the model left as found.
+"""The ensemble of paths of any residual module on a batch; the model is not changed.
 
-With gates frozen at the true forward pass a residual network is a sum over paths; they
-are told by how many branches they take.
+With gates frozen at the true forward pass a residual network is a sum over paths, which
+are grouped by how many branches they take.
 
-- ``maps``, ``tape``, ``aliases``, ``rules/``, ``tracing``: one pass written down as
-  affine steps.
+- ``tape``, ``rules/``, ``tracing``: one pass as affine steps.
 - ``propagate``: polynomials in a common scale of all branches, through those steps.
-- ``law``, ``energies``, ``reading``: what is read off the coefficients.
-- ``marks``, ``frozen_model``, ``chunks``: what counts, of which model, how much
-- ``measuring`` with ``collected`` and ``assembly``: :func:`path_ensemble`.
-- ``lesions`` with ``reroute``: :func:`lesion`; ``unravelled``: :func:`unravel`.
+- ``energies``, ``reading``: what is computed from the coefficients.
+- ``branches``, ``frozen_model``: the branches, and the model that is measured.
+- ``ensemble`` with ``assembly``: :func:`path_ensemble`.
+- ``lesions``: :func:`lesion`; ``single_paths``: :func:`unravel`.
 """
 
 import lazy_loader

@@ -1,16 +1,84 @@
-"""A reading made of what chunks of samples gave."""
+"""The results of chunks of samples, added up and turned into a reading."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
+from torch import Tensor
 
 from theodolite.core import MeasurementError, Status, Stopwatch
-from theodolite.paths.collected import Collected, Plan
-from theodolite.paths.energies import Energies
-from theodolite.paths.frozen_model import Subject
-from theodolite.paths.law import Fit, fit, scale_from_gains
-from theodolite.paths.reading import PathEnsemble
+
+from .branches import Branch, Counted
+from .energies import Energies, Fit, energies_of, fit, scale_from_gains
+from .frozen_model import Subject
+from .reading import PathEnsemble
+
+By = Literal["block", "input"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is asked for; see :func:`path_ensemble`."""
+
+    counted: Counted
+    by: By
+    biases: bool
+    linearise: bool
+    graph_bytes: int | None
+
+
+@dataclass(kw_only=True)
+class Sums:
+    """Of one part: what samples contribute, and how far sums are from the whole."""
+
+    squares: list[np.ndarray] = field(default_factory=list)
+    products: list[np.ndarray] = field(default_factory=list)
+    off: float = 0.0
+    size: float = 0.0
+    largest: float = 0.0
+
+    def add(self, stack: Tensor, whole: Tensor) -> None:
+        """Add the coefficients of some samples, and what they should sum to."""
+        flat = stack.flatten(2) if stack.ndim > 2 else stack[..., None]
+        total = flat.sum(0)
+        self.squares.append(flat.square().mean(2).T.cpu().double().numpy())
+        self.products.append((flat * total).mean(2).T.cpu().double().numpy())
+        self.off += float((total.reshape(whole.shape) - whole).square().sum())
+        self.size += float(whole.square().sum())
+        self.largest += float(flat.square().sum())
+
+    def energies(self) -> Energies:
+        """Return energies over all samples."""
+        return energies_of(np.concatenate(self.squares), np.concatenate(self.products))
+
+    @property
+    def residual(self) -> float:
+        """How far coefficients are from what they should sum to, relative to it."""
+        return math.sqrt(self.off / self.size) if self.size else math.sqrt(self.off)
+
+    @property
+    def cancelled(self) -> float:
+        """How much larger the coefficients are than their sum."""
+        return math.sqrt(self.largest / self.size) if self.size else 1.0
+
+
+@dataclass(kw_only=True)
+class Collected:
+    """All that the chunks gave."""
+
+    parts: list[Sums]
+    gains: dict[int, list[float]]
+    counts: list[int] = field(default_factory=list)
+    branches: tuple[Branch, ...] = ()
+    linearised: tuple[str, ...] = ()
+    gradients: list[list[Tensor]] = field(default_factory=list)
+    gap: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    chunks: int = 0
+    samples: int = 0
+    eps: float
+
 
 # How far coefficients may be from the whole, relative to it, to count as exact.
 _EXACT = 1e-10
@@ -19,18 +87,22 @@ _ROUNDING = 1e4
 
 
 def reading_of(
-    found: Collected, subject: Subject, plan: Plan, *, watch: Stopwatch
+    collected: Collected, subject: Subject, plan: Plan, *, watch: Stopwatch
 ) -> PathEnsemble:
     """Return the reading of what chunks gave."""
-    energies = [part.energies() for part in found.parts]
-    status = _status(found, energies)
-    logs = np.array([math.log(n) if n else -math.inf for n in found.counts])
+    energies = [part.energies() for part in collected.parts]
+    status = _status(collected, energies)
+    logs = np.array([math.log(n) if n else -math.inf for n in collected.counts])
     length = max(len(logs), *(len(e.energy) for e in energies))
     logs = np.pad(logs, (0, length - len(logs)), constant_values=-math.inf)
     fits = [fit(_padded(e.share, length), logs) for e in energies]
-    gains = [math.sqrt(a / b) if b else math.inf for a, b in found.gains.values()]
+    gains = [math.sqrt(a / b) if b else math.inf for a, b in collected.gains.values()]
     words = ["float64 twin" if subject.twin else "direct"]
-    words += [f"linearised {', '.join(found.linearised)}"] if found.linearised else []
+    words += (
+        [f"linearised {', '.join(collected.linearised)}"]
+        if collected.linearised
+        else []
+    )
 
     def table(name: str) -> np.ndarray:
         return np.stack([_padded(getattr(e, name), length) for e in energies])
@@ -56,33 +128,34 @@ def reading_of(
         ),
         divergence=np.array([f.divergence for f in fits]),
         distance=np.array([f.distance for f in fits]),
-        residual=np.array([part.residual for part in found.parts]),
-        gradient_gap=found.gap,
+        residual=np.array([part.residual for part in collected.parts]),
+        gradient_gap=collected.gap,
         gain=np.array(gains),
         predicted_beta=scale_from_gains(gains),
         log_counts=logs,
-        places=tuple(branch.module for branch in found.branches),
+        places=tuple(branch.module for branch in collected.branches),
         counted=plan.counted,
         by=plan.by,
         biases=plan.biases,
-        linearised=found.linearised,
-        samples=found.samples,
+        linearised=collected.linearised,
+        samples=collected.samples,
         status=status,
         norm_mode=subject.norm_mode,
-        cost=watch.read(passes=found.chunks * (len(found.parts) - 1)),
+        norm_layers=subject.norm_layers,
+        cost=watch.read(passes=collected.chunks * (len(collected.parts) - 1)),
         method="; ".join(words),
     )
 
 
-def _status(found: Collected, energies: Sequence[Energies]) -> Status:
+def _status(collected: Collected, energies: Sequence[Energies]) -> Status:
     finite = all(np.isfinite(e.energy).all() and e.energy.sum() > 0 for e in energies)
     if not finite:
         return Status.NONFINITE
     worst = Status.EXACT
-    for part in found.parts:
+    for part in collected.parts:
         if part.residual <= _EXACT:
             continue
-        if part.residual > _ROUNDING * found.eps * max(part.cancelled, 1.0):
+        if part.residual > _ROUNDING * collected.eps * max(part.cancelled, 1.0):
             raise MeasurementError(
                 f"the paths add up to the output within {part.residual:.2g} of it "
                 "only, so samples act on one another or passes differ: use 'eval' "

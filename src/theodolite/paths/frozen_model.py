@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from theodolite.anatomy import as_written
-from theodolite.core import MeasurementError, NormMode
+from theodolite.anatomy import unfused
+from theodolite.core import Exclusive, MeasurementError, NormMode
 from theodolite.instruments import (
     Batch,
     Loss,
@@ -19,13 +19,15 @@ from theodolite.instruments import (
     apply_norm_mode,
     as_loss,
     checked_outputs,
+    norm_layers_as_is,
     opened,
     pair_of,
     preserve,
     run_model,
 )
-from theodolite.paths.tape import Tape
-from theodolite.paths.tracing import Tracer
+
+from .tape import Tape
+from .tracing import Tracer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +39,7 @@ class Subject:
         batch: In that precision too.
         outputs: Picks the output, where a call on the inputs does not return it.
         norm_mode: Statistics that norms use.
+        norm_layers: Names of norm layers by their mode, under ``as_is``.
         twin: Whether the model is a copy in double precision.
     """
 
@@ -44,6 +47,7 @@ class Subject:
     batch: Batch
     outputs: Outputs | None
     norm_mode: NormMode
+    norm_layers: dict[str, tuple[str, ...]]
     twin: bool
 
     def run(self, batch: Batch) -> Tensor:
@@ -54,18 +58,15 @@ class Subject:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Leave the model as found, with buffers lent that it may write to.
+        """Restore the model on exit; it may write to its buffers meanwhile.
 
-        What a twin makes by itself, such as masks, is in double precision too.
+        Tensors that a float64 copy creates, such as masks, are in float64 too.
         """
-        kept = torch.get_default_dtype()
-        with preserve(self.model), opened(self.model, careful=False) as found:
-            found.lend_buffers()
-            torch.set_default_dtype(torch.float64 if self.twin else kept)
-            try:
-                yield
-            finally:
-                torch.set_default_dtype(kept)
+        with preserve(self.model), opened(self.model, careful=False) as state:
+            state.lend_buffers()
+            if self.twin:  # restored on exit, like the rest of the state
+                torch.set_default_dtype(torch.float64)
+            yield
 
     @contextmanager
     def frozen(self) -> Iterator[bool]:
@@ -75,17 +76,13 @@ class Subject:
         own to hold; then the batch passes as one.
         """
         with self.opened():
-            if self.norm_mode is NormMode.EVAL:
-                apply_norm_mode(self.model, NormMode.EVAL, self._pass)
-                yield True
-                return
             try:
-                apply_norm_mode(self.model, NormMode.FROZEN, self._pass)
+                apply_norm_mode(self.model, self.norm_mode, self._pass, hold=True)
                 apart = True
             except MeasurementError:
-                if self.norm_mode is NormMode.FROZEN:
+                if self.norm_mode in (NormMode.FROZEN, NormMode.EVAL):
                     raise
-                apply_norm_mode(self.model, NormMode.BATCH, self._pass)
+                apply_norm_mode(self.model, self.norm_mode, self._pass)
                 apart = False
             yield apart
 
@@ -113,8 +110,10 @@ class Subject:
             output = self.run(_inputs_mapped(self.batch, leaf))
             if not leaves:
                 return None
-            found = torch.autograd.grad(output, leaves, cotangent, allow_unused=True)
-            return [g for g in found if g is not None]
+            gradients = torch.autograd.grad(
+                output, leaves, cotangent, allow_unused=True
+            )
+            return [g for g in gradients if g is not None]
 
     def trace(self, batch: Batch, *, linearise: bool) -> Tape:
         """Write down a pass of some samples; inside of :meth:`frozen`."""
@@ -123,7 +122,7 @@ class Subject:
         if isinstance(batch, tuple | list) and len(batch) == 2:
             inputs = batch[0]
         tracer.follow(inputs)
-        with as_written(self.model), tracer:
+        with unfused(self.model), tracer:
             output = self.run(batch)
         if not output.numel() or not torch.isfinite(output).all():
             came = "hold NaN or infinity" if output.numel() else "are empty"
@@ -167,6 +166,7 @@ def subject_of(
         batch=batch,
         outputs=outputs,
         norm_mode=NormMode(norm_mode),
+        norm_layers=norm_layers_as_is(model, NormMode(norm_mode)),
         twin=coarse and promote,
     )
 
@@ -185,8 +185,8 @@ def cotangent_of(loss: Loss, output: Tensor, batch: Batch) -> Tensor:
                 "the loss returned no single number: reduce it, for instance by its "
                 "mean"
             )
-        (found,) = torch.autograd.grad(value.reshape(()), leaf)
-    return found
+        (cotangent,) = torch.autograd.grad(value.reshape(()), leaf)
+    return cotangent
 
 
 class _Returning(nn.Module):
@@ -209,7 +209,8 @@ def _in_precision(loss: nn.Module, output: Tensor) -> nn.Module:
 
 def _doubled(model: nn.Module) -> nn.Module:
     try:
-        return copy.deepcopy(model).double()
+        with Exclusive():
+            return copy.deepcopy(model).double()
     except (RuntimeError, TypeError, NotImplementedError) as error:
         raise MeasurementError(
             f"the model cannot be copied ({str(error).splitlines()[0]}), which a twin "

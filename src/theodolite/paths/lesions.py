@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from theodolite.anatomy import as_written
+from theodolite.anatomy import unfused
 from theodolite.core import (
     ConfigError,
     MeasurementError,
@@ -19,13 +19,14 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
+    exclusive,
 )
 from theodolite.instruments import Batch, Outputs, apply_norm_mode
-from theodolite.paths.frozen_model import Subject, subject_of
-from theodolite.paths.marks import Branch, find_branches, marks_of
-from theodolite.paths.propagate import coefficients
-from theodolite.paths.reroute import exchanged, without
-from theodolite.paths.tape import SILENT
+
+from .branches import Branch, exchanged, find_branches, marks_of, without
+from .frozen_model import Subject, subject_of
+from .propagate import coefficients
+from .tape import SILENT
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +73,7 @@ class Lesion(Reading):
         }
 
 
+@exclusive()
 def lesion(
     model: nn.Module,
     batch: Batch,
@@ -89,7 +91,7 @@ def lesion(
     parameters and buffers of their submodules.
 
     Args:
-        model: Any module with residual additions; left as found.
+        model: Any module with residual additions; not changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         norm_mode: Statistics that norms use.
         delete: Sets of branches to delete, by number in order; by default each alone.
@@ -118,9 +120,9 @@ def lesion(
         model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
     )
     with subject.frozen():
-        found = find_branches(subject.model, subject.batch, outputs)
+        model_branches = find_branches(subject.model, subject.batch, outputs)
         tape = subject.trace(subject.batch, linearise=linearise)
-        branches = found.on(tape)
+        branches = model_branches.on(tape)
     sets = _sets(delete, exchange, len(branches))
     with torch.no_grad():
         whole = tape.value
@@ -167,13 +169,13 @@ def _true(
     with subject.opened(), torch.no_grad():
         apply_norm_mode(model, subject.norm_mode, lambda: subject.run(batch))
         branches = find_branches(model, batch, subject.outputs).branches
-        with as_written(model):  # with graphs, so that calls are numbered as recorded
-            found = [_cut(subject, [])]
-            found += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
+        with unfused(model):  # with graphs, so that calls are numbered as recorded
+            outputs = [_cut(subject, [])]
+            outputs += [_cut(subject, [branches[j] for j in chosen]) for chosen in sets]
             for i, j in exchange:
                 with _exchanged(model, branches[i], branches[j]):
-                    found.append(_cut(subject, []))
-    return found
+                    outputs.append(_cut(subject, []))
+    return outputs
 
 
 def _cut(subject: Subject, branches: Sequence[Branch]) -> Tensor:
@@ -244,8 +246,8 @@ def _identity(stack: Tensor, whole: Tensor, cut: Sequence[Tensor]) -> np.ndarray
     """Compare all single deletions with the derivative by the branches' scale."""
     degrees = torch.arange(len(stack), dtype=stack.dtype, device=stack.device)
     wanted = torch.tensordot(degrees, stack, 1)
-    found = torch.stack([whole - part for part in cut]).sum(0)
-    return np.array([float((found - wanted).norm() / whole.norm())])
+    total = torch.stack([whole - part for part in cut]).sum(0)
+    return np.array([float((total - wanted).norm() / whole.norm())])
 
 
 def _reading(
@@ -274,6 +276,7 @@ def _reading(
         lesions=tuple(names),
         status=Status.EXACT if finite else Status.NONFINITE,
         norm_mode=subject.norm_mode,
+        norm_layers=subject.norm_layers,
         cost=watch.read(),
         method="float64 twin" if subject.twin else "direct",
     )

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from theodolite.paths.maps import Summed, Vectorised
-from theodolite.paths.tape import Step, Tape
+from .tape import Step, Summed, Tape, Vectorised
 
 # Of a call: places among its arguments of those that take a path one further.
 Marks = Mapping[int, tuple[int, ...]]
@@ -71,20 +70,22 @@ def adjoints(
         wanted: Numbers of the tensors to differentiate by.
     """
     stacks: dict[int, Tensor] = {tape.output: cotangent[None]}
-    found: dict[int, Tensor] = {}
+    gradients: dict[int, Tensor] = {}
     for step in reversed(tape.steps):
         adjoint = stacks.pop(step.output, None)
         if adjoint is None:
             continue
         if step.output in wanted:
-            found[step.output] = adjoint
+            gradients[step.output] = adjoint
         parts = zip(
             step.inputs, step.map.pull(adjoint), _shifts(step, marks), strict=True
         )
         for number, part, shift in parts:
             _deposit(stacks, number, part, shift)
-    found.update({n: stacks[n] for n in tape.sources if n in stacks and n in wanted})
-    return found
+    gradients.update(
+        {n: stacks[n] for n in tape.sources if n in stacks and n in wanted}
+    )
+    return gradients
 
 
 def path_counts(tape: Tape, marks: Marks) -> list[int]:
@@ -102,11 +103,11 @@ def path_counts(tape: Tape, marks: Marks) -> list[int]:
 
 def degrees(tape: Tape, marks: Marks) -> dict[int, int]:
     """Return the highest degree of every tensor's polynomial."""
-    found = dict.fromkeys(tape.sources, 0)
+    degree = dict.fromkeys(tape.sources, 0)
     for step in tape.steps:
         shifted = zip(step.inputs, _shifts(step, marks), strict=True)
-        found[step.output] = max(found[number] + shift for number, shift in shifted)
-    return found
+        degree[step.output] = max(degree[number] + shift for number, shift in shifted)
+    return degree
 
 
 def _pushed(step: Step, operands: list[Tensor], marks: Marks) -> Tensor:

@@ -26,7 +26,7 @@ class PathEnsemble(Reading):
         effective_depth: Mean number of branches under the shares.
         spread: Standard deviation of that number.
         beta: Of the law $N_r^2\beta^{2r}$ that fits best; see
-            :mod:`theodolite.paths.law`.
+            :mod:`theodolite.paths.energies`.
         law: Shares under that law.
         divergence: Of Kullback and Leibler, from the law to the shares, in nats.
         distance: Half the sum of absolute differences of shares and law.

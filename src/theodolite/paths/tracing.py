@@ -1,29 +1,76 @@
 """Run a model once, and write down what every call did as an affine step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from theodolite.core import MeasurementError
-from theodolite.paths.aliases import Aliases
-from theodolite.paths.maps import Summed
-from theodolite.paths.rules import gates, linear, norms, smooth
-from theodolite.paths.rules.call import (
-    Call,
-    Frozen,
-    Piece,
-    Slot,
-    Verdict,
-    bind,
-    slots_in,
-)
-from theodolite.paths.tape import SILENT, Step, Tape
 
-_RULES = {**smooth.RULES, **norms.RULES, **gates.RULES, **linear.RULES}
+from .rules import gates, linear
+from .rules.call import Call, Frozen, Piece, Slot, Verdict, bind, slots_in
+from .tape import SILENT, Step, Summed, Tape
+
+Geometry = tuple[int, tuple[int, ...], tuple[int, ...]]
+T = TypeVar("T")
+
+
+class Aliases(Generic[T]):
+    """Marks on tensors, by where in memory their values lie.
+
+    Two tensors of one storage and geometry hold the same values, and so share a mark.
+    A weak reference keeps the address of a storage from being given out again, and
+    lets go of its memory. What is written in place takes a new mark, and other views of
+    it lose theirs.
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[int, tuple[StorageWeakRef, dict[Geometry, T]]] = {}
+
+    def get(self, tensor: Tensor) -> T | None:
+        """Return the mark of a tensor, or None.
+
+        Raises:
+            MeasurementError: Another view of its memory was written in place.
+        """
+        marks = self._of(tensor)
+        if not marks:
+            return None
+        mark = marks.get(_geometry(tensor))
+        if mark is None:
+            raise MeasurementError(
+                f"a tensor of shape {tuple(tensor.shape)} was changed in place through "
+                "another view of it, which a path ensemble does not follow: write the "
+                "change as a new tensor, for instance with torch.cat"
+            )
+        return mark
+
+    def put(self, tensor: Tensor, mark: T, *, written: bool) -> None:
+        """Mark a tensor; forget the marks of other views if it was written to."""
+        reference = StorageWeakRef(tensor.untyped_storage())
+        _, marks = self._marks.setdefault(reference.cdata, (reference, {}))
+        if written:
+            marks.clear()
+        marks[_geometry(tensor)] = mark
+
+    def knows(self, tensor: Tensor) -> bool:
+        """Say whether any part of a tensor's memory has a mark."""
+        return bool(self._of(tensor))
+
+    def _of(self, tensor: Tensor) -> dict[Geometry, T]:
+        reference = StorageWeakRef(tensor.untyped_storage())
+        return self._marks.get(reference.cdata, (reference, {}))[1]
+
+
+def _geometry(tensor: Tensor) -> Geometry:
+    return int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
+
+
+_RULES = {**gates.SMOOTH_RULES, **linear.NORM_RULES, **gates.RULES, **linear.RULES}
 # Where a frozen factor of a smaller shape is the statistic of a norm.
 _RESCALING = frozenset(("mul", "div"))
 _MIXING = frozenset((*linear.PRODUCTS, "convolution")) - {"mul", "addcmul"}
@@ -103,14 +150,14 @@ class Tracer(TorchDispatchMode):
             for slot in ((target, None) for target in written):
                 if slot in tensors:
                     tensors[slot] = tensors[slot].clone()
-        found = func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         if followed:
-            call = self._call(func, name, arguments, tensors, marks, found)
+            call = self._call(func, name, arguments, tensors, marks, result)
             verdicts = self._judge(call, marks)
             self._write(index, call, marks, verdicts, bool(written), squares)
         elif name in ("embedding", "_embedding_bag"):
-            self._source(tree_leaves(found)[0])
-        return found
+            self._source(tree_leaves(result)[0])
+        return result
 
     def _call(
         self,
@@ -119,10 +166,10 @@ class Tracer(TorchDispatchMode):
         arguments: dict[str, Any],
         tensors: dict[Slot, Tensor],
         marks: dict[Slot, int | Frozen | None],
-        found: Any,
+        result: Any,
     ) -> Call:
         live = tuple(slot for slot, mark in marks.items() if isinstance(mark, int))
-        several = isinstance(found, list | tuple)
+        several = isinstance(result, list | tuple)
         return Call(
             func=_functional(func),
             name=name.removesuffix("_") if _writes(func) else name,
@@ -133,7 +180,7 @@ class Tracer(TorchDispatchMode):
             tensors=tensors,
             live=live,
             gated=tuple(slot for slot in live if marks[slot] in self._gated),
-            outputs=list(found) if several else [found],
+            outputs=list(result) if several else [result],
             several=several,
             linearise=self._linearise,
         )
@@ -145,7 +192,7 @@ class Tracer(TorchDispatchMode):
         frozen = {s: mark for s, mark in marks.items() if isinstance(mark, Frozen)}
         if not call.live:
             first = next(iter(frozen.values()))
-            plain = call.name not in smooth.RULES or call.name in smooth.STATISTICS
+            plain = call.name not in gates.SMOOTH_RULES or call.name in gates.STATISTICS
             kept = all(mark.statistic for mark in frozen.values()) and plain
             return [Frozen(first.op, kept) for _ in call.outputs]
         for slot, mark in frozen.items():
@@ -198,7 +245,7 @@ class Tracer(TorchDispatchMode):
         number, self._count = self._count, self._count + 1
         frozen = any(isinstance(mark, Frozen) for mark in marks.values())
         inputs = tuple(m for s in piece.slots if isinstance(m := marks[s], int))
-        if piece.gated and call.name in smooth.RULES:
+        if piece.gated and call.name in gates.SMOOTH_RULES:
             self._linearised[call.name] = None
         if len(piece.slots) < len(call.live) and call.name in linear.PRODUCTS:
             self._linearised["a product of two activations"] = None

@@ -1,6 +1,6 @@
 """Saved runs to one self-contained HTML file.
 
-Nothing of matplotlib or jinja2 is imported until a name of this room is used.
+Nothing of matplotlib or jinja2 is imported until a name of this package is used.
 """
 
 import lazy_loader

@@ -1,9 +1,6 @@
-from .collect import JudgedRun as JudgedRun
-from .collect import judged_runs as judged_runs
 from .errata import errata_page as errata_page
 from .errata import write_errata as write_errata
-from .maths import renderable as renderable
+from .finished_runs import JudgedRun as JudgedRun
+from .finished_runs import judged_runs as judged_runs
 from .page import render as render
-from .prose import formulas as formulas
-from .prose import unrenderable as unrenderable
-from .write import write_report as write_report
+from .page import write_report as write_report

@@ -10,12 +10,16 @@ from theodolite.core import (
     SavedPaper,
     SavedVerdict,
     Summary,
-    format_number,
 )
-from theodolite.report.collect import JudgedRun, Told, judged_runs
-from theodolite.report.gauge import region_told, told
-from theodolite.report.story import arrange
+from theodolite.pages import (
+    GaugeNumber,
+    format_number,
+    written_interval,
+    written_region,
+)
 from theodolite.runs import write_text
+
+from .finished_runs import JudgedRun, OnDamage, in_order_of_paper, judged_runs
 
 _HEAD = """# Errata
 
@@ -30,20 +34,20 @@ def write_errata(
     root: Path | str,
     destination: Path | str,
     *,
-    damaged: Told = lambda damage: None,
+    damaged: OnDamage = lambda damage: None,
 ) -> Path:
     """Write the page of errata from the latest run of every study.
 
     Args:
         root: Folder that holds ``runs/``.
         destination: File to write.
-        damaged: Told of every file of a run that is left out because it is damaged.
+        damaged: Called with every file that is left out because it is damaged.
 
     Returns:
         The file written.
 
     Raises:
-        TheodoliteError: Where no run is finished, or none can be read.
+        TheodoliteError: No run is finished, or none can be read.
     """
     return write_text(destination, errata_page(judged_runs(root, damaged=damaged)))
 
@@ -52,7 +56,7 @@ def errata_page(runs: Iterable[JudgedRun]) -> str:
     """Return the page of errata of these runs, as Markdown."""
     parts = [_HEAD]
     for _, group in groupby(runs, key=lambda run: run.summary.paper.name):
-        summaries = [run.summary for run in arrange(group)]
+        summaries = [run.summary for run in in_order_of_paper(group)]
         errata = [
             (one, summary)
             for summary in summaries
@@ -96,17 +100,16 @@ def _erratum(verdict: SavedVerdict, summary: Summary) -> str:
 
 def _judged(reading: str, judged: SavedJudgement) -> str:
     leaf = judged.deciding
-    told_of = f"- As {reading} {judged.outcome}: "
+    start = f"- As {reading} {judged.outcome}: "
     if leaf.region is None:
-        return told_of + (leaf.note or "nothing could be judged")
-    number = told(leaf)
+        return start + (leaf.note or "nothing could be judged")
+    number = written_interval(GaugeNumber.of(leaf))
     if leaf.value is not None and leaf.error is not None:
         number = f"{number}, error {format_number(float(f'{leaf.error:.2g}'))}"
-    others = len(judged.leaves) - 1
-    beside = f" (one of {others + 1} numbers)" if others else ""
-    return (
-        f"{told_of}{leaf.name} = {number}; claimed {region_told(leaf.region)}{beside}"
-    )
+    n = len(judged.leaves)
+    beside = f" (one of {n} numbers)" if n > 1 else ""
+    region = written_region(leaf.region)
+    return f"{start}{leaf.name} = {number}; claimed {region}{beside}"
 
 
 def _origin(verdict: SavedVerdict, summary: Summary) -> str:

@@ -2,7 +2,7 @@
 
 A study makes a :class:`RunFolder` from a :class:`RunSpec`, hands its cells to
 :func:`execute` and reads ``folder.rows()``. Killed at any moment, it resumes.
-Inner rooms, lower ones first: ``folder``, ``telling``, ``executors``.
+Subpackages, lower ones first: ``folder``, ``progress``, ``executors``.
 """
 
 import lazy_loader

@@ -1,32 +1,17 @@
 """Papers as executable studies: predict, measure, draw, judge."""
 
-from theodolite.studies.catalogue import (
-    Entry,
-    catalogue,
-    find,
-    guest_problems,
-    in_file,
-    papers,
-    select,
-)
-from theodolite.studies.chosen_cells import ChosenCells
-from theodolite.studies.committed import CommittedRun, pack
-from theodolite.studies.judging import evidence, evidence_of, redraw
-from theodolite.studies.paper import Explorer, Paper
-from theodolite.studies.planning import Plan, plan_study, prepare_worker
-from theodolite.studies.repair import Repaired, repair_runs
-from theodolite.studies.running import Finished, last_summary, run_study
-from theodolite.studies.small_studies import small_study
-from theodolite.studies.story import Chapter, Finding
-from theodolite.studies.study import (
-    SCALES,
-    Committed,
-    Drawing,
-    Exhibit,
-    Study,
-    StudyConfig,
-)
-from theodolite.studies.study_file import StudyFile
+from .catalogue import Entry, catalogue, find, in_file, papers, plugin_problems, select
+from .chosen_cells import ChosenCells
+from .committed import CommittedRun, pack
+from .judging import evidence, evidence_of, redraw
+from .paper import Explorer, Paper
+from .planning import Plan, plan_study, prepare_worker
+from .repair import Repaired, repair_runs
+from .running import Finished, last_summary, run_study
+from .small_studies import small_study
+from .story import Chapter, Finding
+from .study import SCALES, Committed, Drawing, Exhibit, Study, StudyConfig
+from .study_file import StudyFile
 
 __all__ = [
     "SCALES",
@@ -50,12 +35,12 @@ __all__ = [
     "evidence",
     "evidence_of",
     "find",
-    "guest_problems",
     "in_file",
     "last_summary",
     "pack",
     "papers",
     "plan_study",
+    "plugin_problems",
     "prepare_worker",
     "redraw",
     "repair_runs",

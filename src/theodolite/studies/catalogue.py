@@ -1,17 +1,16 @@
 """Which papers and studies there are, without importing torch."""
 
-import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from importlib import import_module
 
 from theodolite.core import StudyError, UnknownNameError, unknown_name
-from theodolite.studies.guests import guests, study_of
-from theodolite.studies.paper import ROOT, Paper
-from theodolite.studies.study import Study
-from theodolite.studies.study_file import StudyFile
+
+from .paper import Paper
+from .plugins import Plugins, plugins, study_of
+from .study import Study
+from .study_file import StudyFile
 
 
 @dataclass(frozen=True)
@@ -38,33 +37,30 @@ class Entry:
         """The study itself.
 
         Raises:
-            StudyError: It is somebody's whose package is broken.
+            StudyError: The package that it is in is broken.
         """
-        if self.paper.package:
-            return study_of(self.paper, self.name)
-        return import_module(f"{self.paper.module}.{self.name}").STUDY
+        return study_of(self.paper, self.name)
 
 
 def own_papers() -> list[Paper]:
-    """Return every paper that has a package here."""
-    package = import_module(ROOT)
-    found = [
-        import_module(f"{ROOT}.{info.name}").PAPER
-        for info in pkgutil.iter_modules(package.__path__)
-        if info.ispkg
-    ]
-    return sorted(found, key=lambda paper: (paper.year, paper.name))
+    """Return the papers of this distribution, oldest first."""
+    return list(plugins(own=True).papers)
 
 
 def papers() -> list[Paper]:
-    """Return every paper: ours, then those that installed packages bring."""
+    """Return every paper: those of this distribution, then those of other packages."""
     own = own_papers()
-    return [*own, *guests(paper.name for paper in own).papers]
+    return [*own, *_others(own).papers]
 
 
-def guest_problems() -> tuple[str, ...]:
-    """Return a sentence for each paper of others that cannot be used."""
-    return guests(paper.name for paper in own_papers()).problems
+def plugin_problems() -> tuple[str, ...]:
+    """Return one sentence for each installed paper that cannot be used."""
+    own = plugins(own=True)
+    return own.problems + _others(own.papers).problems
+
+
+def _others(own: Iterable[Paper]) -> Plugins:
+    return plugins(own=False, taken=[paper.name for paper in own])
 
 
 def catalogue(paper: str | None = None) -> list[Entry]:
@@ -102,12 +98,12 @@ nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name
 def select(name: str) -> list[Entry]:
     """Return what a name on the command line stands for.
 
-    ``all``, a paper, ``paper/study``, or a study's own name where it is unique; of
-    two that share a name, ours is meant.
+    ``all``, a paper, ``paper/study``, or a study's own name where it is unique. A
+    study of this distribution comes before one of another package.
     """
     if name == "all":
         return catalogue()
-    for some in _ours_first():
+    for some in _own_first():
         matching = [e for e in some if name in (e.paper.name, e.full_name, e.name)]
         unique = len(matching) == 1 or all(e.paper.name == name for e in matching)
         if matching and unique:
@@ -117,7 +113,7 @@ def select(name: str) -> list[Entry]:
 
 def find(name: str) -> Entry:
     """Return the one study that a name stands for."""
-    for some in _ours_first():
+    for some in _own_first():
         matching = [e for e in some if name in (e.full_name, e.name)]
         if len(matching) == 1:
             return matching[0]
@@ -131,11 +127,11 @@ def find(name: str) -> Entry:
     raise _unknown("study", name, list(_study_names(entries)))
 
 
-def _ours_first() -> Iterator[list[Entry]]:
-    """Yield our studies, and only then look at what others have installed."""
+def _own_first() -> Iterator[list[Entry]]:
+    """Yield the studies of this distribution, then import those of other packages."""
     own = own_papers()
     yield _entries(own)
-    yield _entries(guests(paper.name for paper in own).papers)
+    yield _entries(_others(own).papers)
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:

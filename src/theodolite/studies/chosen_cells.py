@@ -7,7 +7,8 @@ from typing import Any
 
 from theodolite.core import ConfigError, Row, Rows
 from theodolite.runs import Execution, RunFolder
-from theodolite.studies.study import Committed
+
+from .study import Committed
 
 Cell = Mapping[str, Any]
 _LAST = ("value", "error", "committed")

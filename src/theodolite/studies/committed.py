@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from theodolite.core import Roads, Row, Rows, RunError, plain
+from theodolite.core import PredictedAndMeasured, Row, Rows, RunError, plain
 
 PREDICTED = "predicted"
 
@@ -30,8 +30,8 @@ class CommittedRun:
             other cells there were.
 
     Example:
-        >>> run = CommittedRun("theodolite.studies.li2016demystifying", "no-such-run")
-        >>> run.rows(), run.config(), run.roads(Rows())
+        >>> run = CommittedRun("theodolite", "no-such-run")
+        >>> run.rows(), run.config(), run.predicted_and_measured(Rows())
         (Rows(0 rows), {}, None)
     """
 
@@ -43,15 +43,19 @@ class CommittedRun:
         """Return all its measured rows; none where there is no such file."""
         return self._all().where(lambda row: row.get("side") != PREDICTED)
 
-    def roads(self, predicted: Rows) -> Roads | None:
-        """Return both roads of the run; None where there is no such file.
+    def predicted_and_measured(self, predicted: Rows) -> PredictedAndMeasured | None:
+        """Return both sides of the run; None where there is no such file.
 
         Args:
             predicted: Theory that stands in where the run brings none.
         """
         rows = self.rows()
         theory = self._all().where(side=PREDICTED)
-        return Roads(theory if len(theory) else predicted, rows) if len(rows) else None
+        return (
+            PredictedAndMeasured(theory if len(theory) else predicted, rows)
+            if len(rows)
+            else None
+        )
 
     def _all(self) -> Rows:
         return unpack(_saved(self.package, self.name))

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from theodolite import figures
 from theodolite.core import (
     Evidence,
-    Roads,
+    PredictedAndMeasured,
     Rows,
     Summary,
     check_summary,
@@ -21,9 +21,10 @@ from theodolite.core import (
     to_lines,
 )
 from theodolite.runs import DamagedError, RunFolder, write_summary
-from theodolite.studies.catalogue import Entry
-from theodolite.studies.planning import Plan, plan_again
-from theodolite.studies.study import Drawing, Study
+
+from .catalogue import Entry
+from .planning import Plan, plan_again
+from .study import Drawing, Study
 
 PREDICTED = "predicted.jsonl"
 FORMATS = ("svg", "png", "pdf")
@@ -33,15 +34,19 @@ def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
     """Gather a finished run's own rows, and the committed ones where it wants them."""
     study = entry.study
     predicted = predicted_rows(entry, config, folder)
-    return evidence(study, config, Roads(predicted, folder.rows(study.cells(config))))
+    return evidence(
+        study, config, PredictedAndMeasured(predicted, folder.rows(study.cells(config)))
+    )
 
 
-def evidence(study: Study, config: Any, own: Roads) -> Evidence:
+def evidence(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
     """Set the committed rows beside a run's own, where its config asks for them."""
     committed = study.committed
     if committed is None or not config.committed:
         return Evidence(own)
-    return Evidence(own, committed.run.roads(own.predicted), committed.on)
+    return Evidence(
+        own, committed.run.predicted_and_measured(own.predicted), committed.on
+    )
 
 
 def judge(
@@ -80,10 +85,10 @@ def judge(
 def exhibits(study: Study, found: Evidence) -> list[dict[str, Any]]:
     """Return the tables for the explorer: of the committed run, and of this run."""
     return [
-        {"name": one.name, "source": source, **_columns(one.table(roads))}
+        {"name": one.name, "source": source, **_columns(one.table(both))}
         for one in study.exhibits
-        for source, roads in (("committed", found.committed), ("own", found.own))
-        if roads
+        for source, both in (("committed", found.committed), ("own", found.own))
+        if both
     ]
 
 
@@ -126,9 +131,9 @@ def draw(
     for drawing in entry.study.drawings:
         with figures.house_style():
             runs = _runs(found, folder.spec.scale)
-            made = [(_figure(drawing, roads), *told) for roads, *told in runs]
+            made = [(_figure(drawing, both), *told) for both, *told in runs]
             if len(made) > 1:
-                figures.match(made[0][0], made[1][0])
+                figures.match_limits(made[0][0], made[1][0])
         for figure, suffix, source, told in made:
             name, caption = drawing.name + suffix, f"{drawing.caption} {told}"
             files = figures.save(figure, name, formats)
@@ -140,11 +145,13 @@ def draw(
     return drawn
 
 
-def _figure(drawing: Drawing, roads: Roads) -> Any:
-    return drawing.draw(drawing.table(roads))
+def _figure(drawing: Drawing, both: PredictedAndMeasured) -> Any:
+    return drawing.draw(drawing.table(both))
 
 
-def _runs(found: Evidence, scale: str) -> list[tuple[Roads, str, str, str]]:
+def _runs(
+    found: Evidence, scale: str
+) -> list[tuple[PredictedAndMeasured, str, str, str]]:
     """Return what is drawn: rows, the end of a name, whose they are, and words."""
     here = f"Drawn from this run at scale {scale}."
     if found.committed is None:

@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from theodolite.core import strict
-from theodolite.studies.story import Chapter
 
-ROOT = __package__ or "theodolite.studies"
+from .story import Chapter
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,8 @@ class Paper:
         year: Of its first version.
         studies: Names of the studies.
         explorer: The interactive part of the report on it, where there is one.
-        package: What its studies are imported from; by default the package of that
-            name here, and for others the module that their entry point names.
+        package: Module that its studies are imported from; by default the one that
+            the paper's entry point names.
         url: Where to read it.
     """
 
@@ -51,17 +50,12 @@ class Paper:
     url: str = ""
 
     @property
-    def module(self) -> str:
-        """Dotted name of the package or module that holds the studies."""
-        return self.package or f"{ROOT}.{self.name}"
-
-    @property
     def story(self) -> tuple[Chapter, ...]:
         """The chapters of the package's module ``story``; none without one."""
-        home = import_module(self.module)
+        home = import_module(self.package)
         if not hasattr(home, "__path__"):
             return getattr(home, "STORY", ())
-        name = f"{self.module}.story"
+        name = f"{self.package}.story"
         return import_module(name).STORY if find_spec(name) else ()
 
     def to_dict(self) -> dict[str, Any]:

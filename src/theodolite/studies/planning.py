@@ -4,7 +4,7 @@ import os
 import shlex
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,10 @@ from theodolite.runs import (
     Tracking,
     execute,
 )
-from theodolite.studies.catalogue import Entry
-from theodolite.studies.chosen_cells import (
-    ChosenCells,
-    beside,
-    choose,
-    largest_difference,
-    parse_filters,
-)
-from theodolite.studies.work import StudyWork, part_name
+
+from .catalogue import Entry
+from .chosen_cells import ChosenCells, beside, choose, largest_difference, parse_filters
+from .work import StudyWork, part_name
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class Plan:
         """What a process does with a cell."""
         plain = self.config.to_dict()
         entry = self.entry
-        return StudyWork(entry.full_name, plain, self.checksums, entry.file)
+        return StudyWork(entry.paper, entry.name, plain, self.checksums, entry.file)
 
     def choose(self, filters: Iterable[str]) -> list[Mapping[str, Any]]:
         """Return the cells with these labels, given as ``LABEL=VALUE``."""
@@ -91,17 +86,18 @@ class Plan:
         """
         cells = self.choose(filters)
         folder = RunFolder.create(root, self.spec)
-        execution = execute(
-            folder,
-            cells,
-            self.work,
-            pool=pool,
-            jobs=None if pool is not None else 0,
-            initialise=None if pool is not None else prepare_worker,
-            progress=progress,
-            label=self.entry.full_name,
-            trackers=trackers,
-        )
+        with kept_settings(here=pool is None):
+            execution = execute(
+                folder,
+                cells,
+                self.work,
+                pool=pool,
+                jobs=None if pool is not None else 0,
+                initialise=None if pool is not None else prepare_worker,
+                progress=progress,
+                label=self.entry.full_name,
+                trackers=trackers,
+            )
         committed = self.entry.study.committed
         rows = beside(folder.rows(cells), cells, committed, self.config)
         apart = largest_difference(rows)
@@ -234,6 +230,19 @@ def check_device(name: str, preset: str = "") -> None:
             f"device {name!r} was asked for and is not there: try 'cpu'"
             f"{', or cuda:0' if torch.cuda.is_available() else ''}"
         )
+
+
+def kept_settings(*, here: bool) -> AbstractContextManager[None]:
+    """Return a context that undoes what :func:`prepare_worker` sets in this process.
+
+    Args:
+        here: Whether cells are computed in this process, rather than in workers.
+    """
+    if not here:
+        return nullcontext()
+    from theodolite.instruments import preserve_process
+
+    return preserve_process()
 
 
 def prepare_worker() -> None:

@@ -15,15 +15,10 @@ from theodolite.runs import (
     read_summary,
     results_in,
 )
-from theodolite.studies.catalogue import Entry, catalogue
-from theodolite.studies.judging import (
-    PREDICTED,
-    evidence_of,
-    judge,
-    predicted_rows,
-    redraw,
-)
-from theodolite.studies.planning import plan_again, plan_study
+
+from .catalogue import Entry, catalogue
+from .judging import PREDICTED, evidence_of, judge, predicted_rows, redraw
+from .planning import plan_again, plan_study
 
 
 @dataclass(frozen=True)

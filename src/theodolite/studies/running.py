@@ -15,9 +15,10 @@ from theodolite.runs import (
     execute,
     results_in,
 )
-from theodolite.studies.catalogue import Entry
-from theodolite.studies.judging import FORMATS, evidence_of, judge
-from theodolite.studies.planning import Plan, prepare_worker
+
+from .catalogue import Entry
+from .judging import FORMATS, evidence_of, judge
+from .planning import Plan, kept_settings, prepare_worker
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,18 @@ def run_study(
     cells = entry.study.cells(config)
     tracking = Tracking.of(trackers)
     with tracking.during({"digest": plan.spec.digest, **plan.spec.to_dict()}):
-        execution = execute(
-            folder,
-            cells,
-            plan.work,
-            pool=pool,
-            jobs=None if pool is not None else jobs,
-            initialise=None if pool is not None else prepare_worker,
-            progress=progress,
-            label=entry.full_name,
-            trackers=tracking,
-        )
+        with kept_settings(here=pool is None and jobs == 0):
+            execution = execute(
+                folder,
+                cells,
+                plan.work,
+                pool=pool,
+                jobs=None if pool is not None else jobs,
+                initialise=None if pool is not None else prepare_worker,
+                progress=progress,
+                label=entry.full_name,
+                trackers=tracking,
+            )
         found = evidence_of(entry, config, folder)
         summary = judge(entry, folder, found, plan, figure_formats)
         tracking.log(_verdicts(summary), len(cells))

@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from theodolite.core import Claim, ConfigError, Reading, Rows
-from theodolite.studies.study import SCALES, Study, StudyConfig
+
+from .study import SCALES, Study, StudyConfig
 
 # Trials of the three scales; of 16 a mean is known to a quarter of the spread.
 _TRIALS = (16, 64, 256)

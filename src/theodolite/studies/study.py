@@ -4,8 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import Claim, ConfigError, Roads, Row, Rows, plain, unknown_name
-from theodolite.studies.committed import CommittedRun
+from theodolite.core import (
+    Claim,
+    ConfigError,
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    plain,
+    unknown_name,
+)
+
+from .committed import CommittedRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +69,7 @@ class Drawing:
 
     name: str
     caption: str
-    table: Callable[[Roads], Rows]
+    table: Callable[[PredictedAndMeasured], Rows]
     draw: Callable[[Rows], "Figure"]
 
 
@@ -74,7 +83,7 @@ class Exhibit:
     """
 
     name: str
-    table: Callable[[Roads], Rows]
+    table: Callable[[PredictedAndMeasured], Rows]
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class Study:
         cells: Independent pieces of work of a config, as flat labels.
         predict: Theory only.
         measure: Networks and instruments, one cell at a time; no theory.
-        meet: What needs both roads, one cell at a time, such as closed forms at
+        combine: What needs both sides, one cell at a time, such as closed forms at
             measured weights; its rows join the measured ones.
         compare: Predicted beside measured numbers: rows with ``label``,
             ``predicted``, ``measured`` and ``error``.
@@ -124,8 +133,8 @@ class Study:
     predict: Callable[[Any], Rows]
     measure: Callable[[Any, Mapping[str, Any]], Rows]
     claims: tuple[Claim, ...]
-    compare: Callable[[Roads], list[Row]] = lambda roads: []
-    meet: Callable[[Any, Mapping[str, Any]], Rows] | None = None
+    compare: Callable[[PredictedAndMeasured], list[Row]] = lambda both: []
+    combine: Callable[[Any, Mapping[str, Any]], Rows] | None = None
     drawings: tuple[Drawing, ...] = ()
     exhibits: tuple[Exhibit, ...] = ()
     datasets: Callable[[Any], tuple[str, ...]] = lambda config: ()
@@ -135,9 +144,9 @@ class Study:
     committed: Committed | None = None
 
     def of_cell(self, config: Any, cell: Mapping[str, Any]) -> Rows:
-        """Return all rows of a cell: measured, and where both roads meet."""
+        """Return all rows of a cell: measured, and what needs both."""
         rows = self.measure(config, cell)
-        return rows if self.meet is None else rows + self.meet(config, cell)
+        return rows if self.combine is None else rows + self.combine(config, cell)
 
     def config(self, scale: str, **overrides: Any) -> Any:
         """Return the preset of a scale with the overrides that are not None."""

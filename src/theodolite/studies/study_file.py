@@ -9,8 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 from theodolite.core import StudyError
-from theodolite.studies.guests import checked_paper, checked_study, reason
-from theodolite.studies.paper import Paper
+
+from .paper import Paper
+from .plugins import checked_paper, checked_study, reason
 
 _PREFIX = "theodolite_study_in_"
 

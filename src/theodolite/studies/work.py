@@ -5,9 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from theodolite import data
-from theodolite.core import DataError, Rows, StudyError, UnknownNameError
-from theodolite.studies.catalogue import Entry, find, in_file
-from theodolite.studies.study_file import StudyFile
+from theodolite.core import DataError, Rows, StudyError
+
+from .catalogue import in_file
+from .paper import Paper
+from .plugins import study_of
+from .study import Study
+from .study_file import StudyFile
 
 
 @dataclass(frozen=True)
@@ -15,13 +19,15 @@ class StudyWork:
     """Measure cells of one study, in any process.
 
     Attributes:
-        name: Full name of the study.
+        paper: The paper that the study is of; a worker imports its package by name.
+        name: Name of the study in its paper.
         config: Its config as plain values.
         checksums: Checksum of each part of a dataset that is read from the user's
             files, by :func:`part_name`.
         file: The study itself, where no process can import it.
     """
 
+    paper: Paper
     name: str
     config: Mapping[str, Any]
     checksums: Mapping[str, str] = field(default_factory=dict)
@@ -29,29 +35,32 @@ class StudyWork:
 
     def __call__(self, cell: Mapping[str, Any]) -> Rows:
         """Measure one cell."""
-        study = self._entry().study
+        study = self._study()
         return study.of_cell(study.config_from(self.config), cell)
 
-    def _entry(self) -> Entry:
-        if self.file is None:
-            try:
-                return find(self.name)
-            except UnknownNameError as error:
-                raise StudyError(
-                    f"the study {self.name} is not installed where this worker runs: "
-                    "install its package there, or use the local pool"
-                ) from error
-        return next(e for e in in_file(self.file) if e.full_name == self.name)
+    def _study(self) -> Study:
+        if self.file is not None:
+            (entry,) = (e for e in in_file(self.file) if e.name == self.name)
+            return entry.study
+        try:
+            return study_of(self.paper, self.name)
+        except StudyError as error:
+            if not isinstance(error.__cause__, ModuleNotFoundError):
+                raise
+            raise StudyError(
+                f"the study {self.paper.name}/{self.name} is not installed where this "
+                "worker runs: install its package there, or use the local pool"
+            ) from error
 
     def pack(self) -> dict[str, Any]:
-        """Return the datasets that a far process may lack; see ``Travelling``."""
-        return {part: data.packed(_load(part)) for part in self.checksums}
+        """Return the datasets that a far process may lack; see ``Packable``."""
+        return {part: data.pack_dataset(_load(part)) for part in self.checksums}
 
     def unpack(self, fetch: Callable[[str], Any]) -> None:
         """Find each dataset where this process is, or fetch it."""
         for part, checksum in self.checksums.items():
             if not _found_here(part, checksum):
-                data.provide(data.unpacked(fetch(part), checksum))
+                data.register_dataset(data.unpack_dataset(fetch(part), checksum))
 
 
 def part_name(name: str, split: str) -> str:

@@ -1,8 +1,8 @@
-"""An altered copy of any network, with the log of its changes and a way back.
+"""An altered copy of any network, with the log of its changes and undo.
 
-Start at ``operation.py``, which every operation goes through: copy, read, alter, check.
-``transcript.py`` and ``places.py`` say where in somebody's code a sum is made,
-``altered.py`` changes it there; each remaining file is one kind of operation.
+Start at ``operation.py``, which every operation goes through: copy, trace, alter,
+check. ``trace.py`` and ``places.py`` say where in the model's code a sum is computed,
+``altered.py`` changes it there; the other files hold one kind of operation each.
 """
 
 import lazy_loader

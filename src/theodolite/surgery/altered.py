@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from theodolite.core import SurgeryError
-from theodolite.surgery.edits import Edit
-from theodolite.surgery.torch_sums import TorchSum, read_sum
+
+from .edits import Edit, TorchSum, read_sum
 
 Key = int | str
 _ELSEWHERE = (
@@ -36,15 +36,15 @@ RESULT = -1  # the place of an edit that acts on the sum itself
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tap:
-    """Where a forward holds a tensor that an edit needs.
+class TensorSource:
+    """Where a forward holds a tensor that an edit reads.
 
     Attributes:
         kind: ``"input"`` of the module, what a ``"function"`` gave, or what a submodule
             was ``"given"`` or ``"gave"``.
         name: Of the function, or path of the submodule.
         ordinal: Which call of it.
-        key: Place or keyword among the arguments, place among the results.
+        key: SumPlace or keyword among the arguments, place among the results.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Tap:
 
     @property
     def label(self) -> str:
-        """A name that no other tap has."""
+        """A unique name."""
         return f"{self.kind}:{self.name}:{self.ordinal}:{self.key}"
 
 
@@ -68,7 +68,7 @@ class SumEdit:
         place: Which operand, or ``RESULT``.
         edit: What is done to it.
         after: How many submodules have run before that sum, and which last.
-        tap: The tensor that it reads besides.
+        source: Another tensor that it reads.
     """
 
     label: str
@@ -76,11 +76,11 @@ class SumEdit:
     place: int
     edit: Edit
     after: tuple[int, str]
-    tap: Tap | None = None
+    source: TensorSource | None = None
 
 
 @dataclass(kw_only=True, eq=False)
-class VisitEdit:
+class ModuleEdit:
     """An edit on what a module is given, or on what it gives.
 
     Attributes:
@@ -98,8 +98,8 @@ class VisitEdit:
     keep: bool = False
 
 
-class Clock:
-    """How many submodules deep a run is, what it has run, and what taps hold."""
+class RunState:
+    """State of one forward: submodule depth, submodules run, tensors kept."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -107,15 +107,15 @@ class Clock:
         self.held: dict[str, Tensor] = {}
         self.versions: dict[str, int] = {}
 
-    def hold(self, tap: Tap, value: Tensor) -> None:
-        """Keep a tensor for an edit further on."""
-        self.held[tap.label] = value
+    def hold(self, source: TensorSource, value: Tensor) -> None:
+        """Keep a tensor for a later edit."""
+        self.held[source.label] = value
         if not torch.compiler.is_compiling():
-            self.versions[tap.label] = version_of(value)
+            self.versions[source.label] = version_of(value)
 
-    def overwritten(self, tap: Tap) -> bool:
-        """Tell whether a tensor was written to since it was kept."""
-        return self.versions[tap.label] != version_of(self.held[tap.label])
+    def overwritten(self, source: TensorSource) -> bool:
+        """Return whether a tensor was overwritten since it was kept."""
+        return self.versions[source.label] != version_of(self.held[source.label])
 
 
 def version_of(tensor: Tensor) -> int:
@@ -124,46 +124,46 @@ def version_of(tensor: Tensor) -> int:
 
 
 @dataclass(kw_only=True, eq=False)
-class Plan:
-    """All that is changed in one module."""
+class ModuleEdits:
+    """All edits of one module."""
 
     sums: list[SumEdit] = field(default_factory=list)
-    visits: list[VisitEdit] = field(default_factory=list)
-    clock: Clock = field(default_factory=Clock)
+    visits: list[ModuleEdit] = field(default_factory=list)
+    state: RunState = field(default_factory=RunState)
 
-    def taps(self, kind: str) -> list[Tap]:
+    def sources(self, kind: str) -> list[TensorSource]:
         """List the tensors of one kind that edits read."""
-        found = [each.tap for each in self.sums if each.tap is not None]
-        return [tap for tap in found if tap.kind == kind]
+        sources = [each.source for each in self.sums if each.source is not None]
+        return [source for source in sources if source.kind == kind]
 
 
 class Altered(nn.Module):
-    """Mixed into the class of a module; runs its forward under a plan."""
+    """Mixed into the class of a module; runs its forward with edits."""
 
-    surgery_plan: Plan
+    surgery_edits: ModuleEdits
     surgery_base: type[nn.Module]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the module's own forward with its edits."""
-        plan = self.surgery_plan
-        reads = [_read(each, args, kwargs) for each in plan.visits]
-        given, named = _given(self, plan, args, kwargs)
-        if plan.sums:
-            clock = plan.clock
-            kept = clock.depth, clock.ran, clock.held
-            clock.depth, clock.ran = 0, (0, "")
-            clock.held = {}
-            _hold_inputs(plan, given, named)
+        edits = self.surgery_edits
+        reads = [_read(each, args, kwargs) for each in edits.visits]
+        given, named = _given(self, edits, args, kwargs)
+        if edits.sums:
+            state = edits.state
+            kept = state.depth, state.ran, state.held
+            state.depth, state.ran = 0, (0, "")
+            state.held = {}
+            _hold_inputs(edits, given, named)
             try:
                 counting = _Counting(self)
                 with counting:
                     result = super().forward(*given, **named)
                 counting.finish()
             finally:
-                clock.depth, clock.ran, clock.held = kept
+                state.depth, state.ran, state.held = kept
         else:
             result = super().forward(*given, **named)
-        for each, read in zip(plan.visits, reads, strict=True):
+        for each, read in zip(edits.visits, reads, strict=True):
             if not each.before:
                 result = each.edit(self, result, read)
         return result
@@ -174,7 +174,7 @@ class Altered(nn.Module):
         return (_blank, (self.surgery_base,), *made[2:])
 
 
-def _read(each: VisitEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _read(each: ModuleEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the argument that an edit reads, as it came."""
     key = each.keys[0]
     value = args[key] if isinstance(key, int) else kwargs[key]
@@ -182,11 +182,11 @@ def _read(each: VisitEdit, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 
 def _given(
-    module: nn.Module, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]
+    module: nn.Module, edits: ModuleEdits, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments, edited."""
     given, named = list(args), dict(kwargs)
-    for each in plan.visits:
+    for each in edits.visits:
         if each.before:
             first = each.keys[0]
             came = given[first] if isinstance(first, int) else named[first]
@@ -199,10 +199,12 @@ def _given(
     return tuple(given), named
 
 
-def _hold_inputs(plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    for tap in plan.taps("input"):
-        given = args[tap.key] if isinstance(tap.key, int) else kwargs[tap.key]
-        plan.clock.hold(tap, given)
+def _hold_inputs(
+    edits: ModuleEdits, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    for source in edits.sources("input"):
+        given = args[source.key] if isinstance(source.key, int) else kwargs[source.key]
+        edits.state.hold(source, given)
 
 
 class _Counting(TorchFunctionMode):
@@ -213,59 +215,59 @@ class _Counting(TorchFunctionMode):
         self._module = module
         self._sums = 0
         self._others: dict[str, int] = {}
-        self._tapped = module.surgery_plan.taps("function")
+        self._read_functions = module.surgery_edits.sources("function")
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if self._module.surgery_plan.clock.depth > 0:
+        if self._module.surgery_edits.state.depth > 0:
             return func(*args, **kwargs)
-        found = read_sum(func, args, kwargs)
-        if found is not None:
+        torch_sum = read_sum(func, args, kwargs)
+        if torch_sum is not None:
             ordinal = self._sums
             self._sums = ordinal + 1
-            result = self._add(ordinal, func, found, args, kwargs)
+            result = self._add(ordinal, func, torch_sum, args, kwargs)
             return self._held("sum", ordinal, result)
         name = getattr(func, "__name__", "")
         result = func(*args, **kwargs)
-        if any(tap.name == name for tap in self._tapped):
+        if any(source.name == name for source in self._read_functions):
             ordinal = self._others.get(name, 0)
             self._others[name] = ordinal + 1
             self._held(name, ordinal, result)
         return result
 
     def _add(
-        self, ordinal: int, func: Any, found: TorchSum, args: Any, kwargs: Any
+        self, ordinal: int, func: Any, torch_sum: TorchSum, args: Any, kwargs: Any
     ) -> Any:
-        edits = [e for e in self._module.surgery_plan.sums if e.ordinal == ordinal]
+        edits = [e for e in self._module.surgery_edits.sums if e.ordinal == ordinal]
         if not edits:
             return func(*args, **kwargs)
-        if edits[0].after != self._module.surgery_plan.clock.ran:
+        if edits[0].after != self._module.surgery_edits.state.ran:
             raise SurgeryError(_ELSEWHERE)
-        operands = list(found.operands)
+        operands = list(torch_sum.operands)
         for each in edits:
             if each.place != RESULT:
                 value = operands[each.place]
-                written = found.in_place and each.place == 0
+                written = torch_sum.in_place and each.place == 0
                 operands[each.place] = self._edited(each, value, written)
-        result = func(*operands, **found.options)
+        result = func(*operands, **torch_sum.options)
         for each in edits:
             if each.place == RESULT:
-                result = self._edited(each, result, found.in_place)
+                result = self._edited(each, result, torch_sum.in_place)
         return result
 
     def finish(self) -> None:
-        """Refuse a run in which an edit found no sum."""
-        if any(each.ordinal >= self._sums for each in self._module.surgery_plan.sums):
+        """Refuse a run in which an edit has no sum."""
+        if any(each.ordinal >= self._sums for each in self._module.surgery_edits.sums):
             raise SurgeryError(_ELSEWHERE)
 
     def _edited(self, each: SumEdit, value: Tensor, written: bool) -> Tensor:
         """Edit a value; one that the sum writes to is written over itself."""
-        clock, tap, beside = self._module.surgery_plan.clock, each.tap, None
-        if tap is not None:
-            beside = clock.held[tap.label]
-            if not torch.compiler.is_compiling() and clock.overwritten(tap):
+        state, source, beside = self._module.surgery_edits.state, each.source, None
+        if source is not None:
+            beside = state.held[source.label]
+            if not torch.compiler.is_compiling() and state.overwritten(source):
                 raise SurgeryError(_OVERWRITTEN)
         if not written:
             return each.edit(self._module, value, beside)
@@ -273,53 +275,53 @@ class _Counting(TorchFunctionMode):
         return value.copy_(each.edit(self._module, value.clone(), beside))
 
     def _held(self, name: str, ordinal: int, result: Any) -> Any:
-        for tap in self._tapped:
-            if tap.name == name and tap.ordinal == ordinal:
-                self._module.surgery_plan.clock.hold(tap, result)
+        for source in self._read_functions:
+            if source.name == name and source.ordinal == ordinal:
+                self._module.surgery_edits.state.hold(source, result)
         return result
 
 
-class Mark:
+class NoFastPathHook:
     """Hook that does nothing: with hooks, torch's fused layers run their submodules."""
 
     def __call__(self, module: nn.Module, args: Any) -> None:
         """Do nothing."""
 
 
-class Enter:
-    """Hook that tells a clock of a submodule's start."""
+class EnterHook:
+    """Hook that counts the start of a submodule."""
 
-    def __init__(self, plan: Plan, path: str) -> None:
-        self.plan, self.clock, self.path = plan, plan.clock, path
+    def __init__(self, edits: ModuleEdits, path: str) -> None:
+        self.edits, self.state, self.path = edits, edits.state, path
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Go one deeper."""
-        if self.clock.depth == 0:
-            for tap in self.plan.taps("given"):
-                if tap.name == self.path:
-                    given = args if isinstance(tap.key, int) else kwargs
-                    self.clock.hold(tap, given[tap.key])
-        self.clock.depth += 1
+        if self.state.depth == 0:
+            for source in self.edits.sources("given"):
+                if source.name == self.path:
+                    given = args if isinstance(source.key, int) else kwargs
+                    self.state.hold(source, given[source.key])
+        self.state.depth += 1
 
 
-class Leave:
-    """Hook that tells a clock of a submodule's end."""
+class LeaveHook:
+    """Hook that counts the end of a submodule."""
 
-    def __init__(self, plan: Plan, path: str) -> None:
-        self.plan, self.clock, self.path = plan, plan.clock, path
+    def __init__(self, edits: ModuleEdits, path: str) -> None:
+        self.edits, self.state, self.path = edits, edits.state, path
 
     def __call__(self, module: nn.Module, args: Any, result: Any) -> None:
         """Come one up."""
-        self.clock.depth -= 1
-        if self.clock.depth == 0:
-            self.clock.ran = (self.clock.ran[0] + 1, self.path)
-            for tap in self.plan.taps("gave"):
-                if tap.name == self.path:
-                    self.clock.hold(tap, result)
+        self.state.depth -= 1
+        if self.state.depth == 0:
+            self.state.ran = (self.state.ran[0] + 1, self.path)
+            for source in self.edits.sources("gave"):
+                if source.name == self.path:
+                    self.state.hold(source, result)
 
 
 @cache
-def altered_kind(base: type[nn.Module]) -> type[Altered]:
+def altered_class(base: type[nn.Module]) -> type[Altered]:
     """Return the altered class of a class of modules; always the same."""
     name = f"Altered{base.__name__}"
     members = {"surgery_base": base, "__module__": base.__module__}
@@ -328,4 +330,4 @@ def altered_kind(base: type[nn.Module]) -> type[Altered]:
 
 def _blank(base: type[nn.Module]) -> nn.Module:
     """Make an altered module without contents, for those who copy and unpickle."""
-    return copyreg.__newobj__(altered_kind(base))  # pyright: ignore
+    return copyreg.__newobj__(altered_class(base))  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Put edits on modules, and take them off without a trace."""
+"""Add edits to modules, and remove them without a trace."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,17 +8,17 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from theodolite.core import SurgeryError
-from theodolite.surgery.altered import (
+
+from .altered import (
     Altered,
-    Enter,
-    Leave,
-    Mark,
-    Plan,
+    EnterHook,
+    LeaveHook,
+    ModuleEdit,
+    ModuleEdits,
+    NoFastPathHook,
     SumEdit,
-    VisitEdit,
-    altered_kind,
+    altered_class,
 )
-from theodolite.surgery.settings import named
 
 _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 
@@ -26,21 +26,21 @@ _CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 def attach(
     model: nn.Module,
     path: str,
-    edit: SumEdit | VisitEdit,
+    edit: SumEdit | ModuleEdit,
     extras: Mapping[str, nn.Parameter | nn.Module],
 ) -> None:
-    """Put an edit on a module.
+    """Add an edit to a module.
 
     Args:
         model: The model.
-        path: Of the module.
+        path: Path of the module.
         edit: The edit.
-        extras: Parameters and norms that it uses, registered under these names.
+        extras: Parameters and norms that it uses, to be registered by name.
     """
     module = model.get_submodule(path)
-    plan = _plan(module, path)
-    if isinstance(edit, SumEdit) and not plan.sums:
-        _watch(module, plan)  # before a norm moves in, which edits run by themselves
+    edits = _plan(module, path)
+    if isinstance(edit, SumEdit) and not edits.sums:
+        _watch(module, edits)  # before a norm moves in, which edits run by themselves
     for name, extra in extras.items():
         if isinstance(extra, nn.Parameter):
             module.register_parameter(name, extra)
@@ -52,51 +52,63 @@ def attach(
         else:
             module.add_module(name, extra)
     if isinstance(edit, SumEdit):
-        plan.sums.append(edit)
+        edits.sums.append(edit)
     else:
-        plan.visits.append(edit)
+        edits.visits.append(edit)
 
 
 def detach(model: nn.Module, path: str, label: str, extras: tuple[str, ...]) -> None:
-    """Take an edit off a module, and all that came with it."""
+    """Remove an edit from a module, and all that came with it."""
     module = model.get_submodule(path)
     assert isinstance(module, Altered)
-    plan = module.surgery_plan
-    plan.sums[:] = [each for each in plan.sums if each.label != label]
-    plan.visits[:] = [each for each in plan.visits if each.label != label]
+    edits = module.surgery_edits
+    edits.sums[:] = [each for each in edits.sums if each.label != label]
+    edits.visits[:] = [each for each in edits.visits if each.label != label]
     for name in extras:
         delattr(module, name)
-    if not plan.sums:
-        _unwatch(module, plan)
-    if not plan.sums and not plan.visits:
-        del module.surgery_plan
+    if not edits.sums:
+        _unwatch(module, edits)
+    if not edits.sums and not edits.visits:
+        del module.surgery_edits
         setattr(module, "__class__", module.surgery_base)  # noqa: B010 — narrower
-        _drop_hooks(module, lambda hook: isinstance(hook, Mark))
+        _drop_hooks(module, lambda hook: isinstance(hook, NoFastPathHook))
 
 
 def replace(model: nn.Module, path: str, new: nn.Module) -> nn.Module:
-    """Put a module in the place of another, which is returned.
+    """Replace a module, and return the old one.
 
-    Hooks that tell altered modules around it where they are move along.
+    The hooks of altered modules around it move to the new one.
     """
     parent, _, name = path.rpartition(".")
     old = model.get_submodule(path)
     for kind in ("_forward_pre_hooks", "_forward_hooks"):
         for key, hook in list(getattr(old, kind).items()):
-            if isinstance(hook, Enter | Leave):
+            if isinstance(hook, EnterHook | LeaveHook):
                 _move(kind, key, old, new)
     model.get_submodule(parent)._modules[name] = new
     return old
 
 
 def mark(module: nn.Module) -> None:
-    """Keep fused kernels of torch from passing a module by."""
-    module.register_forward_pre_hook(Mark())
+    """Keep fused kernels of torch from skipping a module."""
+    module.register_forward_pre_hook(NoFastPathHook())
 
 
 def unaltered(module: nn.Module) -> type[nn.Module]:
     """Return the class of a module, as it was before surgery."""
     return module.surgery_base if isinstance(module, Altered) else type(module)
+
+
+def named(path: str) -> str:
+    """Return how a sentence names a module."""
+    return f"module {path!r}" if path else "the model itself"
+
+
+def learned(model: nn.Module, start: float) -> nn.Parameter:
+    """Return a parameter of one number, with dtype and device of the model's."""
+    like = next((p for p in model.parameters() if p.is_floating_point()), None)
+    where = {} if like is None else {"dtype": like.dtype, "device": like.device}
+    return nn.Parameter(torch.tensor(float(start), **where))
 
 
 def free_name(module: nn.Module, stem: str) -> str:
@@ -107,15 +119,15 @@ def free_name(module: nn.Module, stem: str) -> str:
     return f"surgery_{stem}{number or ''}"
 
 
-def _plan(module: nn.Module, path: str) -> Plan:
+def _plan(module: nn.Module, path: str) -> ModuleEdits:
     if isinstance(module, Altered):
-        return module.surgery_plan
+        return module.surgery_edits
     _check(module, path)
-    module.__class__ = altered_kind(type(module))
-    plan = Plan()
-    vars(module)["surgery_plan"] = plan
+    module.__class__ = altered_class(type(module))
+    edits = ModuleEdits()
+    vars(module)["surgery_edits"] = edits
     mark(module)
-    return plan
+    return edits
 
 
 def _check(module: nn.Module, path: str) -> None:
@@ -139,19 +151,21 @@ def _check(module: nn.Module, path: str) -> None:
         )
 
 
-def _watch(module: nn.Module, plan: Plan) -> None:
-    """Tell the plan's clock whenever a submodule runs."""
+def _watch(module: nn.Module, edits: ModuleEdits) -> None:
+    """Count the submodules that run."""
     for path, inner in module.named_modules():
         if inner is not module:
-            inner.register_forward_pre_hook(Enter(plan, path), with_kwargs=True)
-            inner.register_forward_hook(Leave(plan, path), prepend=True)
+            inner.register_forward_pre_hook(EnterHook(edits, path), with_kwargs=True)
+            inner.register_forward_hook(LeaveHook(edits, path), prepend=True)
 
 
-def _unwatch(module: nn.Module, plan: Plan) -> None:
+def _unwatch(module: nn.Module, edits: ModuleEdits) -> None:
     for inner in module.modules():
         _drop_hooks(
             inner,
-            lambda hook: isinstance(hook, Enter | Leave) and hook.plan is plan,
+            lambda hook: (
+                isinstance(hook, EnterHook | LeaveHook) and hook.edits is edits
+            ),
         )
 
 

@@ -7,16 +7,15 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from theodolite.anatomy import Addition, Recorder, Span, as_written
-from theodolite.core import ConfigError, SurgeryError
+from theodolite.anatomy import Addition, Recorder, Span, unfused
+from theodolite.core import ConfigError, SurgeryError, exclusive
 from theodolite.instruments import Batch, preserve, run_model
-from theodolite.surgery.operation import Operation, Which, chosen
-from theodolite.surgery.places import Place
-from theodolite.surgery.result import Result
-from theodolite.surgery.settings import check_scale, listed
-from theodolite.surgery.skips import no_skips
-from theodolite.surgery.sums_changed import on_operands, put_scale
-from theodolite.surgery.weights import endings, is_fused, where
+
+from .branch_weights import adding_module, final_layers, is_fused
+from .operation import Operation, Which, check_scale, chosen, listed
+from .places import SumPlace, add_scale, edit_operands
+from .result import Result
+from .skips import no_skips
 
 By = float | Sequence[float] | Literal["depth", "sqrt_depth"]
 # Layers at the end of a branch that are tried, behind gates and the like.
@@ -27,6 +26,7 @@ _DEPTHS: dict[str, Callable[[int], float]] = {
 }
 
 
+@exclusive()
 def scale_branches(
     model: nn.Module,
     batch: Batch,
@@ -38,12 +38,12 @@ def scale_branches(
     r"""Scale branches where they are added, x + f(x) → x + by · f(x).
 
     Args:
-        model: Any network that anatomy understands; not touched.
+        model: Any network that anatomy understands; not changed.
         batch: Runs it, as the instruments take batches.
-        by: A number; one a branch, in order; or ``"depth"`` for $1/L$ and
+        by: A number; one per branch, in order; or ``"depth"`` for $1/L$ and
             ``"sqrt_depth"`` for $1/\sqrt{L}$, of $L$ branches on the same level, which
             is the trunk or the inside of one branch.
-        learnable: Make the factors parameters, one a branch, which start there.
+        learnable: Make the factors parameters, one per branch, which start there.
         which: Additions by number, or modules; by default all.
 
     Raises:
@@ -53,16 +53,17 @@ def scale_branches(
     spans = spans_of(operation, which)
     factors = _factors(by, operation, which)
 
-    def change(number: int, place: Place, span: Span) -> None:
-        put_scale(operation, place, factors[number], learnable=learnable)
+    def change(number: int, place: SumPlace, span: Span) -> None:
+        add_scale(operation, place, factors[number], learnable=learnable)
         kind = "learned, from " if learnable else ""
         operation.note(place.path, "branch", "1", f"{kind}{factors[number]:.4g}")
 
-    on_operands(operation, spans, change, strict=which is not None)
+    edit_operands(operation, spans, change, strict=which is not None)
     plain = all(factor == 1 for factor in factors)
     return operation.finish(unchanged=plain, none=no_skips(operation))
 
 
+@exclusive()
 def zero_branches(
     model: nn.Module,
     batch: Batch,
@@ -73,7 +74,7 @@ def zero_branches(
     """Make branches start at zero, so that every block is its skip.
 
     Args:
-        model: Any network that anatomy understands; not touched.
+        model: Any network that anatomy understands; not changed.
         batch: Runs it, as the instruments take batches.
         how: Write zeros into the last layer or norm of each branch (``"weights"``), or
             multiply each branch by a learned factor that starts at 0 (``"scale"``).
@@ -90,19 +91,19 @@ def zero_branches(
         _zero(operation, spans, strict=which is not None)
         return operation.finish(none=no_skips(operation))
 
-    def change(number: int, place: Place, span: Span) -> None:
-        put_scale(operation, place, 0.0, learnable=True)
+    def change(number: int, place: SumPlace, span: Span) -> None:
+        add_scale(operation, place, 0.0, learnable=True)
         operation.note(place.path, "branch", "1", "learned, from 0")
 
-    on_operands(operation, spans, change, strict=which is not None)
+    edit_operands(operation, spans, change, strict=which is not None)
     return operation.finish(none=no_skips(operation))
 
 
 def spans_of(operation: Operation, which: Which) -> list[tuple[int, Span]]:
     """List the branches of chosen additions, numbered among themselves."""
     additions: Sequence[Addition] = operation.anatomy.additions
-    found = [s for n in chosen(additions, which) for s in additions[n].branches]
-    return list(enumerate(found))
+    spans = [s for n in chosen(additions, which) for s in additions[n].branches]
+    return list(enumerate(spans))
 
 
 def _factors(by: By, operation: Operation, which: Which) -> list[float]:
@@ -135,15 +136,15 @@ def _zero(
     operation: Operation, spans: Sequence[tuple[int, Span]], *, strict: bool
 ) -> None:
     """Write zeros into the last layer that ends a branch by them, of each branch."""
-    recording = operation.transcript.recording
-    found, reasons = _search(operation, dict(spans))
+    recording = operation.trace.recording
+    names, reasons = _search(operation, dict(spans))
     for number, span in spans:
         module = recording.calls[span.into].module
-        if number not in found:
+        if number not in names:
             if strict:
                 raise reasons[number]
             operation.leave(module, "branch", "", reasons[number])
-        for name in found.get(number, []):
+        for name in names.get(number, []):
             operation.write(name, torch.zeros(()))
             operation.note(module, name, "as it was", "0")
 
@@ -152,10 +153,10 @@ def _search(
     operation: Operation, spans: Mapping[int, Span]
 ) -> tuple[dict[int, list[str]], dict[int, SurgeryError]]:
     """Find parameters whose zeros end branches, by trying; all branches at a time."""
-    recording = operation.transcript.recording
-    left = {number: endings(recording, span) for number, span in spans.items()}
+    recording = operation.trace.recording
+    left = {number: final_layers(recording, span) for number, span in spans.items()}
     reasons = {number: _endless(operation, span) for number, span in spans.items()}
-    found: dict[int, list[str]] = {}
+    zeroing: dict[int, list[str]] = {}
     for _ in range(_TRIALS):
         tried: dict[int, list[str]] = {}
         for number in list(left):
@@ -168,19 +169,21 @@ def _search(
                 del left[number]
         if not tried:
             break
-        zeros = [n for names in (*found.values(), *tried.values()) for n in names]
+        zeros = [n for names in (*zeroing.values(), *tried.values()) for n in names]
         ended = _ended(operation, {n: spans[n] for n in tried}, zeros)
-        found |= {number: tried[number] for number in ended}
+        zeroing |= {number: tried[number] for number in ended}
         left = {number: rest for number, rest in left.items() if number not in ended}
     # Zeros that were tried in vain, and are no more, may have ended others.
-    zeros = [name for names in found.values() for name in names]
-    sure = _ended(operation, {n: spans[n] for n in found}, zeros) if found else set()
-    return {number: found[number] for number in sorted(sure)}, reasons
+    zeros = [name for names in zeroing.values() for name in names]
+    sure = (
+        _ended(operation, {n: spans[n] for n in zeroing}, zeros) if zeroing else set()
+    )
+    return {number: zeroing[number] for number in sorted(sure)}, reasons
 
 
 def _endless(operation: Operation, span: Span) -> SurgeryError:
     return SurgeryError(
-        f"the branch in {where(operation.transcript.recording, span)} has no layer "
+        f"the branch in {adding_module(operation.trace.recording, span)} has no layer "
         "whose zeros make it zero, wanted is one with weights, and nothing behind it "
         "that makes something of nothing: pass how='scale'"
     )
@@ -190,7 +193,7 @@ def _ended(
     operation: Operation, spans: Mapping[int, Span], zeros: Sequence[str]
 ) -> set[int]:
     """Return the branches that add nothing on the batch with some parameters zero."""
-    calls, model = operation.transcript.recording.calls, operation.model
+    calls, model = operation.trace.recording.calls, operation.model
     ended: set[int] = set()
 
     def look(index: int, operator: Any, args: tuple, kwargs: dict) -> Any:
@@ -206,6 +209,6 @@ def _ended(
     with preserve(model), torch.no_grad():
         for name in zeros:
             model.get_parameter(name).zero_()
-        with as_written(model), Recorder(model, act=look):
+        with unfused(model), Recorder(model, act=look):
             run_model(model, operation.batch)
     return ended

@@ -1,6 +1,7 @@
-"""The frame of every operation: copy, read, alter, check."""
+"""The steps of every operation: copy, trace, alter, check."""
 
 import copy
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,22 +10,24 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.anatomy import Addition, Anatomy, anatomy_of
-from theodolite.core import ConfigError, SurgeryError, TheodoliteError
+from theodolite.core import ConfigError, Exclusive, SurgeryError, TheodoliteError
 from theodolite.instruments import Batch
-from theodolite.surgery.altered import SumEdit, VisitEdit
-from theodolite.surgery.attaching import attach, mark, replace
-from theodolite.surgery.checking import Pass, compare, run_both_ways
-from theodolite.surgery.result import (
+
+from .altered import ModuleEdit, SumEdit
+from .attaching import attach, mark, replace
+from .result import (
     Attached,
     Change,
     Log,
+    PassResult,
     Replaced,
     Result,
     Step,
     Written,
+    compare,
+    forward_backward,
 )
-from theodolite.surgery.settings import listed
-from theodolite.surgery.transcript import Transcript, transcribe
+from .trace import Trace, trace_run
 
 Which = int | str | Sequence[int | str] | None
 # Outputs that must not change may do so by this, relative to the largest.
@@ -32,18 +35,18 @@ SAME = 1e-6
 
 
 class Operation:
-    """A copy of a model on the table.
+    """A copy of a model that is being altered.
 
     Args:
-        name: Of the operation.
-        model: The original, which is not touched.
+        name: Name of the operation.
+        model: The original, which is not changed.
         batch: Runs it.
         evaluate: Put the copy into eval mode.
 
     Attributes:
         model: The copy.
-        transcript: One run of it, before anything was changed.
-        anatomy: What it was made of then.
+        trace: One run of the unchanged copy.
+        anatomy: The parts of the unchanged copy.
     """
 
     def __init__(
@@ -54,45 +57,47 @@ class Operation:
         self._modes = [(module, module.training) for module in self.model.modules()]
         if evaluate:
             self.model.eval()
-        self.transcript: Transcript = transcribe(self.model, batch)
-        self.anatomy: Anatomy = anatomy_of(self.transcript.recording)
+        self.trace: Trace = trace_run(self.model, batch)
+        self.anatomy: Anatomy = anatomy_of(self.trace.recording)
         self._steps: list[Step] = []
         self._changes: list[Change] = []
-        self._before: Pass = run_both_ways(self.model, batch)
-        _require_numbers(self._before)
+        self._before: PassResult = forward_backward(self.model, batch)
+        outputs = self._before.outputs
+        empty = bool(outputs) and not any(output.numel() for output in outputs)
+        if empty or any(bool(output.isnan().any()) for output in outputs):
+            raise SurgeryError(
+                f"the network returns {'no numbers' if empty else 'NaN'} on the batch, "
+                "wanted is one that shows what it does: pass at least one sample, of "
+                "finite numbers"
+            )
 
     def note(self, module: str, what: str, before: str, after: str) -> None:
-        """Write down a change."""
+        """Note a change in the log."""
         self._changes.append(
             Change(module=module, what=what, before=before, after=after)
         )
 
     def leave(self, module: str, what: str, before: str, reason: object) -> None:
-        """Write down what could not be done."""
+        """Note in the log what could not be done."""
         self._changes.append(
             Change(
                 module=module, what=what, before=before, after=str(reason), done=False
             )
         )
 
-    @property
-    def left(self) -> list[Change]:
-        """What could not be done so far."""
-        return [change for change in self._changes if not change.done]
-
     def attach(
         self,
         path: str,
-        edit: SumEdit | VisitEdit,
+        edit: SumEdit | ModuleEdit,
         extras: Mapping[str, nn.Parameter | nn.Module] | None = None,
     ) -> None:
-        """Put an edit on a module."""
+        """Add an edit to a module."""
         extras = extras or {}
         attach(self.model, path, edit, extras)
         self._steps.append(Attached(path=path, label=edit.label, extras=tuple(extras)))
 
     def replace(self, path: str, new: nn.Module) -> nn.Module:
-        """Put a module in the place of another."""
+        """Replace a module, and return the old one."""
         if not path:
             raise SurgeryError(
                 "the model itself is the layer that should be replaced, wanted is a "
@@ -115,7 +120,7 @@ class Operation:
             parameter.copy_(numbers)
 
     def label(self) -> str:
-        """Return a name for an edit that no other has."""
+        """Return a unique name for an edit."""
         return f"{self.name}-{uuid.uuid4().hex}"
 
     def finish(self, *, unchanged: bool = False, none: str = "") -> Result:
@@ -123,7 +128,7 @@ class Operation:
 
         Args:
             unchanged: Outputs must be what they were.
-            none: What to say if there was nothing to do.
+            none: Message of the error if there was nothing to do.
 
         Raises:
             SurgeryError: Nothing was done, or what was done does not work.
@@ -132,26 +137,24 @@ class Operation:
         if not log.done:
             raise SurgeryError(log.left[0].after if log.left else none)
         check = compare(self._before, self._run())
-        if unchanged and not check.change <= self._tolerance():
+        kinds = [output.dtype for output in self._before.outputs]
+        tolerance = max([SAME, *(32 * torch.finfo(kind).eps for kind in kinds)])
+        if unchanged and not check.change <= tolerance:
             raise SurgeryError(
                 f"outputs changed by {check.change:.1e} of the largest, wanted is at "
-                f"most {self._tolerance():.0e}: convert the model to float64, or put "
+                f"most {tolerance:.0e}: convert the model to float64, or put "
                 "it into eval mode"
             )
         for module, mode in self._modes:
             module.training = mode
         return Result(model=self.model, log=log, check=check, steps=tuple(self._steps))
 
-    def _tolerance(self) -> float:
-        kinds = [o.dtype for o in self._before.outputs]
-        return max([SAME, *(32 * torch.finfo(kind).eps for kind in kinds)])
-
-    def _run(self) -> Pass:
+    def _run(self) -> PassResult:
         try:
-            return run_both_ways(self.model, self.batch)
+            return forward_backward(self.model, self.batch)
         except TheodoliteError as error:
             raise SurgeryError(f"the altered network does not run: {error}") from error
-        except Exception as error:  # whatever somebody's forward raises
+        except Exception as error:  # anything that the forward raises
             said = (str(error).splitlines() or [type(error).__name__])[0]
             raise SurgeryError(
                 f"the altered network does not run ({said}), wanted are parts that its "
@@ -159,29 +162,35 @@ class Operation:
             ) from error
 
 
-def _require_numbers(found: Pass) -> None:
-    """Refuse a batch on which nothing could be checked."""
-    outputs = found.outputs
-    empty = bool(outputs) and not any(output.numel() for output in outputs)
-    if empty or any(bool(output.isnan().any()) for output in outputs):
-        raise SurgeryError(
-            f"the network returns {'no numbers' if empty else 'NaN'} on the batch, "
-            "wanted is one that shows what it does: pass at least one sample, of "
-            "finite numbers"
-        )
+def check_scale(scale: Any, name: str = "scale") -> None:
+    """Refuse a factor that is no finite number."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float):
+        raise ConfigError(f"{name} must be a number, got {scale!r}")
+    if not math.isfinite(scale):
+        raise ConfigError(f"{name} must be finite, got {scale!r}")
+
+
+def listed(what: str, value: Any, wanted: str) -> list[Any]:
+    """Return the values of a setting as a list; refuse what is not iterable."""
+    try:
+        return list(value)
+    except TypeError as error:
+        raise ConfigError(
+            f"{what} is {value!r}, wanted {wanted}: pass one, or a list of them"
+        ) from error
 
 
 def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
-    """Return the additions that are asked for, by number in order.
+    """Return the numbers of the chosen additions, in order.
 
-    A string names a module: all additions in it and its submodules are meant.
+    A string names a module, and so all additions in it and its submodules.
     """
     if which is None:
         return list(range(len(additions)))
     wanted = "are numbers of additions or paths of modules"
     several = not isinstance(which, int | str)
     asked = listed("which", which, wanted) if several else [which]
-    found: dict[int, None] = {}
+    numbers: dict[int, None] = {}
     for one in asked:
         here = _matching(additions, one)
         if not here:
@@ -194,8 +203,8 @@ def chosen(additions: Sequence[Addition], which: Which) -> list[int]:
                 else f"which={one!r} names no residual addition, and the network has "
                 "none: insert skips first"
             )
-        found |= dict.fromkeys(here)
-    return sorted(found)
+        numbers |= dict.fromkeys(here)
+    return sorted(numbers)
 
 
 def _matching(additions: Sequence[Addition], one: Any) -> list[int]:
@@ -220,9 +229,10 @@ def _copied(model: Any) -> nn.Module:
             f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
             "network itself"
         )
-    model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
+    model = getattr(model, "_orig_mod", model)  # wrapped by torch.compile
     try:
-        return copy.deepcopy(model)
+        with Exclusive():
+            return copy.deepcopy(model)
     except (RuntimeError, TypeError, NotImplementedError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise SurgeryError(

@@ -1,24 +1,30 @@
-"""Where in somebody's code a sum is made, and what must be changed there."""
+"""Where in a model's code a sum is computed, and edits on its operands."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from torch import nn
 
 from theodolite.anatomy import Addition, Ref, Span
 from theodolite.core import SurgeryError
-from theodolite.surgery.altered import Key, Tap
-from theodolite.surgery.settings import named
-from theodolite.surgery.transcript import FunctionCall, Transcript
+
+from .altered import Key, SumEdit, TensorSource
+from .attaching import free_name, learned, named
+from .edits import Edit, Factor, Scaled
+from .operation import Operation
+from .trace import FunctionCall, Trace
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class SumPlace:
     """A sum in a module's own forward.
 
     Attributes:
-        path: Of the module.
+        path: Path of the module.
         ordinal: Which sum of its forward.
         operand: Which operand.
         visit: The visit in which it was seen.
-        after: How many submodules its forward had run before, and which last.
+        after: How many submodules its forward had run before, and the last of them.
     """
 
     path: str
@@ -27,14 +33,27 @@ class Place:
     visit: int
     after: tuple[int, str]
 
+    def edit(
+        self, label: str, edit: Edit, source: TensorSource | None = None
+    ) -> SumEdit:
+        """Return an edit on this operand."""
+        return SumEdit(
+            label=label,
+            ordinal=self.ordinal,
+            place=self.operand,
+            edit=edit,
+            after=self.after,
+            source=source,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
-    """A module that is given one value and gives another.
+class ModulePlace:
+    """A module that reads one value and returns another.
 
     Attributes:
-        path: Of the module.
-        keys: Where among its arguments the value comes.
+        path: Path of the module.
+        keys: Where among its arguments the value is passed.
         keep: Whether the module writes over it.
     """
 
@@ -43,144 +62,218 @@ class Passage:
     keep: bool = False
 
 
-def place_of(transcript: Transcript, span: Span) -> Place:
-    """Find where a span is added.
+def place_of_span(trace: Trace, span: Span) -> SumPlace:
+    """Return where a span is added.
 
     Raises:
         SurgeryError: The sum is not made by a function that can be changed.
     """
-    found = _sum_at(transcript, span.into)
-    argument = transcript.recording.calls[span.into].arguments[span.position]
+    call = _sum_at(trace, span.into)
+    argument = trace.recording.calls[span.into].arguments[span.position]
     number = argument.number if isinstance(argument, Ref) else None
-    operands = [key for key, value in found.inputs.items() if value == number]
+    operands = [key for key, value in call.inputs.items() if value == number]
     if len(operands) != 1 or not isinstance(operands[0], int):
         raise SurgeryError(
-            f"the sum in {_named(transcript, found.visit)} converts what it adds "
+            f"the sum in {_named(trace, call.visit)} converts what it adds "
             "before it adds it, wanted are operands as the code passes them: convert "
             "them beforehand"
         )
-    return _checked(transcript, found, operands[0])
+    return _checked(trace, call, operands[0])
 
 
-def sum_of(transcript: Transcript, addition: Addition) -> Place:
-    """Find where the whole sum of an addition is made."""
-    return _checked(transcript, _sum_at(transcript, addition.call), 0)
+def place_of_sum(trace: Trace, addition: Addition) -> SumPlace:
+    """Return where the whole sum of an addition is computed."""
+    return _checked(trace, _sum_at(trace, addition.call), 0)
 
 
-def _sum_at(transcript: Transcript, call: int) -> FunctionCall:
-    found = transcript.function_of(call)
-    if found is None or found.name != "sum":
-        visit = transcript.recording.calls[call].visit
-        made = "code that torch does not show" if found is None else found.name
+def _sum_at(trace: Trace, index: int) -> FunctionCall:
+    call = trace.function_of(index)
+    if call is None or call.name != "sum":
+        visit = trace.recording.calls[index].visit
+        made = "code that torch does not show" if call is None else call.name
         raise SurgeryError(
-            f"the sum in {_named(transcript, visit)} is made inside {made}, wanted is "
+            f"the sum in {_named(trace, visit)} is made inside {made}, wanted is "
             "a + b, torch.add or their like in a forward: write the sum out"
         )
-    return found
+    return call
 
 
-def _checked(transcript: Transcript, found: FunctionCall, operand: int) -> Place:
-    path = transcript.recording.visits[found.visit].module
+def _checked(trace: Trace, call: FunctionCall, operand: int) -> SumPlace:
+    path = trace.recording.visits[call.visit].module
     if "<" in path:
         raise SurgeryError(
             f"a sum is made in {path}, which the model does not register, wanted is a "
             "submodule with a name: assign it to an attribute of its owner"
         )
-    if transcript.hides_sums(found.visit):
+    if trace.hides_sums(call.visit):
         raise SurgeryError(
             f"{named(path)} runs a module that it does not register, whose sums cannot "
             "be told from its own, wanted are submodules with names: assign it to an "
             "attribute"
         )
-    return Place(
+    return SumPlace(
         path=path,
-        ordinal=found.ordinal,
+        ordinal=call.ordinal,
         operand=operand,
-        visit=found.visit,
-        after=found.after,
+        visit=call.visit,
+        after=call.after,
     )
 
 
-def passage_of(transcript: Transcript, span: Span) -> Passage | None:
-    """Find the module that makes a span's exit from its entry, None if none does."""
-    for visit in transcript.recording.visits:
+def spanning_module(trace: Trace, span: Span) -> ModulePlace | None:
+    """Return the module that computes a span's exit from its entry, if one does."""
+    for visit in trace.recording.visits:
         inside = all(visit.first <= call < visit.stop for call in span.calls)
-        given = transcript.given.get(visit.index, {})
-        keys = tuple(key for key, value in given.items() if value == span.entry)
-        gave = transcript.gave.get(visit.index, ())
+        keys = trace.keys_of(visit.index, span.entry)
+        gave = trace.gave.get(visit.index, ())
         if not (span.calls and inside and keys and gave == (span.exit,)):
             continue
-        alone = len(transcript.visits_of(visit.module)) == 1
-        if alone and visit.module and "<" not in visit.module:
-            keep = visit.index in transcript.overwrites
-            return Passage(path=visit.module, keys=keys, keep=keep)
+        once = len(trace.visits_of(visit.module)) == 1
+        if once and visit.module and "<" not in visit.module:
+            keep = visit.index in trace.overwrites
+            return ModulePlace(path=visit.module, keys=keys, keep=keep)
     return None
 
 
-def entrance_of(transcript: Transcript, span: Span) -> Passage:
-    """Find the one layer by which a span leaves its fork.
+def entry_module(trace: Trace, span: Span) -> ModulePlace:
+    """Return the one layer that reads a span's fork.
 
     Raises:
-        SurgeryError: There are several, or a function takes the fork.
+        SurgeryError: There are several, or a function reads the fork.
     """
-    calls = transcript.recording.calls
-    first = [c for c in span.calls if span.entry in calls[c].inputs]
-    found: dict[int, tuple[Key, ...]] = {}
-    for call in first:
-        for visit in transcript.recording.around(calls[call].visit):
-            given = transcript.given.get(visit, {})
-            keys = tuple(key for key, value in given.items() if value == span.entry)
-            if keys:
-                found[visit] = keys
-                break
+    calls = trace.recording.calls
+    entries: dict[int, tuple[Key, ...]] = {}
+    for call in (calls[c] for c in span.calls if span.entry in calls[c].inputs):
+        around = trace.recording.around(call.visit)
+        readers = [v for v in around if trace.keys_of(v, span.entry)]
+        if readers:
+            entries[readers[0]] = trace.keys_of(readers[0], span.entry)
         else:
-            found[-1] = ()
-    paths = [transcript.recording.visits[visit].module for visit in found if visit >= 0]
-    if len(found) != 1 or not paths or not paths[0] or "<" in paths[0]:
-        ways = "a function" if -1 in found else f"{len(found)} layers"
+            entries[-1] = ()
+    paths = [trace.recording.visits[visit].module for visit in entries if visit >= 0]
+    if len(entries) != 1 or not paths or not paths[0] or "<" in paths[0]:
+        readers = "a function" if -1 in entries else f"{len(entries)} layers"
         raise SurgeryError(
-            f"the branch of {_named(transcript, calls[span.into].visit)} starts by "
-            f"{ways}, wanted is one layer with a name: make its first step a submodule"
+            f"the branch of {_named(trace, calls[span.into].visit)} starts by "
+            f"{readers}, wanted is one layer with a name: make its first step a "
+            "submodule"
         )
-    if len(transcript.visits_of(paths[0])) != 1:
+    if len(trace.visits_of(paths[0])) != 1:
         raise SurgeryError(
             f"module {paths[0]!r} runs several times, wanted is one that starts one "
             "branch only: give each branch its own"
         )
-    return Passage(path=paths[0], keys=next(iter(found.values())))
+    return ModulePlace(path=paths[0], keys=next(iter(entries.values())))
 
 
-def tap_of(transcript: Transcript, place: Place, value: int) -> Tap:
-    """Find where the forward that makes a sum holds a value.
+def source_of(trace: Trace, place: SumPlace, value: int) -> TensorSource:
+    """Return where the forward that computes a sum holds a value.
 
     Raises:
-        SurgeryError: Nowhere that can be reached.
+        SurgeryError: It holds the value nowhere that can be reached.
     """
-    given = transcript.given.get(place.visit, {})
-    for key, number in given.items():
-        if number == value:
-            return Tap(kind="input", key=key)
-    for each in transcript.functions:
+    for key in trace.keys_of(place.visit, value):
+        return TensorSource(kind="input", key=key)
+    for each in trace.functions:
         if each.visit == place.visit and each.outputs == (value,) and not each.written:
-            return Tap(kind="function", name=each.name, ordinal=each.ordinal)
-    inner = [v for v in transcript.recording.visits if v.parent == place.visit]
+            return TensorSource(kind="function", name=each.name, ordinal=each.ordinal)
+    inner = [v for v in trace.recording.visits if v.parent == place.visit]
     prefix = f"{place.path}." if place.path else ""
     for visit in inner:
         own = [v for v in inner if v.module == visit.module]
         if len(own) > 1 or not visit.module.startswith(prefix) or "<" in visit.module:
             continue
         name = visit.module.removeprefix(prefix)
-        if transcript.gave.get(visit.index) == (value,):
-            return Tap(kind="gave", name=name)
-        for key, number in transcript.given.get(visit.index, {}).items():
-            if number == value:
-                return Tap(kind="given", name=name, key=key)
+        if trace.gave.get(visit.index) == (value,):
+            return TensorSource(kind="gave", name=name)
+        for key in trace.keys_of(visit.index, value):
+            return TensorSource(kind="given", name=name, key=key)
     raise SurgeryError(
-        f"the tensor from which skip and branch of {_named(transcript, place.visit)} "
+        f"the tensor from which skip and branch of {_named(trace, place.visit)} "
         "start is made where it cannot be reached, wanted is an argument or a result "
         "of a function or layer there: make the skip one submodule"
     )
 
 
-def _named(transcript: Transcript, visit: int) -> str:
-    return named(transcript.recording.visits[visit].module)
+def _named(trace: Trace, visit: int) -> str:
+    return named(trace.recording.visits[visit].module)
+
+
+def add_factor(
+    operation: Operation, path: str, scale: float, *, learnable: bool
+) -> tuple[Factor, dict[str, nn.Parameter | nn.Module]]:
+    """Return a factor for a module's edit: the number, or a new parameter's name."""
+    if not learnable:
+        return scale, {}
+    name = free_name(operation.model.get_submodule(path), "scale")
+    return name, {name: learned(operation.model, scale)}
+
+
+def add_scale(
+    operation: Operation, place: SumPlace, scale: float, *, learnable: bool
+) -> None:
+    """Scale an operand, by a parameter of its module if learnable."""
+    factor, extras = add_factor(operation, place.path, scale, learnable=learnable)
+    edit = place.edit(operation.label(), Scaled(factor))
+    operation.attach(place.path, edit, extras)
+
+
+def edit_operands(
+    operation: Operation,
+    spans: Sequence[tuple[int, Span]],
+    change: Callable[[int, SumPlace, Span], None],
+    *,
+    strict: bool,
+) -> None:
+    """Change the operands by which spans are added, each place once.
+
+    Args:
+        operation: The operation.
+        spans: The spans, each with a number.
+        change: Makes the change, from the number, the place and the span.
+        strict: Raise where a change is not possible, else note it in the log.
+    """
+    places: dict[int, SumPlace] = {}
+    for number, span in spans:
+        module = operation.trace.recording.calls[span.into].module
+        try:
+            places[number] = place_of_span(operation.trace, span)
+        except SurgeryError as error:
+            if strict:
+                raise
+            operation.leave(module, span.role, "", error)
+    done: set[tuple[str, int, int]] = set()
+    for number, span in spans:
+        place = places.get(number)
+        if place is None:
+            continue
+        key = place.path, place.ordinal, place.operand
+        if key not in done:
+            _require_all_runs(operation, place, places.values())
+            change(number, place, span)
+        done.add(key)
+
+
+def in_one_run(operation: Operation, place: SumPlace) -> SumPlace:
+    """Return a place if its module runs once, or refuse it."""
+    _require_all_runs(operation, place, [place])
+    return place
+
+
+def _require_all_runs(
+    operation: Operation, place: SumPlace, chosen: Iterable[SumPlace]
+) -> None:
+    """Refuse a module that runs again and adds something else at the same place."""
+    visits = operation.trace.visits_of(place.path)
+    changed = {
+        each.visit
+        for each in chosen
+        if (each.path, each.ordinal, each.operand)
+        == (place.path, place.ordinal, place.operand)
+    }
+    if set(visits) - changed:
+        raise SurgeryError(
+            f"module {place.path!r} runs {len(visits)} times and is asked to change in "
+            f"{len(changed)} of them, wanted is the same in all: choose all its "
+            "additions, or give each run a module of its own"
+        )

@@ -1,27 +1,31 @@
-"""What an operation returns: the altered copy, what was changed, and the way back."""
+"""What an operation returns: the altered copy, its log, its check, and undo."""
 
 import copy
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import Rows
-from theodolite.surgery.attaching import detach, replace
+from theodolite.core import Rows, SurgeryError
+from theodolite.instruments import Batch, preserve, run_model
+
+from .attaching import detach, replace
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change, in words.
+    """One change.
 
     Attributes:
         module: Path of the module that was changed, ``""`` for the model.
         what: What was changed.
-        before: As it was.
-        after: As it is; where nothing was done, why.
-        done: Whether it was done.
+        before: How it was.
+        after: How it is; why, if it could not be changed.
+        done: Whether it was changed.
     """
 
     module: str
@@ -36,8 +40,8 @@ class Log:
     """The changes of an operation, in order; prints as a table.
 
     Attributes:
-        operation: Its name.
-        changes: What was done, and what was left.
+        operation: Name of the operation.
+        changes: What was changed, and what could not be.
     """
 
     operation: str
@@ -45,16 +49,16 @@ class Log:
 
     @property
     def done(self) -> tuple[Change, ...]:
-        """What was done."""
+        """Changes that were made."""
         return tuple(change for change in self.changes if change.done)
 
     @property
     def left(self) -> tuple[Change, ...]:
-        """What could not be done, and why."""
+        """Changes that could not be made, with the reason."""
         return tuple(change for change in self.changes if not change.done)
 
     def rows(self) -> Rows:
-        """Return one flat row a change."""
+        """Return one flat row per change."""
         return Rows(
             [
                 {"quantity": self.operation, "value": int(each.done), **vars(each)}
@@ -64,32 +68,29 @@ class Log:
 
     def __str__(self) -> str:
         head = ("module", "what", "before", "after")
-        lines = [head, *(_cells(change) for change in self.changes)]
+        lines: list[tuple[str, ...]] = [head]
+        for each in self.changes:
+            after = each.after if each.done else f"left: {each.after}"
+            lines.append((each.module or "(model)", each.what, each.before, after))
         widths = [max(len(line[column]) for line in lines) for column in range(4)]
-        told = [
+        table = [
             "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
         ]
         count = f"{len(self.done)} changes" if len(self.done) != 1 else "1 change"
         left = f", {len(self.left)} left" if self.left else ""
-        return "\n".join([f"{self.operation}: {count}{left}", *told])
-
-
-def _cells(change: Change) -> tuple[str, str, str, str]:
-    after = change.after if change.done else f"left: {change.after}"
-    return change.module or "(model)", change.what, change.before, after
+        return "\n".join([f"{self.operation}: {count}{left}", *table])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What running the altered network on the batch showed.
+    """How the altered network runs on the batch.
 
     Attributes:
         change: Largest change of an output, relative to the largest output.
-        gradient: Norm of the gradient of a weighted mean of the outputs; NaN if the
-            original cannot be differentiated and the copy neither.
-        unreached: Names of parameters that require a gradient and got none, and did
-            before.
+        gradient: Norm of the gradient of a weighted mean of the outputs; NaN if
+            neither the original nor the copy can be differentiated.
+        unreached: Names of parameters that got a gradient before and get none now.
         parameters: Number of parameters, before and after.
     """
 
@@ -101,38 +102,38 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Replaced:
-    """A module in the place of another."""
+    """A module that was replaced."""
 
     path: str
     old: nn.Module
 
     def revert(self, model: nn.Module) -> None:
-        """Put the old module back."""
+        """Restore the old module."""
         replace(model, self.path, copy.deepcopy(self.old))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attached:
-    """An edit on a module."""
+    """An edit that was added to a module."""
 
     path: str
     label: str
     extras: tuple[str, ...]
 
     def revert(self, model: nn.Module) -> None:
-        """Take the edit off."""
+        """Remove the edit."""
         detach(model, self.path, self.label, self.extras)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """New numbers in a parameter."""
+    """A parameter that was overwritten."""
 
     name: str
     old: Tensor
 
     def revert(self, model: nn.Module) -> None:
-        """Write the old numbers."""
+        """Restore the old numbers."""
         with torch.no_grad():
             model.get_parameter(self.name).copy_(self.old)
 
@@ -145,10 +146,10 @@ class Result:
     """An altered copy of a network.
 
     Attributes:
-        model: The copy, in the modes in which the original is.
+        model: The copy, in the modes of the original.
         log: What was changed.
-        check: What it does on the batch.
-        steps: The changes as undoing needs them.
+        check: How it runs on the batch.
+        steps: The changes in the form that undo needs.
     """
 
     model: nn.Module
@@ -160,10 +161,133 @@ class Result:
         """Return a copy of the altered network without the operation.
 
         Modules, edits and numbers are as they were before, bit for bit; parameters
-        that the operation did not write to are as they are now, so that what was
-        learned since then stays.
+        that the operation did not write keep what they learned since.
         """
         model: Any = copy.deepcopy(self.model)
         for step in reversed(self.steps):
             step.revert(model)
         return model
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassResult:
+    """Result of one forward and backward pass.
+
+    Attributes:
+        outputs: Floating-point tensors that the model returned.
+        gradient: Norm of the gradient by all parameters, NaN if the network cannot be
+            differentiated at all.
+        reached: Parameters that got a gradient.
+        unreached: Parameters that require a gradient and got none.
+        parameters: Number of parameters.
+    """
+
+    outputs: tuple[Tensor, ...]
+    gradient: float
+    reached: frozenset[str]
+    unreached: frozenset[str]
+    parameters: int
+
+
+def forward_backward(model: nn.Module, batch: Batch) -> PassResult:
+    """Run a model forwards and backwards on a batch, without changing it."""
+    with preserve(model), torch.enable_grad(), _in_full_precision():
+        model.zero_grad(set_to_none=True)
+        outputs = _numbers(run_model(model, batch))
+        loss = sum((_weighted_mean(output) for output in outputs), torch.zeros(()))
+        failed = _backward(loss)
+        named = dict(model.named_parameters())
+        grads = {n: p.grad for n, p in named.items() if p.grad is not None}
+        total = math.fsum(float(g.double().square().sum()) for g in grads.values())
+        wanted = {n for n, p in named.items() if p.requires_grad}
+        return PassResult(
+            outputs=tuple(output.detach().clone() for output in outputs),
+            gradient=math.nan if failed else math.sqrt(total),
+            reached=frozenset(grads),
+            unreached=frozenset(wanted - set(grads)),
+            parameters=sum(p.numel() for p in named.values()),
+        )
+
+
+@contextmanager
+def _in_full_precision() -> Iterator[None]:
+    """Compute in all 24 bits on GPUs that would round convolutions to 11."""
+    switches: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    settings = [switch.allow_tf32 for switch in switches]
+    try:
+        for switch in switches:
+            switch.allow_tf32 = False
+        yield
+    finally:
+        for switch, before in zip(switches, settings, strict=True):
+            switch.allow_tf32 = before
+
+
+def _weighted_mean(output: Tensor) -> Tensor:
+    r"""Return the mean of $\cos(k)\, y_k$, whose gradient is not 0 at $y = 0$."""
+    places = torch.arange(output.numel(), device=output.device, dtype=output.dtype)
+    return (output.flatten() * torch.cos(places)).mean()
+
+
+def _backward(loss: Tensor) -> bool:
+    """Run backward; return whether it fails, as where code overwrites its inputs."""
+    try:
+        if loss.requires_grad:
+            loss.backward()
+    except RuntimeError:
+        return True
+    return False
+
+
+def compare(before: PassResult, after: PassResult) -> Check:
+    """Compare a network before and after an operation.
+
+    Raises:
+        SurgeryError: It returns other shapes, or numbers that are not finite.
+    """
+    shapes = [[tuple(o.shape) for o in each.outputs] for each in (before, after)]
+    if shapes[0] != shapes[1]:
+        raise SurgeryError(
+            f"the altered network returns shapes {shapes[1]}, wanted are those of the "
+            f"original, {shapes[0]}: alter fewer parts of it"
+        )
+    if not _sound(after) and _sound(before):
+        raise SurgeryError(
+            "the altered network returns numbers or gradients that are not finite, and "
+            "the original did not: use smaller scales, or alter fewer parts of it"
+        )
+    return Check(
+        change=_change(before.outputs, after.outputs),
+        gradient=after.gradient,
+        unreached=tuple(sorted(after.unreached & before.reached)),
+        parameters=(before.parameters, after.parameters),
+    )
+
+
+def _sound(each: PassResult) -> bool:
+    finite = all(bool(torch.isfinite(output).all()) for output in each.outputs)
+    return finite and math.isfinite(each.gradient)
+
+
+def _change(before: tuple[Tensor, ...], after: tuple[Tensor, ...]) -> float:
+    size = max((float(o.abs().max()) for o in before if o.numel()), default=0.0)
+    pairs = zip(before, after, strict=True)
+    moved = max(
+        (float((a - b).abs().max()) for b, a in pairs if b.numel()), default=0.0
+    )
+    return moved / size if size else moved
+
+
+def _numbers(outputs: Any, depth: int = 3) -> list[Tensor]:
+    """List the floating-point tensors that a model returned."""
+    if isinstance(outputs, Tensor):
+        return [outputs] if outputs.is_floating_point() else []
+    if outputs is None or isinstance(outputs, str | bytes) or depth == 0:
+        return []
+    if isinstance(outputs, Mapping):
+        parts = list(outputs.values())
+    elif isinstance(outputs, Iterable):
+        parts = list(outputs)
+    else:
+        parts = list(getattr(outputs, "__dict__", {}).values())
+    return [tensor for part in parts for tensor in _numbers(part, depth - 1)]

@@ -1,23 +1,184 @@
-"""Skips put around modules, and skips taken away."""
+"""Skips: identities added to projections, skips inserted and removed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from theodolite.anatomy import Span
-from theodolite.core import ConfigError, SurgeryError
+from theodolite.anatomy import Addition, Span
+from theodolite.core import ConfigError, SurgeryError, exclusive
 from theodolite.instruments import Batch
-from theodolite.surgery.altered import VisitEdit
-from theodolite.surgery.attaching import free_name
-from theodolite.surgery.bridging import bridge
-from theodolite.surgery.edits import Factor, Silenced, WithIdentity
-from theodolite.surgery.operation import Operation, Which, chosen
-from theodolite.surgery.places import Place
-from theodolite.surgery.result import Result
-from theodolite.surgery.settings import check_scale, learned, listed, named
-from theodolite.surgery.sums_changed import on_operands, put_on
+from theodolite.networks import AverageSkip, HaarSkip
+
+from .altered import ModuleEdit, SumEdit
+from .attaching import named
+from .edits import Edit, WithIdentity, Zeroed
+from .operation import Operation, Which, check_scale, chosen, listed
+from .places import (
+    SumPlace,
+    add_factor,
+    edit_operands,
+    in_one_run,
+    place_of_span,
+    source_of,
+    spanning_module,
+)
+from .result import Result
 
 
+class LastAxisSkip(nn.Module):
+    """The identity where features on the last axis grow: zeros on both sides."""
+
+    def __init__(self, features_in: int, features_out: int) -> None:
+        super().__init__()
+        extra = features_out - features_in
+        self.before, self.after = extra // 2, extra - extra // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Pad a batch."""
+        return functional.pad(x, (self.before, self.after))
+
+
+def identity_between(
+    start: Sequence[int], end: Sequence[int], where: str, *, isometry: bool
+) -> nn.Module:
+    """Return the identity from one shape to another, both with samples first.
+
+    Args:
+        start: Shape of the input.
+        end: Shape of the output.
+        where: Name of the module in errors.
+        isometry: Use Haar details instead of zeros.
+
+    Example:
+        >>> identity_between((2, 4, 8, 8), (2, 6, 4, 4), "module", isometry=False)
+        AverageSkip(4, 6, stride=2)
+    """
+    if tuple(start) == tuple(end):
+        return nn.Identity()
+    if len(start) != len(end) or len(start) < 2 or start[0] != end[0]:
+        raise _no_identity(start, end, where, "other axes")
+    if len(start) > 2 and start[:-1] == end[:-1] and start[-1] < end[-1]:
+        return LastAxisSkip(start[-1], end[-1])
+    if end[1] < start[1]:
+        raise _no_identity(start, end, where, "fewer channels")
+    strides = {
+        (a // b if b and a % b == 0 else 0)
+        for a, b in zip(start[2:], end[2:], strict=True)
+    } or {1}
+    if len(strides) != 1 or 0 in strides:
+        raise _no_identity(start, end, where, "sizes that no stride divides evenly")
+    kind = HaarSkip if isometry else AverageSkip
+    try:
+        skip = kind(start[1], end[1], strides.pop())
+        skip(torch.zeros(1, *start[1:]))
+    except ConfigError as error:
+        raise _no_identity(start, end, where, str(error)) from error
+    return skip
+
+
+def _no_identity(
+    start: Sequence[int], end: Sequence[int], where: str, why: str
+) -> SurgeryError:
+    return SurgeryError(
+        f"the identity cannot bridge {tuple(start)} to {tuple(end)} in {where} ({why})"
+        ", wanted are as many channels or more and sizes divided by one stride: leave "
+        "this skip out by which=…, or pass images of an even size"
+    )
+
+
+@exclusive()
+def add_identity(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    scale: float = 1.0,
+    isometry: bool = False,
+    learnable: bool = False,
+    which: Which = None,
+) -> Result:
+    """Add an identity to every projection skip, A → scale · I + A.
+
+    I is the average pool of the projection's stride, scaled to singular values 1, with
+    channels padded by zeros on both sides; it starts where skip and branch fork.
+
+    Args:
+        model: Any network that anatomy understands; not changed.
+        batch: Runs it, as the instruments take batches.
+        scale: Factor of I; with 0 and ``learnable``, outputs do not change.
+        isometry: Use Haar details instead of zeros, so that all singular values are 1.
+        learnable: Make the factor a parameter, one per skip, that starts at ``scale``.
+        which: Additions by number, or modules; by default all that project.
+
+    Raises:
+        SurgeryError: No skip projects, or I cannot bridge the shapes.
+
+    References:
+        MacDonald et al. (2023), On skip connections and normalisation layers in deep
+        optimisation, section 6.
+    """
+    check_scale(scale)
+    operation = Operation("add_identity", model, batch)
+    additions = operation.anatomy.additions
+    for number in chosen(additions, which):
+        addition = additions[number]
+        if addition.skip.kind != "projection":
+            if which is not None:
+                raise SurgeryError(
+                    f"the skip of {named(addition.module)} is of kind "
+                    f"{addition.skip.kind!r}, wanted is a projection, which has "
+                    "weights: name others by which=…"
+                )
+            continue
+        try:
+            _add_identity(operation, addition, scale, isometry, learnable)
+        except SurgeryError as error:
+            if which is not None:
+                raise
+            operation.leave(addition.module, "skip", "A", error)
+    kinds = ", ".join(dict.fromkeys(a.skip.kind for a in additions)) or "none at all"
+    return operation.finish(
+        unchanged=scale == 0,
+        none=f"no skip of the network projects (skips: {kinds}), wanted is one with "
+        "weights, such as a 1×1 convolution: insert_skips adds skips to blocks that "
+        "have none",
+    )
+
+
+def _add_identity(
+    operation: Operation,
+    addition: Addition,
+    scale: float,
+    isometry: bool,
+    learnable: bool,
+) -> None:
+    span, values = addition.skip, operation.trace.recording.values
+    shapes = values[span.entry].shape, values[span.exit].shape
+    identity = identity_between(*shapes, named(addition.module), isometry=isometry)
+    path, make = _edit_at(operation, span)
+    factor, extras = add_factor(operation, path, scale, learnable=learnable)
+    edit = make(operation.label(), WithIdentity(identity, factor))
+    operation.attach(path, edit, extras)
+    by = "" if scale == 1 and not learnable else f"{scale:g} "
+    operation.note(path, "skip", "A", f"{by}{identity} + A")
+
+
+def _edit_at(
+    operation: Operation, span: Span
+) -> tuple[str, Callable[[str, Edit], SumEdit | ModuleEdit]]:
+    """Return which module to edit, and the edit: around a layer, or at the sum."""
+    layer = spanning_module(operation.trace, span)
+    if layer is not None:
+        return layer.path, lambda label, edit: ModuleEdit(
+            label=label, before=False, keys=layer.keys, edit=edit, keep=layer.keep
+        )
+    place = in_one_run(operation, place_of_span(operation.trace, span))
+    source = source_of(operation.trace, place, span.entry)
+    return place.path, lambda label, edit: place.edit(label, edit, source)
+
+
+@exclusive()
 def insert_skips(
     model: nn.Module,
     batch: Batch,
@@ -33,12 +194,12 @@ def insert_skips(
     what it did.
 
     Args:
-        model: Any network; not touched.
+        model: Any network; not changed.
         batch: Runs it, as the instruments take batches.
-        around: Paths of submodules that take and give one tensor.
+        around: Paths of submodules that take and return one tensor.
         scale: Factor of I.
-        learnable: Make the factor a parameter, one a skip, which starts at ``scale``.
-        isometry: Where shapes change, put Haar details in place of zeros.
+        learnable: Make the factor a parameter, one per skip, that starts at ``scale``.
+        isometry: Where shapes change, use Haar details instead of zeros.
 
     Raises:
         SurgeryError: A module has no one input and output, or I cannot bridge them.
@@ -53,66 +214,55 @@ def insert_skips(
         )
     operation = Operation("insert_skips", model, batch)
     for path in dict.fromkeys(paths):
-        _insert(operation, path, scale, learnable, isometry)
+        identity = identity_between(
+            *_end_shapes(operation, path), named(path), isometry=isometry
+        )
+        factor, extras = add_factor(operation, path, scale, learnable=learnable)
+        visits = set(operation.trace.visits_of(path))
+        edit = ModuleEdit(
+            label=operation.label(),
+            before=False,
+            keys=(0,),
+            edit=WithIdentity(identity, factor),
+            keep=bool(visits & operation.trace.overwrites),
+        )
+        operation.attach(path, edit, extras)
+        by = "" if scale == 1 and not learnable else f"{scale:g} "
+        operation.note(path, "skip", "none", f"{by}{identity}")
     return operation.finish(unchanged=scale == 0)
 
 
-def _insert(
-    operation: Operation, path: str, scale: float, learnable: bool, isometry: bool
-) -> None:
-    given, gave = _ends(operation, path)
-    values = operation.transcript.recording.values
-    visits = operation.transcript.visits_of(path)
-    straight = bridge(
-        values[given].shape, values[gave].shape, named(path), isometry=isometry
-    )
-    module = operation.model.get_submodule(path)
-    factor: Factor = free_name(module, "scale") if learnable else scale
-    extras: dict[str, nn.Parameter | nn.Module] = {}
-    if isinstance(factor, str):
-        extras[factor] = learned(operation.model, scale)
-    edit = VisitEdit(
-        label=operation.label(),
-        before=False,
-        keys=(0,),
-        edit=WithIdentity(straight, factor),
-        keep=bool(set(visits) & operation.transcript.overwrites),
-    )
-    operation.attach(path, edit, extras)
-    by = "" if scale == 1 and not learnable else f"{scale:g} "
-    operation.note(path, "skip", "none", f"{by}{straight}")
-
-
-def _ends(operation: Operation, path: str) -> tuple[int, int]:
-    """Return what a module is given and gives, of all its runs alike."""
-    transcript = operation.transcript
-    visits = transcript.visits_of(path)
+def _end_shapes(
+    operation: Operation, path: str
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shapes that a module takes and returns."""
+    trace = operation.trace
+    visits = trace.visits_of(path)
     if not path or not visits:
-        ran = [v.module for v in transcript.recording.visits if v.module]
+        ran = [v.module for v in trace.recording.visits if v.module]
         raise SurgeryError(
             f"around={path!r} is no submodule that ran on the batch, wanted is one of "
             f"{', '.join(dict.fromkeys(ran)) or 'none'}"
         )
-    ends = []
-    for visit in visits:
-        given, gave = transcript.given[visit].get(0), transcript.gave.get(visit, ())
-        if given is None or not gave:
-            raise SurgeryError(
-                f"module {path!r} does not take a tensor as its first argument and "
-                "return one, wanted is one that a skip can go around: name a submodule "
-                "inside it"
-            )
-        ends.append((given, gave[0]))
-    return ends[0]
+    if any(0 not in trace.given[v] or not trace.gave.get(v) for v in visits):
+        raise SurgeryError(
+            f"module {path!r} does not take a tensor as its first argument and "
+            "return one, wanted is one that a skip can go around: name a submodule "
+            "inside it"
+        )
+    values = trace.recording.values
+    given, gave = trace.given[visits[0]][0], trace.gave[visits[0]][0]
+    return values[given].shape, values[gave].shape
 
 
+@exclusive()
 def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Result:
-    """Take skips away: sums of skip and branches become sums of branches.
+    """Remove skips: sums of skip and branches become sums of branches.
 
     The skip is replaced by zeros where it is added; the code around stays as it is.
 
     Args:
-        model: Any network that anatomy understands; not touched.
+        model: Any network that anatomy understands; not changed.
         batch: Runs it, as the instruments take batches.
         which: Additions by number, or modules; by default all.
 
@@ -123,20 +273,20 @@ def remove_skips(model: nn.Module, batch: Batch, *, which: Which = None) -> Resu
     additions = operation.anatomy.additions
     spans = [(number, additions[number].skip) for number in chosen(additions, which)]
 
-    def change(number: int, place: Place, span: Span) -> None:
-        put_on(operation, place, Silenced())
+    def change(number: int, place: SumPlace, span: Span) -> None:
+        operation.attach(place.path, place.edit(operation.label(), Zeroed()))
         operation.note(place.path, "skip", span.kind, "none")
 
-    on_operands(operation, spans, change, strict=which is not None)
+    edit_operands(operation, spans, change, strict=which is not None)
     return operation.finish(none=no_skips(operation))
 
 
 def no_skips(operation: Operation) -> str:
-    """Say that a network has no residual addition, and what it has."""
+    """Return the message that a network has no residual addition, and what it has."""
     others = [other.kind for other in operation.anatomy.others]
     others += [each.reason for each in operation.anatomy.unplaced]
-    told = ", ".join(dict.fromkeys(others)) or "nothing that joins tensors"
+    kinds = ", ".join(dict.fromkeys(others)) or "nothing that joins tensors"
     return (
-        f"the network has no residual addition ({told}), wanted is a skip that anatomy "
-        "can tell from a branch: insert_skips adds some"
+        f"the network has no residual addition ({kinds}), wanted is a skip that "
+        "anatomy can tell from a branch: insert_skips adds some"
     )

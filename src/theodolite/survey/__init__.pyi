@@ -14,15 +14,12 @@ from .records.finding import Finding as Finding
 from .records.finding import Trial as Trial
 from .records.outcomes import Measured as Measured
 from .records.whole_survey import Survey as Survey
-from .sickbay.pairs import PAIRS as PAIRS
-from .sickbay.patients import Pair as Pair
-from .sickbay.patients import Patient as Patient
-from .sickbay.patients import Standard as Standard
-from .sickbay.standards import STANDARDS as STANDARDS
+from .subjects.approval import approve as approve
 from .subjects.clothed import Subject as Subject
 from .subjects.dressing import dress as dress
 from .subjects.from_spec import subject_of as subject_of
 from .subjects.optimisers_named import optimiser_of as optimiser_of
+from .subjects.specs import ApprovedSpec as ApprovedSpec
 from .subjects.zoo import ZOO as ZOO
 from .watching.callbacks import lightning_watch as lightning_watch
 from .watching.callbacks import transformers_watch as transformers_watch

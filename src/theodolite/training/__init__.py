@@ -1,6 +1,6 @@
-"""One plain loop, grids of thousands of runs, and probes on anybody's training.
+"""A plain training loop, grids of thousands of runs, and probes for any training.
 
-Inner rooms, lower ones first: ``probes``, ``loop``, ``optimisers``, ``engines``,
+Subpackages, lower ones first: ``probes``, ``optimizers``, ``loop``, ``engines``,
 ``grid``, ``images``, ``classifiers``. Start with :func:`train`, the plain loop, then
 :func:`train_grid`.
 """

@@ -1,14 +1,14 @@
 from . import probes as probes
-from .classifiers.many import train_classifiers as train_classifiers
 from .classifiers.recipe import ClassifierRecipe as ClassifierRecipe
+from .classifiers.recipe import LabelledSamples as LabelledSamples
 from .classifiers.recipe import log_epochs as log_epochs
 from .classifiers.records import ClassifierRecord as ClassifierRecord
 from .classifiers.records import TrainedClassifier as TrainedClassifier
-from .classifiers.samples import LabelledSamples as LabelledSamples
+from .classifiers.training import train_classifiers as train_classifiers
 from .engines.contract import Advance as Advance
 from .engines.contract import Engine as Engine
-from .engines.fused import FusedEngine as FusedEngine
-from .engines.moments import MomentsEngine as MomentsEngine
+from .engines.cpu import FusedEngine as FusedEngine
+from .engines.cpu import MomentsEngine as MomentsEngine
 from .engines.stacked.engine import StackedEngine as StackedEngine
 from .engines.strategies import STRATEGIES as STRATEGIES
 from .grid.grid import GridWarning as GridWarning
@@ -18,31 +18,31 @@ from .grid.rates import RateSearch as RateSearch
 from .grid.rates import best_rates as best_rates
 from .grid.rates import search_rates as search_rates
 from .grid.result import Grid as Grid
-from .images.convolutional import train_many as train_many
 from .images.recipe import Images as Images
 from .images.recipe import Recipe as Recipe
 from .images.recipe import Trained as Trained
-from .loop.descent import Descent as Descent
+from .images.training import train_many as train_many
 from .loop.loop import DIVERGENCE as DIVERGENCE
+from .loop.loop import Trajectory as Trajectory
 from .loop.loop import train as train
-from .loop.trajectory import Trajectory as Trajectory
-from .optimisers.direction_groups import sphere_groups as sphere_groups
-from .optimisers.norm_schedules import ConstantNorm as ConstantNorm
-from .optimisers.norm_schedules import CosineNorm as CosineNorm
-from .optimisers.norm_schedules import LogisticNorm as LogisticNorm
-from .optimisers.norm_schedules import NormSchedule as NormSchedule
-from .optimisers.norm_schedules import RampedNorm as RampedNorm
-from .optimisers.sphere_descent import SphereSGD as SphereSGD
-from .probes.callbacks.lightning import lightning_callback as lightning_callback
-from .probes.callbacks.transformers import (
+from .optimizers.descent import Descent as Descent
+from .optimizers.norm_schedules import ConstantNorm as ConstantNorm
+from .optimizers.norm_schedules import CosineNorm as CosineNorm
+from .optimizers.norm_schedules import LogisticNorm as LogisticNorm
+from .optimizers.norm_schedules import NormSchedule as NormSchedule
+from .optimizers.norm_schedules import RampedNorm as RampedNorm
+from .optimizers.parameter_groups import sphere_groups as sphere_groups
+from .optimizers.sphere_sgd import SphereSGD as SphereSGD
+from .probes.callbacks import lightning_callback as lightning_callback
+from .probes.callbacks import (
     transformers_callback as transformers_callback,
 )
-from .probes.probes import Probe as Probe
-from .probes.probes import ProbeWarning as ProbeWarning
-from .probes.probes import Snapshot as Snapshot
+from .probes.probe import Probe as Probe
+from .probes.probe import ProbeWarning as ProbeWarning
+from .probes.probe import Snapshot as Snapshot
 from .probes.schedules import AtLosses as AtLosses
 from .probes.schedules import AtSteps as AtSteps
 from .probes.schedules import Every as Every
 from .probes.schedules import LogSpaced as LogSpaced
 from .probes.schedules import When as When
-from .probes.watching import Watcher as Watcher
+from .probes.watcher import Watcher as Watcher

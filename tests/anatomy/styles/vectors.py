@@ -73,14 +73,16 @@ class Scaled(nn.Module):
         super().__init__()
         self.rezero = nn.Parameter(torch.tensor(0.1))
         self.gamma = nn.Parameter(torch.full((width,), 0.1))
-        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(5))
+        self.delta = nn.Parameter(torch.full((width,), 0.2))
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(6))
 
     def forward(self, x):
         x = x + self.rezero * F.relu(self.layers[0](x))
         x = x + 0.17 * F.relu(self.layers[1](x))
         x = torch.add(x, F.relu(self.layers[2](x)), alpha=0.5)
         x = torch.addcmul(x, self.gamma, F.relu(self.layers[3](x)))
-        return x - F.relu(self.layers[4](x)) / 2
+        x = torch.addcmul(x, F.relu(self.layers[4](x)), self.delta)
+        return x - F.relu(self.layers[5](x)) / 2
 
 
 class ThreeBranches(nn.Module):

@@ -1,7 +1,7 @@
-"""Both error rates of every judge, over thousands of made worlds at the edge.
+"""Both error rates of every judge, over thousands of simulations at the edge.
 
 At the edge of a region the truth is as hard to tell as it can be. From just outside
-no more than 5 % of worlds may give HOLDS, from just inside no more than 5 % FAILS.
+no more than 5 % of simulations may give HOLDS, from just inside no more than 5 % FAILS.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 
 from theodolite.core import (
     ALPHA,
-    Roads,
+    PredictedAndMeasured,
     Rows,
     above,
     below,
@@ -31,63 +31,65 @@ from theodolite.core import (
     trend,
 )
 
-WORLDS = 2000
+SIMULATIONS = 2000
 # Five standard deviations of a count at a rate of 5 %: a wrong level of 8 % is seen.
-MOST = ALPHA + 5 * np.sqrt(ALPHA * (1 - ALPHA) / WORLDS)
-MARGIN = near(0, 1.0, source="ours", why="a made world")
+MOST = ALPHA + 5 * np.sqrt(ALPHA * (1 - ALPHA) / SIMULATIONS)
+MARGIN = near(0, 1.0, source="ours", why="a simulation")
 
 
-def rates(make, worlds=WORLDS):
-    """Return the shares of worlds that hold and fail."""
-    outcomes = [str(make(stream(7, "world", i)).outcome) for i in range(worlds)]
-    return {o: outcomes.count(o) / worlds for o in ("HOLDS", "FAILS", "UNDECIDED")}
+def rates(make, n=SIMULATIONS):
+    """Return the shares of simulations that hold and fail."""
+    outcomes = [str(make(stream(7, "simulation", i)).outcome) for i in range(n)]
+    return {o: outcomes.count(o) / n for o in ("HOLDS", "FAILS", "UNDECIDED")}
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
 @pytest.mark.parametrize("region", [above(0.0), below(0.0), MARGIN])
 def test_means_at_an_end(n, region):
     end = 1.0 if region is MARGIN else 0.0
-    found = rates(lambda rng: judge(sampled("y", rng.normal(end, 0.3, n)), region))
-    assert found["HOLDS"] <= MOST
-    assert found["FAILS"] <= MOST
+    shares = rates(lambda rng: judge(sampled("y", rng.normal(end, 0.3, n)), region))
+    assert shares["HOLDS"] <= MOST
+    assert shares["FAILS"] <= MOST
 
 
 def test_a_narrow_region_shares_the_level_between_its_ends():
-    narrow = near(0, 0.01, source="ours", why="a made world")
-    found = rates(lambda rng: judge(sampled("y", rng.normal(0, 0.3, 5)), narrow))
-    assert found["FAILS"] <= MOST
-    assert found["HOLDS"] <= MOST
+    narrow = near(0, 0.01, source="ours", why="a simulation")
+    shares = rates(lambda rng: judge(sampled("y", rng.normal(0, 0.3, 5)), narrow))
+    assert shares["FAILS"] <= MOST
+    assert shares["HOLDS"] <= MOST
 
 
 @pytest.mark.parametrize("spreads", [(1.0, 1.0), (0.1, 3.0)])
 def test_unpaired_differences(spreads):
-    def world(rng):
+    def simulation(rng):
         parts = [
             sampled("y", rng.normal(0, s, n))
             for s, n in zip(spreads, (4, 9), strict=True)
         ]
         return judge(combined("gap", parts, (1, -1)), above(0))
 
-    found = rates(world)
-    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+    shares = rates(simulation)
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST
 
 
 def test_paired_order_of_dependent_networks():
-    def world(rng):
+    def simulation(rng):
         shared = rng.normal(0, 3.0, 6)
         rows = [
             {"quantity": q, "trial": t, "value": shared[t] + noise}
             for q in "ab"
             for t, noise in enumerate(rng.normal(0, 0.2, 6))
         ]
-        return ordered(measured("a"), measured("b"))(Roads(Rows(), Rows(rows)))
+        return ordered(measured("a"), measured("b"))(
+            PredictedAndMeasured(Rows(), Rows(rows))
+        )
 
-    found = rates(world)
-    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+    shares = rates(simulation)
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST
 
 
 def test_pairing_gains_power():
-    def world(rng, paired):
+    def simulation(rng, paired):
         shared = rng.normal(0, 3.0, 6)
         rows = [
             {"quantity": q, "trial": t, "value": shared[t] + (q == "b") + noise}
@@ -95,9 +97,9 @@ def test_pairing_gains_power():
             for t, noise in enumerate(rng.normal(0, 0.2, 6))
         ]
         test = ordered(measured("a"), measured("b"), paired=paired)
-        return test(Roads(Rows(), Rows(rows)))
+        return test(PredictedAndMeasured(Rows(), Rows(rows)))
 
-    paired, apart = (rates(lambda r, p=p: world(r, p), 300) for p in (True, False))
+    paired, apart = (rates(lambda r, p=p: simulation(r, p), 300) for p in (True, False))
     assert paired["HOLDS"] > 0.95
     assert apart["HOLDS"] < 0.3
 
@@ -106,7 +108,7 @@ def test_pairing_gains_power():
 def test_trends_with_effects_of_networks(complete):
     depths, middle = (2, 4, 8, 16), 32**0.5
 
-    def world(rng):
+    def simulation(rng):
         tilt = rng.normal(0, 0.3, 6)
         rows = [
             {"quantity": "y", "trial": t, "depth": d,
@@ -115,32 +117,36 @@ def test_trends_with_effects_of_networks(complete):
             for t in range(6 if complete or d > 2 else 5)
         ]  # fmt: skip
         at = measured("y")
-        return trend(at, over="depth", slope_in=above(1.0))(Roads(Rows(), Rows(rows)))
+        return trend(at, over="depth", slope_in=above(1.0))(
+            PredictedAndMeasured(Rows(), Rows(rows))
+        )
 
-    found = rates(world, 1000)
-    assert max(found["HOLDS"], found["FAILS"]) <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(simulation, 1000)
+    assert max(shares["HOLDS"], shares["FAILS"]) <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
 
 def test_equivalence_is_never_proven_by_a_wide_interval():
-    def world(rng, centre):
+    def simulation(rng, centre):
         rows = [
             {"quantity": q, "trial": t, "value": v + (q == "a") * centre}
             for q in "ab"
             for t, v in enumerate(rng.normal(0, 2.0, 3))
         ]
         test = equivalent(measured("a"), measured("b"), margin=MARGIN)
-        return test(Roads(Rows(), Rows(rows)))
+        return test(PredictedAndMeasured(Rows(), Rows(rows)))
 
-    at_the_end = rates(lambda rng: world(rng, 1.0), 1000)
+    at_the_end = rates(lambda rng: simulation(rng, 1.0), 1000)
     assert at_the_end["HOLDS"] <= MOST
     assert at_the_end["FAILS"] <= MOST
-    assert rates(lambda rng: world(rng, 0.0), 300)["UNDECIDED"] > 0.8
+    assert rates(lambda rng: simulation(rng, 0.0), 300)["UNDECIDED"] > 0.8
 
 
 @pytest.mark.parametrize("region", [above(0.5), below(0.5)])
 def test_shares(region):
-    found = rates(lambda rng: judge(share("s", int(rng.binomial(12, 0.5)), 12), region))
-    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+    shares = rates(
+        lambda rng: judge(share("s", int(rng.binomial(12, 0.5)), 12), region)
+    )
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST
     sure = rates(
         lambda rng: judge(share("s", int(rng.binomial(40, 0.95)), 40), above(0.5))
     )
@@ -150,7 +156,7 @@ def test_shares(region):
 def pieces(rng, centres, correlated):
     """Return rows of several depths, dependent through their networks or not."""
     shared = rng.normal(0, 1.0, 6) if correlated else np.zeros(6)
-    return Roads(Rows(), Rows(
+    return PredictedAndMeasured(Rows(), Rows(
         {"quantity": "y", "trial": t, "depth": d,
          "value": c + 0.9 * shared[t] + rng.normal(0, 0.4)}
         for d, c in enumerate(centres)
@@ -165,36 +171,36 @@ def positive(depth):
 @pytest.mark.parametrize("correlated", [True, False])
 def test_every_with_all_pieces_at_the_edge_rarely_fails(correlated):
     test = each("depth", measured("y"), positive)
-    found = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
-    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
+    assert shares["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
 
 @pytest.mark.parametrize("correlated", [True, False])
 def test_every_with_one_false_piece_rarely_holds(correlated):
     test = each("depth", measured("y"), positive)
-    found = rates(lambda rng: test(pieces(rng, [0] + [9] * 7, correlated)), 1000)
-    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(lambda rng: test(pieces(rng, [0] + [9] * 7, correlated)), 1000)
+    assert shares["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
 
 @pytest.mark.parametrize("correlated", [True, False])
 def test_some_with_all_pieces_at_the_edge_rarely_holds(correlated):
     test = somewhere("depth", measured("y"), positive)
-    found = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
-    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(lambda rng: test(pieces(rng, [0] * 8, correlated)), 1000)
+    assert shares["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
 
 @pytest.mark.parametrize("correlated", [True, False])
 def test_some_with_one_true_piece_rarely_fails(correlated):
     test = somewhere("depth", measured("y"), positive)
-    found = rates(lambda rng: test(pieces(rng, [0] + [-9] * 7, correlated)), 1000)
-    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(lambda rng: test(pieces(rng, [0] + [-9] * 7, correlated)), 1000)
+    assert shares["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
 
 def test_joins_of_joins_keep_the_level():
     pair = [every(positive(0), positive(1)), every(positive(2), positive(3))]
     nested = some(*pair)
-    found = rates(lambda rng: nested(pieces(rng, [0, 9, 0, 9], True)), 1000)
-    assert found["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(lambda rng: nested(pieces(rng, [0, 9, 0, 9], True)), 1000)
+    assert shares["HOLDS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
     false = rates(lambda rng: every(*pair)(pieces(rng, [0] * 4, True)), 1000)
     assert false["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
@@ -202,13 +208,15 @@ def test_joins_of_joins_keep_the_level():
 def test_errors_of_rows_cover_a_bias_that_networks_share():
     """All networks are read too low by up to the stated bound: no false verdict."""
 
-    def world(rng):
+    def simulation(rng):
         rows = [{"quantity": "y", "trial": t, "value": v - 0.5, "error": 0.5}
                 for t, v in enumerate(rng.normal(0, 0.1, 8))]  # fmt: skip
-        return inside(mean(measured("y")), above(0))(Roads(Rows(), Rows(rows)))
+        return inside(mean(measured("y")), above(0))(
+            PredictedAndMeasured(Rows(), Rows(rows))
+        )
 
-    found = rates(world, 1000)
-    assert found["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
+    shares = rates(simulation, 1000)
+    assert shares["FAILS"] <= ALPHA + 5 * np.sqrt(0.0475 / 1000)
 
     def unstated(rng):
         return judge(sampled("y", rng.normal(-0.5, 0.1, 8)), above(0))
@@ -219,22 +227,22 @@ def test_errors_of_rows_cover_a_bias_that_networks_share():
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
 def test_counts_that_agree_by_chance(n):
     """Of few networks with a discrete reading all may agree, and be wrong."""
-    found = rates(
+    shares = rates(
         lambda rng: judge(sampled("y", rng.integers(0, 2, n) * 1.0), above(0.5))
     )
-    assert max(found["HOLDS"], found["FAILS"]) <= MOST
+    assert max(shares["HOLDS"], shares["FAILS"]) <= MOST
 
 
 def test_power_grows_with_networks_as_foretold():
-    """The number of networks that a verdict asks for does decide most worlds."""
+    """The number of networks that a verdict asks for does decide most simulations."""
     told = [
         judge(sampled("y", stream(3, "told", i).normal(0.5, 1.0, 6)), above(0))
         for i in range(200)
     ]
-    needed = [found.needed for found in told if found.needed is not None]
+    needed = [shares.needed for shares in told if shares.needed is not None]
     assert len(needed) > 50
     n = int(np.median(needed))
-    found = rates(
+    shares = rates(
         lambda rng: judge(sampled("y", rng.normal(0.5, 1.0, n)), above(0)), 300
     )
-    assert found["HOLDS"] > 0.5
+    assert shares["HOLDS"] > 0.5

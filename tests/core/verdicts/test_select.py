@@ -1,6 +1,27 @@
-"""Selections: rows by their labels, and out of what is made of all rows."""
+"""Selections: rows by their labels, and the numbers that are made of them."""
 
-from theodolite.core import Roads, Rows, mean, measured
+import math
+
+import pytest
+
+from theodolite.core import (
+    PredictedAndMeasured,
+    Rows,
+    apart,
+    counted,
+    difference,
+    highest,
+    largest,
+    lowest,
+    mean,
+    measured,
+    named_rows,
+    predicted,
+    slope,
+    slope_difference,
+    smallest,
+    span,
+)
 
 ROWS = Rows(
     {"quantity": "loss", "depth": depth, "epoch": epoch, "trial": trial,
@@ -17,14 +38,106 @@ def common(rows):
 
 def test_what_is_made_of_all_rows_comes_before_labels():
     chosen = measured("loss", depth=4)
-    assert len(chosen.keeping(common)(Roads(Rows(), ROWS))) == 2
-    assert len(chosen.out_of(common)(Roads(Rows(), ROWS))) == 0
+    assert len(chosen.keeping(common)(PredictedAndMeasured(Rows(), ROWS))) == 2
+    assert len(chosen.out_of(common)(PredictedAndMeasured(Rows(), ROWS))) == 0
 
 
 def test_rows_may_be_made_that_were_not_there():
     def shares(rows):
         return Rows({**row, "quantity": "share", "value": 0.5} for row in rows)
 
-    roads = Roads(Rows(), ROWS)
-    assert mean(measured("share").out_of(shares).at(depth=2))(roads).value == 0.5
-    assert mean(measured("share"))(roads).n == 0
+    both = PredictedAndMeasured(Rows(), ROWS)
+    assert mean(measured("share").out_of(shares).at(depth=2))(both).value == 0.5
+    assert mean(measured("share"))(both).n == 0
+
+
+def made(quantity, values, errors=(0.0, 0.0), **labels):
+    return [
+        {"quantity": quantity, "trial": t, "value": v, "error": e, **labels}
+        for t, (v, e) in enumerate(zip(values, errors, strict=True))
+    ]
+
+
+BY_HAND = PredictedAndMeasured(
+    Rows(made("gap", [2.0, 4.0], [0.1, 0.2])),
+    Rows(
+        [
+            *made("gap", [-3.0, 5.0], [0.5, 0.25]),
+            *made("low", [1.0, 2.0], [0.1, 0.3]),
+            *[
+                {"quantity": q, "depth": d, "trial": t, "value": (1 + t) * d**power}
+                for q, power in (("cube", 3.0), ("root", 0.5))
+                for d in (1, 4, 16)
+                for t in (0, 1)
+            ],
+        ]
+    ),
+)
+GAP, LOW, CUBE, ROOT = (measured(q) for q in ("gap", "low", "cube", "root"))
+# A number, its value, the bound on its error, and its standard error over networks.
+READ = {
+    "mean": (mean(GAP), 1.0, 0.375, 4.0),
+    "log mean": (
+        mean(LOW, log=True),
+        math.log10(2) / 2,
+        -(math.log10(0.9) + math.log10(0.85)) / 2,
+        math.log10(2) / 2,
+    ),
+    "difference": (difference(GAP, LOW), -0.5, 0.575, 3.5),
+    "apart": (difference(GAP, LOW, paired=False), -0.5, 0.575, math.hypot(4, 0.5)),
+    "slope": (slope(CUBE, "depth"), 3.0, 0.0, 0.0),
+    "plain slope": (slope(ROOT, "depth", log_x=False, log_y=False), 2 / 7, 0, 2 / 21),
+    "two slopes": (slope_difference(CUBE, ROOT, "depth"), 2.5, 0.0, 0.0),
+    "largest": (largest(GAP), 5.0, 0.25, None),
+    "smallest": (smallest(GAP), 3.0, 0.5, None),
+    "span": (span(GAP), 1.6, 0.2, None),
+    "distance": (apart(predicted("gap"), GAP, ("trial",)), 2.5, 0.3, None),
+    "plain distance": (
+        apart(predicted("gap"), GAP, ("trial",), relative=False), 5.0, 0.6, None,
+    ),
+    "share": (counted(GAP, lambda row: row["value"] > 0), 0.5, 0.0, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_numbers_are_those_by_hand(name):
+    read, value, slack, stderr = READ[name]
+    result = read(BY_HAND)
+    assert result.value == pytest.approx(value, rel=1e-4)
+    assert result.slack == pytest.approx(slack, rel=1e-9)
+    if stderr is not None:
+        assert result.stderr == pytest.approx(stderr, rel=1e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        mean(measured("none")),
+        largest(measured("none")),
+        span(measured("none")),
+        apart(GAP, measured("none"), ("trial",)),
+        apart(predicted("none"), GAP, ("trial",)),
+        slope(LOW, "trial", log_x=False),
+        slope_difference(LOW, GAP, "trial", log_x=False),
+    ],
+)
+def test_a_number_without_its_rows_is_open_and_says_why(read):
+    result = read(BY_HAND)
+    assert math.isnan(result.value)
+    assert result.note
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "reach"), [(highest, 2.0, 3.5), (lowest, -3.0, -4.0)]
+)
+def test_signed_extremes_cover_the_error_of_every_row(read, value, reach):
+    values = {"a": (-3.0, 1.0), "b": (2.0, 0.0), "c": (1.5, 2.0)}
+    rows = [row for v, e in values.values() for row in named_rows({"y": v}, e)]
+    number = read(measured("y"))(PredictedAndMeasured(Rows(), Rows(rows)))
+    assert number.value == value
+    end = number.upper(0.05) if reach > value else number.lower(0.05)
+    assert end == reach
+    unknown = Rows([*rows, {"quantity": "y", "value": 0.0, "error": None}])
+    open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
+    assert math.isinf(open_.error)
+    assert math.isnan(read(measured("z"))(PredictedAndMeasured(Rows(), unknown)).value)

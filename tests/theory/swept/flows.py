@@ -57,9 +57,6 @@ CASES = {
     "norm_multiplier": Case(
         lambda outputs: theory.norm_multiplier(0.5, outputs, SIGNS), OUTPUTS
     ),
-    "ramp_loss": Case(
-        lambda margins: theory.ramp_loss(margins, 0.5), (("margins", (5,)),)
-    ),
     "transient_time": Case(
         lambda outputs: theory.transient_time(0.01, 2, outputs, np.ones(4)),
         (),
@@ -72,9 +69,6 @@ CASES = {
     ),
 }
 COUNTS = {
-    "FlowPath": lambda n: theory.FlowPath(n, n, n, (n,), n, None, (n, n)),
-    "Kink": lambda n: theory.Kink(n, n, n, n),
-    "LayerFactors": lambda n: theory.LayerFactors(output=n, back=(n,), inputs=(n,)),
     "TWO_CLASS_GAP": lambda n: theory.TWO_CLASS_GAP,
     "aligned_norm": lambda n: theory.aligned_norm(float(n) / 2000, 1.4),
     "margin_bound": lambda n: theory.margin_bound(

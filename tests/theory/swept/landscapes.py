@@ -31,13 +31,8 @@ def both_ways(plan):
 
 
 def curves(z):
-    found = [theory.activation(word) for word in WORDS]
-    return [curve(z) for one in found for curve in (one.value, one.slope)]
-
-
-def own_activation(z):
-    mine = theory.Activation(np.square, lambda z: 2 * z, 0.0, 0.0, 2.0)
-    return [mine.value(z), mine.slope(z)]
+    result = [theory.activation(word) for word in WORDS]
+    return [curve(z) for one in result for curve in (one.value, one.slope)]
 
 
 def toeplitz(a, b):
@@ -48,26 +43,6 @@ def toeplitz(a, b):
 def walked(x, y):
     net = theory.interpolating_network(x, y, 12)
     return [net.first, net.second, net.bias, net.apply(x), net.trajectory(y)]
-
-
-def own_network(first, second, bias, targets, x):
-    path = theory.sphere_path(*np.eye(3)[:2], np.eye(3)[2:], 0.1)
-    net = theory.InterpolatingNetwork(
-        first=first,
-        second=second,
-        bias=bias,
-        targets=targets,
-        rho=1.0,
-        paths=(path,),
-        steps=np.array([2]),
-        bound=1.0,
-    )
-    return [net.norms, net.max_bias, net.targets, net.apply(x)]
-
-
-def own_path(start, end):
-    arcs = theory.sphere_path(*np.eye(3)[:2], np.eye(3)[2:], 0.1).arcs
-    return theory.SpherePath(arcs, start, end, 0).steps(3)
 
 
 def linear(function):
@@ -88,17 +63,6 @@ def path_model(weights, x):
     return [*lines, model.terms(x), model.mean_terms(x), model.approximate_terms(x)]
 
 
-def own_parts(shallow_gradient, deep_gradient):
-    parts = theory.Parts(
-        shallow=1.0,
-        deep=2.0,
-        shallow_gradient=shallow_gradient,
-        deep_gradient=deep_gradient,
-        degrees=(1, 2),
-    )
-    return [parts.gradient, parts.norm_force(1.0), parts.scale_force(1.0, skipped=True)]
-
-
 def two_degrees(shallow, deep, weights):
     scales = np.array([2.0, 3.0])
     loss = theory.TwoDegreeLoss(shallow=shallow, deep=deep, scales=scales)
@@ -106,31 +70,8 @@ def two_degrees(shallow, deep, weights):
 
 
 CASES = {
-    "Activation": Case(own_activation, (("z", (7,)),)),
-    "GradientSpectrum": Case(
-        lambda nodes, weights: theory.GradientSpectrum(nodes, weights, 1.0),
-        (("nodes", (5,)), ("weights", (5,))),
-    ),
-    "HessianParts": Case(
-        lambda gauss_newton, residual: (
-            theory.HessianParts(gauss_newton, residual, 1.0).whole
-        ),
-        (("gauss_newton", (4, 4)), ("residual", (4, 4))),
-    ),
-    "InterpolatingNetwork": Case(
-        own_network,
-        (
-            ("first", (2, 3, 3)),
-            ("second", (2, 3, 3)),
-            ("bias", (2, 3)),
-            ("targets", (4, 3)),
-            ("x", (4, 3)),
-        ),
-    ),
     "Moments": Case(with_moments, (("xx", (3, 3)), ("yx", (3, 3)), ("yy", (3, 3)))),
-    "Parts": Case(own_parts, (("shallow_gradient", (3,)), ("deep_gradient", (3,)))),
     "PathModel": Case(path_model, (("weights", (2,)), ("x", (5, 3)))),
-    "SpherePath": Case(own_path, (("start", (3,)), ("end", (3,)))),
     "ToeplitzSpectrum": Case(toeplitz, (("a", (3, 3)), ("b", (3, 3)))),
     "TwoDegreeLoss": Case(
         two_degrees, (("shallow", (3,)), ("deep", (3, 3)), ("weights", (3,)))
@@ -169,14 +110,6 @@ CASES = {
     "relu_spectrum_near_zero": Case(
         theory.relu_spectrum_near_zero, (("first_weights", (2, 3, 3)), X, Y)
     ),
-    "residual_unit": Case(
-        theory.residual_unit,
-        (("x", (5, 3)), ("first", (3, 3)), ("second", (3, 3)), ("bias", (3,))),
-    ),
-    "separated_labels": Case(
-        lambda x, y: theory.separated_labels(x, y, 0.1),
-        units=(("x", [0, 1]), ("y", [0, 3])),
-    ),
     "shifted_singular_density": Case(
         lambda points: theory.shifted_singular_density(points, deviation=0.5),
         (("points", (5,)),),
@@ -193,13 +126,7 @@ CASES = {
 }
 # What takes no arrays takes numbers: of any width, none of which may wrap around.
 COUNTS = {
-    "Assumption": lambda n: theory.Assumption(n > 0, f"{n} paths"),
-    "Conditioning": lambda n: theory.Conditioning(n, n, n, n),
-    "LayerSizes": lambda n: theory.LayerSizes(square=n, mean=n, overlap=n, deviation=n),
-    "LengthMoments": lambda n: theory.LengthMoments(mean=n, variance=n),
     "MeanCount": lambda n: theory.MeanCount(log=n, error=n, method="sampling"),
-    "MixtureMoments": lambda n: theory.MixtureMoments(first=n, second=n, spread=n),
-    "ScaleRange": lambda n: theory.ScaleRange(low=n, high=n, middle=n),
     "configuration_repeats": lambda n: theory.configuration_repeats(n, n, n, n),
     "critical_exponent": lambda n: theory.critical_exponent({n: 1.0}),
     "exponent_gap_limit": lambda n: theory.exponent_gap_limit(n),
@@ -225,7 +152,6 @@ COUNTS = {
     "plain_path_count": lambda n: theory.plain_path_count(n, n),
     "scalar_norm_sizes": lambda n: theory.scalar_norm_sizes(n),
     "scale_for_path_length": lambda n: theory.scale_for_path_length(n, n - 1),
-    "column_major": lambda n: theory.column_major([(n, n), (n,)]),
     "commutation": lambda n: theory.commutation(n),
     "weight_norm_bound": lambda n: theory.weight_norm_bound(
         rho=0.5, samples=n, units=n

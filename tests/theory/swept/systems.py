@@ -10,8 +10,8 @@ SYSTEM = normalised_residual(inputs=3, widths=(3, 2))
 
 
 def extents(data):
-    found = theory.extent_of(data)
-    return [found, theory.system_bounds(SYSTEM, found), found.tightened()]
+    result = theory.extent_of(data)
+    return [result, theory.system_bounds(SYSTEM, result), result.tightened()]
 
 
 OWN = [
@@ -49,10 +49,6 @@ CASES = {
         (("weights", (2, 3)),),
     ),
     "extent_of": Case(extents, (("data", (5, 3)),)),
-    "nonlinearity_derivatives": Case(
-        lambda z: [theory.nonlinearity_derivatives(one, z) for one in NONLINEARITIES],
-        (("z", (2, 3)),),
-    ),
     "smoothness_bound": Case(
         lambda data: [
             theory.smoothness_bound(SYSTEM, data, cost)
@@ -89,12 +85,7 @@ COUNTS = {
     ),
     "CostName": lambda n: theory.CostName.__args__,
     "Extent": sized,
-    "LayerBounds": lambda n: theory.LayerBounds(outputs=sized(n), input_slope=n),
-    "NORMALISED_CURVATURE": lambda n: theory.NORMALISED_CURVATURE,
-    "NonlinearityBounds": lambda n: theory.NonlinearityBounds(n, n, n, n),
     "ParameterBall": lambda n: theory.ParameterBall(radius=n, weight=n, bias=n),
-    "ParameterisationBounds": lambda n: theory.ParameterisationBounds(n, n, n, n),
-    "Regularity": lambda n: theory.Regularity(own=n, onward=n, terms=n, notes=()),
     "SystemBounds": bounded,
     "cost_bounds": lambda n: [
         theory.cost_bounds(cost, sized(n), target_norm=n)
@@ -106,9 +97,6 @@ COUNTS = {
     "nonlinearity_bounds": lambda n: [
         theory.nonlinearity_bounds(one, n) for one in NONLINEARITIES
     ],
-    "parameterisation_bounds": lambda n: theory.parameterisation_bounds(
-        SYSTEM.layers[0], theory.ParameterBall(radius=n)
-    ),
     "system_bounds": lambda n: theory.system_bounds(SYSTEM, sized(n)),
     "rectified_sharpness": lambda n: theory.rectified_sharpness(n),
     "stability_edge": lambda n: theory.stability_edge(n),

@@ -1,6 +1,5 @@
 """Architectures as values: what networks build and theory predicts.
 
 Start reading at ``description``, which holds the abstract ``Blueprint``; each of its
-final kinds has a file. ``activations`` holds names that kinds use. Nothing here knows
-how a kind is built or predicted.
+final kinds has a file. Nothing here knows how a kind is built or predicted.
 """

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
-from theodolite.core.blueprints.description import Blueprint, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_whole
 
 ClassifierFamily = Literal["dense", "convolutional"]
 ClassifierNorm = Literal["batch", "none"]
@@ -95,11 +95,11 @@ class ClassifierBlueprint(Blueprint):
             sizes = [math.prod(self.inputs)] + [self.width] * (self.depth - 1)
             return tuple((size, 1, 1) for size in sizes)
         channels, height, width = self.inputs
-        found = [(channels, height, width)]
+        shapes = [(channels, height, width)]
         for _ in range(self.depth - 1):
             height, width = (-(-side // STRIDE) for side in (height, width))
-            found.append((self.width, height, width))
-        return tuple(found)
+            shapes.append((self.width, height, width))
+        return tuple(shapes)
 
     @property
     def features(self) -> int:

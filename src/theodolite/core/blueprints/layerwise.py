@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
-from theodolite.core.blueprints.description import Blueprint, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_whole
 
 Normalisation = Literal["scalar", "batch", "none"]
 

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
-from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_flags, check_whole
 
 Sharing = Literal["cyclic", "by_input"]
 
@@ -94,10 +94,10 @@ class PathBlueprint(Blueprint):
                 start + np.arange(a * self.width).reshape(a, self.width)
                 for start, a in zip(starts, into, strict=False)
             )
-        found = []
+        matrices = []
         for layer, a in enumerate(into, start=1):
             row, column = np.arange(a)[:, None], np.arange(self.width)[None]
             own = layer == 1 and self.sharing == "by_input"
             place = row + 0 * column if own else row + column + layer
-            found.append(place % self.unique)
-        return tuple(found)
+            matrices.append(place % self.unique)
+        return tuple(matrices)

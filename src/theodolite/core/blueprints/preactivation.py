@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
-from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_flags, check_whole
 
 ImageNormalisation = Literal["batch", "none"]
 
@@ -82,8 +82,8 @@ class PreactivationBlueprint(Blueprint):
         """Channels into and out of every convolution of the units, in order."""
         per_stage = (self.depth - 2) // self.stages
         outs = [self.width * 2**stage for stage in range(self.stages)]
-        found = [out for out in outs for _ in range(per_stage)]
-        return tuple(zip([self.width, *found[:-1]], found, strict=True))
+        channels = [out for out in outs for _ in range(per_stage)]
+        return tuple(zip([self.width, *channels[:-1]], channels, strict=True))
 
     @property
     def parameters(self) -> int:

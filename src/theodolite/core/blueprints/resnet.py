@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
-from theodolite.core.blueprints.description import Blueprint, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_whole
 
 ResnetBlock = Literal["basic", "bottleneck"]
 ResnetStem = Literal["small", "large"]
@@ -37,7 +37,7 @@ class ResnetBlueprint(Blueprint):
         channels: Channels of the images.
         classes: Number of outputs.
         added_identity: $\alpha$; 0 for projections alone.
-        depth: Convolutions of the branches, stem and classifier; found by itself.
+        depth: Convolutions of the branches, stem and classifier; computed.
 
     References:
         He et al. (2016), Identity Mappings in Deep Residual Networks; MacDonald et
@@ -73,13 +73,13 @@ class ResnetBlueprint(Blueprint):
         number = isinstance(scale, int | float) and not isinstance(scale, bool)
         if not number or not math.isfinite(scale):
             raise ConfigError(f"added_identity is {scale!r}: pass a finite number")
-        found = 2 + self.units * len(self.kernels)
-        if self.depth not in (0, found):
+        depth = 2 + self.units * len(self.kernels)
+        if self.depth not in (0, depth):
             raise ConfigError(
-                f"depth is {self.depth!r}, and these blocks make {found} layers: leave "
+                f"depth is {self.depth!r}, and these blocks make {depth} layers: leave "
                 "depth out"
             )
-        object.__setattr__(self, "depth", found)
+        object.__setattr__(self, "depth", depth)
 
     @property
     def units(self) -> int:
@@ -99,15 +99,15 @@ class ResnetBlueprint(Blueprint):
     @property
     def block_shapes(self) -> tuple[tuple[int, int, int, int], ...]:
         """Channels in, within and out of each block, and its stride, in order."""
-        found, into = [], self.width
+        blocks, into = [], self.width
         for stage, count in enumerate(self.blocks):
             inner = self.width * 2**stage
             out = inner * _EXPANSION[self.block]
             for place in range(count):
                 stride = 2 if stage and not place else 1
-                found.append((into, inner, out, stride))
+                blocks.append((into, inner, out, stride))
                 into = out
-        return tuple(found)
+        return tuple(blocks)
 
     def layer_channels(self, into: int, inner: int, out: int) -> list[tuple[int, int]]:
         """Return channels into and out of the convolutions of one branch."""

@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
-from theodolite.core.blueprints.activations import parse_activation
-from theodolite.core.blueprints.description import Blueprint, check_flags, check_whole
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint, check_flags, check_whole, parse_activation
 
 Initialisation = Literal["zero", "small", "xavier", "orthogonal"]
 Position = Literal["pre", "mid", "post"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, final
 
-from theodolite.core.blueprints.description import Blueprint, check_whole
-from theodolite.core.errors import ConfigError
+from ..errors import ConfigError
+from .description import Blueprint, check_whole
 
 # Shares of the variance by order of interaction, r to ε_r², in order of r.
 Mixture = tuple[tuple[int, float], ...]
@@ -36,7 +36,7 @@ class SpinGlassBlueprint(Blueprint):
         width: $\Lambda$, the dimension of points, from 2 up.
         mixture: $\epsilon_r^2$ by order r from 1 up, which sum to one; a mapping or
             pairs, kept as pairs in order of r without those of weight zero.
-        depth: Greatest order of the mixture; found by itself.
+        depth: Greatest order of the mixture; computed.
 
     References:
         Littwin & Wolf (2016), The Loss Surface of Residual Networks, eqs. (5), (26).
@@ -59,14 +59,14 @@ class SpinGlassBlueprint(Blueprint):
                 f"width is {self.width}: a sphere in fewer than 2 dimensions has no "
                 "directions; pass a whole number from 2 up"
             )
-        found = as_mixture(self.mixture)
-        greatest = found[-1][0]
+        mixture = as_mixture(self.mixture)
+        greatest = mixture[-1][0]
         if self.depth not in (0, greatest):
             raise ConfigError(
                 f"depth is {self.depth!r}, and the greatest order of the mixture is "
                 f"{greatest}: leave depth out"
             )
-        object.__setattr__(self, "mixture", found)
+        object.__setattr__(self, "mixture", mixture)
         object.__setattr__(self, "depth", greatest)
 
     @property
@@ -97,12 +97,12 @@ def as_mixture(mixture: object, *, least: int = 1, task: str = "") -> Mixture:
         >>> as_mixture({3: 0.5, 2: 0.5})
         ((2, 0.5), (3, 0.5))
     """
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for order, weight in _pairs(mixture):
-        if order in found:
+        if order in weights:
             raise ConfigError(f"the mixture has order {order} twice: add the weights")
-        found[order] = weight
-    kept = tuple(sorted((r, w) for r, w in found.items() if w > 0))
+        weights[order] = weight
+    kept = tuple(sorted((r, w) for r, w in weights.items() if w > 0))
     total = math.fsum(weight for _, weight in kept)
     if abs(total - 1) > _SUM_ERROR:
         raise ConfigError(

@@ -1,21 +1,106 @@
 """Multilayer parameterised systems: chains of layers with known derivatives."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, final
 
-from theodolite.core.blueprints.description import Blueprint
-from theodolite.core.blueprints.system_blocks import ResidualLayer, as_layers
-from theodolite.core.blueprints.system_layers import (
+from ..errors import ConfigError, unknown_name
+from .description import Blueprint
+from .system_layers import (
     AffineLayer,
     NonlinearLayer,
     Parameterisation,
     Shape,
     SystemLayer,
 )
-from theodolite.core.errors import ConfigError
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ResidualLayer(SystemLayer):
+    r"""$Z \mapsto I Z + g(\theta, Z)$, where g is a chain of layers.
+
+    I keeps the first features where the branch has fewer behind than before, and pads
+    with zeros where it has more: its singular values are 1, all of them as long as the
+    features do not grow.
+
+    Attributes:
+        branch: Layers of g, in the order applied.
+
+    References:
+        MacDonald et al. (2023), example A.4 and equation 13.
+    """
+
+    kind: ClassVar[str] = "residual block"
+
+    branch: tuple[SystemLayer, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "branch", as_layers("branch", self.branch))
+
+    def shape_after(self, shape: Shape) -> Shape:
+        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        after = shape
+        for layer in self.branch:
+            after = layer.shape_after(after)
+        if len(after) != len(shape) or after[1:] != shape[1:]:
+            raise ConfigError(
+                f"a branch makes samples of shape {after} from {shape}, and the skip "
+                "bridges different numbers of features alone: keep the image's sides, "
+                "or put the layers that change them outside of the block"
+            )
+        return after
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        return sum(layer.parameters for layer in self.branch)
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return sum(layer.weighted for layer in self.branch)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the kind and the layers of the branch as plain JSON values."""
+        return {"layer": self.kind, "branch": [one.to_dict() for one in self.branch]}
+
+
+def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
+    """Return layers, or what their ``to_dict`` gave, as a tuple of layers."""
+    given = tuple(layers) if isinstance(layers, list | tuple) else ()
+    layers = tuple(_from_dict(x) if isinstance(x, Mapping) else x for x in given)
+    if not layers:
+        raise ConfigError(f"{name} holds no layer: pass a tuple of one layer or more")
+    for place, layer in enumerate(layers):
+        if not isinstance(layer, SystemLayer):
+            raise ConfigError(
+                f"{name}[{place}] is a {type(layer).__name__}: pass layers such as "
+                "AffineLayer, NonlinearLayer or ResidualLayer"
+            )
+    return layers
+
+
+def _from_dict(fields: Mapping[str, Any]) -> SystemLayer:
+    kinds = {one.kind: one for one in SystemLayer.__subclasses__()}
+    name = fields.get("layer")
+    if name not in kinds:
+        raise unknown_name("layer", str(name), kinds)
+    pairs = {"kernel", "stride", "padding"}
+    settings = {
+        key: tuple(value) if key in pairs else value
+        for key, value in fields.items()
+        if key != "layer"
+    }
+    try:
+        return kinds[name](**settings)
+    except TypeError:
+        raise ConfigError(
+            f"a layer of kind {name} does not have the fields {', '.join(settings)}: "
+            "pass what its to_dict gives"
+        ) from None
 
 
 @final
@@ -26,8 +111,8 @@ class SystemBlueprint(Blueprint):
     Attributes:
         inputs: Shape of a sample; a whole number stands for so many features.
         layers: $f_1, \dots, f_L$.
-        width: Numbers in a sample, $d_0$; found by itself.
-        depth: Matrices and kernels; found by itself.
+        width: Numbers in a sample, $d_0$; computed.
+        depth: Matrices and kernels; computed.
 
     References:
         MacDonald et al. (2023), On skip connections and normalisation layers in deep
@@ -56,29 +141,29 @@ class SystemBlueprint(Blueprint):
                 "channels, height and width"
             )
         layers = as_layers("layers", self.layers)
-        found = {
+        sizes = {
             "inputs": given,
             "layers": layers,
             "width": math.prod(given),
             "depth": sum(layer.weighted for layer in layers),
         }
         for name in ("width", "depth"):
-            if getattr(self, name) not in (0, found[name]):
+            if getattr(self, name) not in (0, sizes[name]):
                 raise ConfigError(
                     f"{name} is {getattr(self, name)!r}, and the layers make it "
-                    f"{found[name]}: leave it out"
+                    f"{sizes[name]}: leave it out"
                 )
-        for name, value in found.items():
+        for name, value in sizes.items():
             object.__setattr__(self, name, value)
         _ = self.shapes  # refuses layers that do not fit
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """Shapes of a sample before the first layer and behind each."""
-        found: list[Shape] = [self.inputs]  # pyright: ignore
+        shapes: list[Shape] = [self.inputs]  # pyright: ignore
         for layer in self.layers:
-            found.append(layer.shape_after(found[-1]))
-        return tuple(found)
+            shapes.append(layer.shape_after(shapes[-1]))
+        return tuple(shapes)
 
     @property
     def units(self) -> int:
@@ -91,7 +176,7 @@ class SystemBlueprint(Blueprint):
         return sum(layer.parameters for layer in self.layers)
 
     def with_(self, **changes: Any) -> "SystemBlueprint":
-        """Return a changed copy; width and depth are found anew."""
+        """Return a changed copy; width and depth are computed again."""
         return super().with_(**{"width": 0, "depth": 0, **changes})
 
     def to_dict(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
-from theodolite.core.errors import ConfigError, unknown_name
+from ..errors import ConfigError, unknown_name
 
 # What turns parameters into a matrix: themselves; rows, or entries, over the root of
 # eps plus their squares; a length times a direction, without eps.

@@ -2,7 +2,7 @@
 
 Start reading at ``judgement``: a number is judged against a region, and judgements join
 by *every* and *some*. ``region`` and ``quantity`` hold the two sides, ``selecting``
-chooses rows and ``sample`` makes numbers of them, ``judges`` is what claims declare,
-``claims`` is what studies hold.
+chooses rows, ``sample`` and ``extremes`` make numbers of them, ``judges`` is what
+claims declare, ``claims`` is what studies hold.
 Nothing here knows of papers, files or figures.
 """

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from theodolite.core.errors import ConfigError
-from theodolite.core.rows import plain
-from theodolite.core.verdicts.judgement import Judgement, Outcome
-from theodolite.core.verdicts.judges import Test
-from theodolite.core.verdicts.selecting import Roads
+from ..errors import ConfigError
+from ..rows import plain
+from .judgement import Judgement, Outcome
+from .judges import Test
+from .selecting import PredictedAndMeasured
 
 
 class Kind(StrEnum):
@@ -38,7 +38,7 @@ class Number:
         return f"{self.value:.6g} ± {self.error:.2g}"
 
 
-Asides = Callable[[Roads], Mapping[str, Number | float | int]]
+Asides = Callable[[PredictedAndMeasured], Mapping[str, Number | float | int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +104,8 @@ class Claim:
         name: Short name, unique within the study.
         place: Theorem, equation, figure panel or table cell.
         statement: The claim in our words; ``$…$`` is mathematics.
-        test: Rows of both roads to a judgement on the statement; of an erratum, on
-            what is printed.
+        test: Judges the statement on predicted and measured rows; of an erratum, what
+            is printed.
         rival: What else the numbers could have shown, and exclude.
         kind: Whose statement it is.
         printed: Of an erratum, what the paper prints.
@@ -142,13 +142,13 @@ class Claim:
                 "kind=Kind.ERRATUM"
             )
 
-    def rule(self, roads: Roads) -> Ruling:
+    def rule(self, both: PredictedAndMeasured) -> Ruling:
         """Judge the claim on one set of rows."""
         corrected = self.corrected_test
         return Ruling(
-            judged=self.test(roads),
-            corrected=None if corrected is None else corrected(roads),
-            asides={} if self.asides is None else self.asides(roads),
+            judged=self.test(both),
+            corrected=None if corrected is None else corrected(both),
+            asides={} if self.asides is None else self.asides(both),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core.rows import plain
-from theodolite.core.verdicts.claims import Claim, Ruling
-from theodolite.core.verdicts.judgement import Outcome
-from theodolite.core.verdicts.selecting import Roads
+from ..rows import plain
+from .claims import Claim, Ruling
+from .judgement import Outcome
+from .selecting import PredictedAndMeasured
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Evidence:
         on: Data of the committed run, where it differs from the run's own.
     """
 
-    own: Roads
-    committed: Roads | None = None
+    own: PredictedAndMeasured
+    committed: PredictedAndMeasured | None = None
     on: str = ""
 
     @property
-    def first(self) -> Roads:
+    def first(self) -> PredictedAndMeasured:
         """The committed rows where there are any, else the run's own."""
         return self.own if self.committed is None else self.committed
 
@@ -48,9 +48,9 @@ class Verdict:
     @property
     def ruling(self) -> Ruling:
         """The ruling that counts: the committed one where there is one."""
-        found = self.committed or self.own
-        assert found is not None  # one of the two is always made
-        return found
+        ruling = self.committed or self.own
+        assert ruling is not None  # one of the two is always made
+        return ruling
 
     @property
     def outcome(self) -> Outcome:

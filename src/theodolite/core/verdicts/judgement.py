@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from theodolite.core.rows import plain
-from theodolite.core.verdicts.quantity import Quantity
-from theodolite.core.verdicts.region import Region
+from ..rows import plain
+from .quantity import Quantity
+from .region import Region
 
 # Probability of either wrong answer, at most.
 ALPHA = 0.05
@@ -156,7 +156,7 @@ class Judgement:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; infinite ends are None."""
         low, high = self.interval
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "name": self.name,
             "rule": self.rule,
             "outcome": str(self.outcome),
@@ -165,7 +165,7 @@ class Judgement:
             "note": self.note,
         }
         if self.quantity is not None and self.region is not None:
-            found |= {
+            content |= {
                 "value": _finite(self.quantity.value),
                 "error": _finite(self.quantity.error),
                 "low": _finite(low),
@@ -176,9 +176,9 @@ class Judgement:
                 "note": self.quantity.note,
             }
         if self.pieces:
-            found["decider"] = self.decider
-            found["pieces"] = [piece.to_dict() for piece in self.pieces]
-        return plain(found)
+            content["decider"] = self.decider
+            content["pieces"] = [piece.to_dict() for piece in self.pieces]
+        return plain(content)
 
 
 def judge(quantity: Quantity, region: Region) -> Judgement:
@@ -236,19 +236,19 @@ def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     )
 
 
-def telling(found: Judgement, rival: Judgement) -> Judgement:
+def telling(judgement: Judgement, rival: Judgement) -> Judgement:
     """Let a judgement hold only where the numbers exclude the rival.
 
     Where they do not, they could not have told the claim from its rival, and it is
     left open; what fails, fails whatever the rival does.
     """
     return Judgement(
-        name=found.name,
+        name=judgement.name,
         rule="against",
-        p_holds=max(found.p_holds, rival.p_holds),
-        p_fails=found.p_fails,
-        random=found.random or rival.random,
-        pieces=(found, rival),
+        p_holds=max(judgement.p_holds, rival.p_holds),
+        p_fails=judgement.p_fails,
+        random=judgement.random or rival.random,
+        pieces=(judgement, rival),
     )
 
 
@@ -259,9 +259,9 @@ def nothing(why: str, name: str = "") -> Judgement:
     )
 
 
-def renamed(found: Judgement, name: str) -> Judgement:
+def renamed(judgement: Judgement, name: str) -> Judgement:
     """Return a judgement under another name."""
-    return replace(found, name=name)
+    return replace(judgement, name=name)
 
 
 def _corrected(pieces: Sequence[Judgement], chances: Sequence[float]) -> float:
@@ -309,22 +309,22 @@ def _short(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _counted(found: Judgement) -> str:
+def _counted(judgement: Judgement) -> str:
     """Say how many pieces there are beside the one that decides."""
-    leaves = found.leaves
+    leaves = judgement.leaves
     if len(leaves) < 2:
         return ""
-    same = sum(leaf.outcome is found.outcome for leaf in leaves)
-    return f" ({same} of {len(leaves)} numbers say {found.outcome})"
+    same = sum(leaf.outcome is judgement.outcome for leaf in leaves)
+    return f" ({same} of {len(leaves)} numbers say {judgement.outcome})"
 
 
-def _wanting(found: Judgement) -> str:
+def _wanting(judgement: Judgement) -> str:
     """Say how many networks would decide."""
-    if found.outcome is not Outcome.UNDECIDED or not found.random:
+    if judgement.outcome is not Outcome.UNDECIDED or not judgement.random:
         return ""
-    if not any(math.isfinite(end) for end in found.deciding.interval):
+    if not any(math.isfinite(end) for end in judgement.deciding.interval):
         return ""  # an open number says itself what it lacks
-    needed = found.needed
+    needed = judgement.needed
     if needed is None:
         return "; more networks alone would not decide it"
     return f"; about {needed} networks a point would decide it"

@@ -3,23 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from theodolite.core.verdicts.judgement import (
-    Judgement,
-    all_of,
-    any_of,
-    judge,
-    nothing,
-    renamed,
-    telling,
-)
-from theodolite.core.verdicts.region import Region, above, below, near
-from theodolite.core.verdicts.sample import Read, difference, largest, slope, smallest
-from theodolite.core.verdicts.selecting import Roads, Select
+from .judgement import Judgement, all_of, any_of, judge, nothing, renamed, telling
+from .region import Region, above, below, near
+from .sample import Read, difference, largest, slope, smallest
+from .selecting import PredictedAndMeasured, Select
 
-# A claim's test: the rows of both roads in, a judgement out.
-Test = Callable[[Roads], Judgement]
+# A claim's test: the rows of theory and measurement in, a judgement out.
+Test = Callable[[PredictedAndMeasured], Judgement]
 
-# Two roads in double precision meet to this fraction of the largest entry.
+# In double precision, theory and measurement agree to this part of the largest entry.
 ROUNDING = below(
     1e-10,
     source="rounding",
@@ -29,13 +21,13 @@ ROUNDING = below(
 
 def inside(read: Read, region: Region) -> Test:
     """A number lies in a region."""
-    return lambda roads: judge(read(roads), region)
+    return lambda both: judge(read(both), region)
 
 
 def exact(
     gaps: Select, *, within: Region = ROUNDING, rival: Select | None = None
 ) -> Test:
-    """Distances of two roads are rounding, and those to a rival are not.
+    """Distances to the prediction are rounding, and those to a rival are not.
 
     Where the rival's are rounding too, the numbers tell nothing apart.
 
@@ -111,17 +103,17 @@ def alike(margin: float, why: str, centre: float = 0.0) -> Region:
 
 def every(*tests: Test, name: str = "") -> Test:
     """All tests hold."""
-    return lambda roads: all_of([test(roads) for test in tests], name)
+    return lambda both: all_of([test(both) for test in tests], name)
 
 
 def some(*tests: Test, name: str = "") -> Test:
     """At least one test holds."""
-    return lambda roads: any_of([test(roads) for test in tests], name)
+    return lambda both: any_of([test(both) for test in tests], name)
 
 
 def against(test: Test, rival: Test) -> Test:
     """A test that holds only where its rival is excluded."""
-    return lambda roads: telling(test(roads), rival(roads))
+    return lambda both: telling(test(both), rival(both))
 
 
 def each(
@@ -143,7 +135,7 @@ def each(
         least: Fewest values, below which nothing is judged.
         name: What is judged.
     """
-    return lambda roads: _levels(roads, label, rows, make, where, least, name, all_of)
+    return lambda both: _levels(both, label, rows, make, where, least, name, all_of)
 
 
 def somewhere(
@@ -156,11 +148,11 @@ def somewhere(
     name: str = "",
 ) -> Test:
     """A test holds at some value of a label that the rows have."""
-    return lambda roads: _levels(roads, label, rows, make, where, least, name, any_of)
+    return lambda both: _levels(both, label, rows, make, where, least, name, any_of)
 
 
 def _levels(
-    roads: Roads,
+    both: PredictedAndMeasured,
     label: str,
     rows: Select,
     make: Callable[[Any], Test],
@@ -169,13 +161,13 @@ def _levels(
     name: str,
     join: Callable[..., Judgement],
 ) -> Judgement:
-    levels = [x for x in rows(roads).levels(label) if where is None or where(x)]
+    levels = [x for x in rows(both).levels(label) if where is None or where(x)]
     if len(levels) < least or not levels:
         return nothing(
             f"{rows} has {len(levels)} values of {label}, wanted are {max(least, 1)}",
             name,
         )
-    pieces = [make(level)(roads) for level in levels]
+    pieces = [make(level)(both) for level in levels]
     told = [
         renamed(piece, f"{piece.name}, {label} {_plain(level)}")
         if f"{label} {level}" not in piece.name

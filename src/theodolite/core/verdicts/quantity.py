@@ -82,8 +82,8 @@ class Known(Quantity):
     """A number without chance: computed, up to a bound on its error.
 
     Example:
-        >>> found = Known(name="largest gap", value=1e-14, slack=1e-15)
-        >>> found.upper(0.05) < 1e-10, found.random
+        >>> gap = Known(name="largest gap", value=1e-14, slack=1e-15)
+        >>> gap.upper(0.05) < 1e-10, gap.random
         (True, False)
     """
 
@@ -135,8 +135,8 @@ class Sampled(Quantity):
         networks: How many there are, in the smallest group.
 
     Example:
-        >>> found = sampled("loss", [1.0, 2.0, 3.0])
-        >>> round(found.lower(0.025), 3), found.n
+        >>> loss = sampled("loss", [1.0, 2.0, 3.0])
+        >>> round(loss.lower(0.025), 3), loss.n
         (-0.484, 3)
     """
 
@@ -230,8 +230,8 @@ class Share(Quantity):
         cases: All cases.
 
     Example:
-        >>> found = share("escaped", 10, 10)
-        >>> round(found.lower(0.05), 3)
+        >>> escaped = share("escaped", 10, 10)
+        >>> round(escaped.lower(0.05), 3)
         0.741
     """
 

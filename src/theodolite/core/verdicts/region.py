@@ -4,9 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from theodolite.core.errors import ConfigError
+from ..errors import ConfigError
 
 # The paper's own words, our choice where it gives none, or what rounding allows.
+_ENDS = (-math.inf, math.inf)
 Source = Literal["paper", "ours", "rounding"]
 
 
@@ -72,15 +73,8 @@ class Region:
         return above or below
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; a missing end is None."""
-        return {
-            "low": self.low if math.isfinite(self.low) else None,
-            "high": self.high if math.isfinite(self.high) else None,
-            "low_open": self.low_open,
-            "high_open": self.high_open,
-            "source": self.source,
-            "why": self.why,
-        }
+        """Return plain values; an end that is missing is left out."""
+        return {name: value for name, value in vars(self).items() if value not in _ENDS}
 
 
 def above(low: float, *, source: Source = "paper", why: str = "") -> Region:

@@ -1,4 +1,4 @@
-"""Rows of the two roads turned into numbers with all their errors.
+"""Rows of theory and measurement turned into numbers with all their errors.
 
 Networks are the unit of chance: rows of one trial are averaged first. A row's own
 error is a bound, which more networks do not reduce; a best value on the edge of what
@@ -12,23 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core.rows import Row, Rows
-from theodolite.core.verdicts.quantity import (
-    Known,
-    Quantity,
-    Sampled,
-    Share,
-    combined,
-    known,
-    sampled,
-    share,
-)
-from theodolite.core.verdicts.selecting import Roads, Select
+from ..rows import Row, Rows
+from .quantity import Known, Quantity, Sampled, Share, combined, known, sampled, share
+from .selecting import PredictedAndMeasured, Select
 
 EDGE = "a best value lies on the edge of what was tried"
 
-# A number read off the two roads.
-Read = Callable[[Roads], Quantity]
+# A number read off theory and measurement.
+Read = Callable[[PredictedAndMeasured], Quantity]
 
 
 @dataclass(frozen=True)
@@ -67,13 +58,13 @@ def by_network(rows: Rows, *, log: bool = False, unit: str = "trial") -> ByNetwo
     for row in rows:
         groups.setdefault(row.get(unit), []).append(_pair(row, log))
         note = EDGE if row.get("edge") else note
-    found = {
+    averages = {
         k: pairs[0] if len(pairs) == 1 else np.mean(np.array(pairs), axis=0)
         for k, pairs in groups.items()
     }
     return ByNetwork(
-        {k: float(pair[0]) for k, pair in found.items()},
-        {k: float(pair[1]) for k, pair in found.items()},
+        {k: float(pair[0]) for k, pair in averages.items()},
+        {k: float(pair[1]) for k, pair in averages.items()},
         note,
     )
 
@@ -98,8 +89,8 @@ def _pair(row: Row, log: bool) -> tuple[float, float]:
 def mean(rows: Select, *, log: bool = False, name: str = "") -> Read:
     """Read the mean over networks."""
 
-    def read(roads: Roads) -> Quantity:
-        return by_network(rows(roads), log=log).mean(name or _axis(str(rows), log))
+    def read(both: PredictedAndMeasured) -> Quantity:
+        return by_network(rows(both), log=log).mean(name or _axis(str(rows), log))
 
     return read
 
@@ -114,8 +105,8 @@ def difference(
 ) -> Read:
     """Read the mean of the first less the second, network by network or apart."""
 
-    def read(roads: Roads) -> Quantity:
-        parts = [by_network(rows(roads), log=log) for rows in (first, second)]
+    def read(both: PredictedAndMeasured) -> Quantity:
+        parts = [by_network(rows(both), log=log) for rows in (first, second)]
         told = name or _axis(f"{first} less {second}", log)
         if paired:
             return parts[0].minus(parts[1]).mean(told)
@@ -151,8 +142,8 @@ def slope(
         name: What it is called.
     """
 
-    def read(roads: Roads) -> Quantity:
-        table = rows(roads)
+    def read(both: PredictedAndMeasured) -> Quantity:
+        table = rows(both)
         levels = table.levels(over)
         told = name or f"{'exponent' if log_x and log_y else 'slope'} of {rows}"
         if len(levels) < points:
@@ -179,8 +170,8 @@ def slope_difference(
     Both are followed over the values of the label that both have.
     """
 
-    def read(roads: Roads) -> Quantity:
-        tables = [rows(roads) for rows in (first, second)]
+    def read(both: PredictedAndMeasured) -> Quantity:
+        tables = [rows(both) for rows in (first, second)]
         told = name or f"exponent of {first} less that of {second}"
         common = sorted(set.intersection(*(set(t.levels(over)) for t in tables)))
         if len(common) < 3:
@@ -237,12 +228,12 @@ def _slope_of(name: str, groups: list[ByNetwork], lever: np.ndarray) -> Sampled:
 
 def largest(rows: Select, *, name: str = "") -> Read:
     """Read the largest magnitude of all rows, with a bound that covers each."""
-    return lambda roads: _extreme(rows(roads), name or f"largest {rows}", most=True)
+    return lambda both: _extreme(rows(both), name or f"largest {rows}", most=True)
 
 
 def smallest(rows: Select, *, name: str = "") -> Read:
     """Read the least magnitude of all rows, with a bound that covers each."""
-    return lambda roads: _extreme(rows(roads), name or f"least {rows}", most=False)
+    return lambda both: _extreme(rows(both), name or f"least {rows}", most=False)
 
 
 def _extreme(rows: Rows, name: str, *, most: bool) -> Known:
@@ -260,9 +251,9 @@ def _extreme(rows: Rows, name: str, *, most: bool) -> Known:
 def span(rows: Select, *, name: str = "") -> Read:
     """Read the largest less the least value, relative to the largest magnitude."""
 
-    def read(roads: Roads) -> Quantity:
+    def read(both: PredictedAndMeasured) -> Quantity:
         told = name or f"relative change of {rows}"
-        table = rows(roads)
+        table = rows(both)
         if not len(table):
             return known(told, math.nan, note="there are no such rows")
         pairs = np.array([_pair(row, False) for row in table])
@@ -284,18 +275,18 @@ def apart(
     """Read the largest distance between rows of the two with the same labels.
 
     Args:
-        first: One road, as a rule the predicted one.
+        first: One side, usually the predicted one.
         second: The other; each of its rows must have a partner.
         by: Labels that partners share.
         relative: In units of the first.
         name: What it is called.
     """
 
-    def read(roads: Roads) -> Quantity:
+    def read(both: PredictedAndMeasured) -> Quantity:
         told = name or f"largest distance of {second} from {first}"
-        ours = {tuple(row.get(k) for k in by): row for row in first(roads)}
+        ours = {tuple(row.get(k) for k in by): row for row in first(both)}
         gaps, bounds = [], []
-        for row in second(roads):
+        for row in second(both):
             partner = ours.get(tuple(row.get(k) for k in by))
             if partner is None:
                 return known(told, math.nan, note=f"{second} has a row without partner")
@@ -316,9 +307,9 @@ def counted(
 ) -> Read:
     """Read the share of networks whose rows all pass a test."""
 
-    def read(roads: Roads) -> Share:
+    def read(both: PredictedAndMeasured) -> Share:
         passed: dict[Any, bool] = {}
-        for row in rows(roads):
+        for row in rows(both):
             key = row.get(unit)
             passed[key] = passed.get(key, True) and test(row)
         return share(name or f"share of {rows}", sum(passed.values()), len(passed))

@@ -1,14 +1,14 @@
-"""The rows of the two roads, and selections of them by quantity and label."""
+"""The rows of theory and measurement, and selections of them by quantity and label."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from theodolite.core.rows import Row, Rows
+from ..rows import Row, Rows
 
 
 @dataclass(frozen=True)
-class Roads:
+class PredictedAndMeasured:
     """What theory and measurement of one run say, as rows."""
 
     predicted: Rows
@@ -20,14 +20,14 @@ class Roads:
 
 @dataclass(frozen=True)
 class Select:
-    """Rows of a quantity on one road, by their labels.
+    """Select predicted or measured rows by quantity and labels.
 
     Attributes:
         quantity: Name of the quantity.
         labels: Labels that rows must carry.
-        road: Which road.
+        side: Which rows: predicted or measured.
         test: What each row must pass besides.
-        among: Makes of all rows of the road those to select from, such as the last
+        among: Makes of all rows of the side those to select from, such as the last
             readings of networks that trained to the end.
         keep: Keeps some of all the rows that passed, such as resolved depths.
         column: Which column of the rows is the value.
@@ -36,25 +36,25 @@ class Select:
 
     quantity: str
     labels: Mapping[str, Any] = field(default_factory=dict)
-    road: Literal["measured", "predicted"] = "measured"
+    side: Literal["measured", "predicted"] = "measured"
     test: Callable[[Row], bool] | None = None
     among: Callable[[Rows], Rows] | None = None
     keep: Callable[[Rows], Rows] | None = None
     column: str = "value"
     name: str = ""
 
-    def __call__(self, roads: Roads) -> Rows:
+    def __call__(self, both: PredictedAndMeasured) -> Rows:
         """Return the rows."""
-        rows: Rows = getattr(roads, self.road)
+        rows: Rows = getattr(both, self.side)
         rows = rows if self.among is None else self.among(rows)
-        found = rows.where(self.test, quantity=self.quantity, **self.labels)
-        found = found if self.keep is None else self.keep(found)
+        selected = rows.where(self.test, quantity=self.quantity, **self.labels)
+        selected = selected if self.keep is None else self.keep(selected)
         if self.column == "value":
-            return found
-        return Rows({**row, "value": row.get(self.column)} for row in found)
+            return selected
+        return Rows({**row, "value": row.get(self.column)} for row in selected)
 
     def out_of(self, among: Callable[[Rows], Rows]) -> "Select":
-        """Return the selection from what is made of all rows of the road."""
+        """Return the selection from what is made of all rows of the side."""
         return replace(self, among=among)
 
     def keeping(self, keep: Callable[[Rows], Rows]) -> "Select":

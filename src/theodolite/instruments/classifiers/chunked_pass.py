@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from theodolite.instruments.classifiers.between import Between
-from theodolite.instruments.classifiers.final_layer import Head
-from theodolite.instruments.classifiers.pieces import Block, Piece, blocks, chunks
-from theodolite.instruments.team.processes import Team
+from ..distributed.processes import Team
+from .class_statistics import BetweenClasses
+from .features import Block, FeatureBatch, blocks, chunks
+from .final_layer import Head
 
 # Samples at a time: 1024 of width 512 in float32 take 2 MB, what a core's cache holds.
 CHUNK = 1024
@@ -31,7 +31,7 @@ class Sums:
     Attributes:
         along: Squares of features less their class mean, along each row of the basis.
         squares: Squared norms of features less the shift, a class.
-        apart: Features less the shift, a row a class; empty where there is none.
+        apart: Features less the shift, one row per class; empty where there is none.
         tally: Weights of samples: whose decision is known; of these, whose nearest
             mean is that of the class decided for; whose decision is right; of all,
             whose nearest mean is that of their class; all; whose nearest mean is closer
@@ -54,7 +54,7 @@ class Pass:
     Args:
         between: The class means.
         head: Decides where decisions are not known.
-        shift: What is taken off features first, a row a class, or None.
+        shift: What is taken off features first, one row per class, or None.
         dtype: Type that features have, or are brought to.
         rows: Row of the head of each class mean.
         error: How far a class mean may be off, in norm.
@@ -62,7 +62,7 @@ class Pass:
 
     def __init__(
         self,
-        between: Between,
+        between: BetweenClasses,
         head: Head | None,
         shift: Tensor | None,
         dtype: torch.dtype,
@@ -92,7 +92,7 @@ class Pass:
             self._head_reach = slope, float(logits.abs().max())
         self._size = max(_SCORES // max(len(both), len(gaps)), 64)
 
-    def sums(self, pieces: Sequence[Piece]) -> Sums:
+    def sums(self, pieces: Sequence[FeatureBatch]) -> Sums:
         """Add up over all samples."""
         between, zeros = self._between, torch.zeros_like
         along, squares = zeros(between.eigenvalues), zeros(between.count)
@@ -100,8 +100,8 @@ class Pass:
         apart = zeros(between.means) if shifted else between.means.new_zeros(0)
         tally = torch.zeros(6, dtype=torch.float64, device=along.device)
         for block in blocks(pieces, self._size):
-            norms, found = self._products(block, apart)
-            strays = found[: self._rank]
+            norms, projected = self._products(block, apart)
+            strays = projected[: self._rank]
             strays -= self._offset.index_select(1, block.labels)
             mass, squared = norms.double().square(), strays.square()
             if block.weights is not None:
@@ -109,12 +109,14 @@ class Pass:
                 squared *= block.weights.to(self._dtype)
             squares.index_add_(0, block.labels, mass)
             along += squared.sum(1)
-            tally += self._tally(block, found[self._rank :], strays, float(norms.max()))
+            tally += self._tally(
+                block, projected[self._rank :], strays, float(norms.max())
+            )
         return Sums(along=along, squares=squares, apart=apart, tally=tally)
 
     def _products(self, block: Block, apart: Tensor) -> tuple[Tensor, Tensor]:
         """Return norms of features, and their products, while they are in cache."""
-        found = self._rows.new_empty(len(self._rows), len(block))
+        projected = self._rows.new_empty(len(self._rows), len(block))
         norms, start = self._rows.new_empty(len(block)), 0
         room = self._rows.new_empty(min(CHUNK, len(block)), self._rows.shape[1])
         for piece in chunks(block.parts, CHUNK):
@@ -126,9 +128,9 @@ class Pass:
                 h = torch.sub(h, off, out=off)
                 add_by_class(apart, piece, h)
             torch.linalg.vector_norm(h, dim=1, out=norms[start:stop])
-            torch.mm(self._rows, h.T, out=found[:, start:stop])
+            torch.mm(self._rows, h.T, out=projected[:, start:stop])
             start = stop
-        return norms, found
+        return norms, projected
 
     def _tally(
         self, block: Block, logits: Tensor, strays: Tensor, size: float
@@ -211,7 +213,7 @@ def _settle(close: Tensor, tied: Tensor, place: Tensor) -> None:
     close[place, tied] = True
 
 
-def add_by_class(total: Tensor, piece: Piece, h: Tensor) -> Tensor:
+def add_by_class(total: Tensor, piece: FeatureBatch, h: Tensor) -> Tensor:
     """Add features to the sums of their classes; return what this chunk adds."""
     weighed = h if piece.weights is None else h * piece.weights[:, None].to(h.dtype)
     if 4 * len(total) > CHUNK or h.dtype == torch.float64:

@@ -13,27 +13,25 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
-from theodolite.instruments.classifiers.between import Centre
-from theodolite.instruments.classifiers.chunked_pass import Pass
-from theodolite.instruments.classifiers.class_moments import ClassMoments
-from theodolite.instruments.classifiers.collapse_numbers import numbers_of
-from theodolite.instruments.classifiers.collapse_reading import Collapse
-from theodolite.instruments.classifiers.feature_rows import (
+
+from ..distributed.processes import Team
+from .chunked_pass import Pass
+from .class_deviations import Deviations, deviations, from_moments
+from .class_statistics import Centre, ClassMoments
+from .collapse_numbers import numbers_of
+from .collapse_reading import Collapse
+from .features import (
+    FeatureBatch,
+    chunks,
     mean_row,
     not_finite,
     other_width,
     rows_of,
     version_of,
+    weights_by_class,
 )
-from theodolite.instruments.classifiers.final_layer import Head
-from theodolite.instruments.classifiers.kept_features import (
-    Deviations,
-    deviations,
-    from_moments,
-)
-from theodolite.instruments.classifiers.labelling import Labelling, sample_weights
-from theodolite.instruments.classifiers.pieces import Piece, chunks, weights_by_class
-from theodolite.instruments.team.processes import Team
+from .final_layer import Head
+from .labels import Labelling, sample_weights
 
 # Samples folded at a time: many enough for a product of width by width to pay.
 _FOLD = 4096
@@ -98,7 +96,7 @@ class CollapseMeter:
 
     def reset(self) -> None:
         """Forget all features."""
-        self._pieces: list[Piece] = []
+        self._pieces: list[FeatureBatch] = []
         self._versions: list[int] = []
         self._moments: ClassMoments | None = None
         self._tally: Tensor | None = None
@@ -114,7 +112,7 @@ class CollapseMeter:
         Features are kept without a copy: what is written to later is refused.
 
         Args:
-            features: A row a sample; further axes are flattened, but for those that
+            features: One row per sample; further axes are flattened, but for those that
                 labels have too.
             labels: Whole numbers from 0 up, or ±1; one a sample.
             weights: Weights of samples; 1 each by default.
@@ -159,7 +157,7 @@ class CollapseMeter:
         """Return the numbers of all features so far.
 
         Args:
-            other: Features of other data, a row a sample, for NC5.
+            other: Features of other data, one row per sample, for NC5.
             feature_noise: How far features are off what they should be, root mean
                 square in norm, where errors are to cover that.
             group: A process group of torch.distributed, or True for the default one,
@@ -167,15 +165,15 @@ class CollapseMeter:
         """
         team = Team(group)
         outside = None if other is None else mean_row(other, self._width)
-        found, came = self._found(team)
-        found = found.blurred(team.largest(feature_noise))
-        fields = numbers_of(found, self._head, came, outside)
+        measured, came = self._deviations(team)
+        measured = measured.blurred(team.largest(feature_noise))
+        fields = numbers_of(measured, self._head, came, outside)
         samples = team.sum(torch.tensor(self._samples, dtype=torch.int64))
         return Collapse(
             **fields,
             classes=came.cpu().numpy(),
             samples=int(samples),
-            width=found.between.means.shape[1],
+            width=measured.between.means.shape[1],
             layer=self._layer,
             status=Status.EXACT,
             norm_mode=self._mode,
@@ -202,11 +200,11 @@ class CollapseMeter:
         dtype = torch.float64
         rows = (count > 0).nonzero().squeeze(1)
         shift = between.means
-        found = Pass(between, self._head, shift, dtype, rows)
-        tally = found.sums([piece.renamed(places)]).tally
+        chunked = Pass(between, self._head, shift, dtype, rows)
+        tally = chunked.sums([piece.renamed(places)]).tally
         self._tally = tally if self._tally is None else self._tally + tally
 
-    def _found(self, team: Team) -> tuple[Deviations, Tensor]:
+    def _deviations(self, team: Team) -> tuple[Deviations, Tensor]:
         """Measure, and return the classes that came."""
         folded = team.largest(self._moments is not None) > 0
         if folded:
@@ -221,7 +219,7 @@ class CollapseMeter:
         count = team.sum(weights_by_class(self._pieces, classes))
         places, present = _places(count), _two(count)
         pieces = [piece.renamed(places) for piece in self._pieces]
-        found = deviations(
+        measured = deviations(
             pieces,
             count[present],
             width,
@@ -230,7 +228,7 @@ class CollapseMeter:
             centre=self._centre,
             team=team,
         )
-        return found, present
+        return measured, present
 
     def _from_moments(
         self, team: Team, classes: int, width: int
@@ -250,10 +248,12 @@ class CollapseMeter:
         present = _two(whole.count)
         tally = self._tally if self._tally is not None else torch.zeros(6)
         tally = team.sum(tally.double())
-        found = from_moments(_present(whole), tally, centre=self._centre)
-        return found, present
+        measured = from_moments(_present(whole), tally, centre=self._centre)
+        return measured, present
 
-    def _piece(self, features: Any, labels: Any, weights: Any, decisions: Any) -> Piece:
+    def _piece(
+        self, features: Any, labels: Any, weights: Any, decisions: Any
+    ) -> FeatureBatch:
         places, counts = self._labelling.read(labels)
         h = rows_of(features, torch.as_tensor(labels).shape)
         self._check_width(h.shape[1])
@@ -273,8 +273,8 @@ class CollapseMeter:
         if w is not None:
             counts = counts & (w > 0)
         if bool(counts.all()):
-            return Piece(features=h, labels=places, weights=w, decisions=chosen)
-        return Piece(
+            return FeatureBatch(features=h, labels=places, weights=w, decisions=chosen)
+        return FeatureBatch(
             features=h[counts],
             labels=places[counts],
             weights=None if w is None else w[counts],

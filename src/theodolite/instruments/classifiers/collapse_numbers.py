@@ -1,5 +1,10 @@
 r"""The numbers of neural collapse, from class means, sums about them and a head.
 
+The simplex equiangular tight frame of $C$ vectors has the Gram matrix $I -
+\frac1C 11^\top$ up to scale: equal norms, all cosines $-1/(C-1)$. Gram matrices are
+computed in blocks of rows, so that thousands of classes take little memory, and
+distances are summed entry by entry, since $2 - 2\langle G, E\rangle$ would cancel.
+
 References:
     Papyan, Han and Donoho (2020), Prevalence of neural collapse during the terminal
     phase of deep learning training, PNAS (NC1 to NC4).
@@ -7,57 +12,149 @@ References:
     learning, ICLR (class-distance normalised variance).
     Ammar et al. (2024), NECO: neural collapse based out-of-distribution detection,
     ICLR (NC5).
+    Zhu et al. (2021), A geometric analysis of neural collapse with unconstrained
+    features, NeurIPS (distances of normalised Gram matrices).
+    Liu et al. (2023), Generalizing and decoupling neural collapse via hyperspherical
+    uniformity gap, ICLR (logarithmic energy).
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from theodolite.instruments.classifiers.final_layer import Head
-from theodolite.instruments.classifiers.kept_features import Deviations
-from theodolite.instruments.classifiers.simplex import (
-    on_polygon,
-    shape_of,
-    simplex_distance,
-)
+from .class_deviations import Deviations
+from .final_layer import Head
 
-# Rows of a matrix of pairs at a time, by choice.
+# Rows of a matrix at a time, by choice: 512 of 5,000 take 20 MB.
 _BLOCK = 512
+# Bins of the histogram of cosines between -1 and 1, by choice.
+BINS = 80
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shape:
+    r"""The shape of some vectors, one per class.
+
+    Attributes:
+        norm_spread: Standard deviation of the norms over their mean.
+        angle_spread: Standard deviation of the cosines of pairs.
+        angle_gap: Mean of $|\cos + 1/(C-1)|$ over pairs.
+        simplex_distance: Distance of the Gram matrices of the vectors and of the
+            simplex, each of Frobenius norm 1.
+        energy: Mean of $-\ln\|\hat v_i - \hat v_j\|$ over pairs of unit vectors.
+        histogram: Share of pairs with cosines in each of the bins.
+    """
+
+    norm_spread: float
+    angle_spread: float
+    angle_gap: float
+    simplex_distance: float
+    energy: float
+    histogram: Tensor
+
+
+def shape_of(vectors: Tensor) -> Shape:
+    """Measure the shape of vectors, rows in float64, none of them zero."""
+    count, norms = len(vectors), vectors.norm(dim=1)
+    units = vectors / norms[:, None]
+    ideal, pairs = -1 / (count - 1), count * (count - 1)
+    total, squares, gap, energy = (torch.zeros((), dtype=torch.float64) for _ in "1234")
+    histogram = torch.zeros(BINS, dtype=torch.float64)
+    for start, cosines in _gram(units, units):
+        own = torch.arange(len(cosines), device=cosines.device)
+        cosines[own, start + own] = ideal  # and taken off again below
+        gaps = cosines - ideal
+        total += gaps.sum().cpu()
+        squares += gaps.square().sum().cpu()
+        gap += gaps.abs().sum().cpu()
+        inside = cosines.clamp_(-1, 1)
+        histogram += torch.histc(inside.float(), BINS, -1, 1).double().cpu()
+        # |u - v|^2 = 2 - 2 cos; vectors that coincide have infinite energy.
+        energy -= 0.5 * (2 - 2 * inside).log_().sum().cpu()
+    energy += 0.5 * count * math.log(2 - 2 * ideal)
+    histogram -= count * torch.histc(torch.tensor([ideal]), BINS, -1, 1).double()
+    shift = total / pairs
+    spread = (squares / pairs - shift.square()).clamp_min(0).sqrt()
+    return Shape(
+        norm_spread=float(norms.std(correction=0) / norms.mean()),
+        angle_spread=float(spread),
+        angle_gap=float(gap / pairs),
+        simplex_distance=simplex_distance(vectors, vectors),
+        energy=float(energy / pairs),
+        histogram=histogram / pairs,
+    )
+
+
+def simplex_distance(one: Tensor, other: Tensor) -> float:
+    r"""Return $\|AB^\top/\|AB^\top\|_F - E/\|E\|_F\|_F$, $E = I - \frac1C 11^\top$."""
+    count = len(one)
+    square = sum((float(block.square().sum()) for _, block in _gram(one, other)), 0.0)
+    norm, edge = math.sqrt(square), math.sqrt(count - 1)
+    total = 0.0
+    for start, block in _gram(one, other):
+        rows = torch.arange(len(block), device=block.device)
+        gap = block / norm + 1 / (count * edge)
+        gap[rows, start + rows] -= 1 / edge
+        total += float(gap.square().sum())
+    return math.sqrt(total)
+
+
+def on_polygon(one: Tensor, other: Tensor) -> Tensor:
+    r"""Return points of a plane, which for a simplex are those of a regular polygon.
+
+    Row $c$ of the Gram matrix $AB^\top$, scaled to the simplex's norm, weighs the
+    corners of a polygon with a corner a class: $I - \frac1C 11^\top$ leaves each where
+    it is.
+    """
+    count = len(one)
+    turns = torch.arange(count, dtype=torch.float64, device=one.device) / count
+    corners = torch.stack([(math.tau * turns).cos(), (math.tau * turns).sin()], dim=1)
+    square = sum((float(block.square().sum()) for _, block in _gram(one, other)), 0.0)
+    return one @ (other.T @ corners) * (math.sqrt(count - 1) / math.sqrt(square))
+
+
+def _gram(one: Tensor, other: Tensor) -> Iterator[tuple[int, Tensor]]:
+    for start in range(0, len(one), _BLOCK):
+        yield start, one[start : start + _BLOCK] @ other.T
+
+
 # Roundings of float64 that sums and products of the head's shape may be off by.
 _ROUNDINGS = 64
 
 
 def numbers_of(
-    found: Deviations, head: Head | None, rows: Tensor, outside: Tensor | None
+    deviations: Deviations, head: Head | None, rows: Tensor, outside: Tensor | None
 ) -> dict[str, Any]:
     """Return the fields of a reading.
 
     Args:
-        found: Class means, and features about them.
+        deviations: Class means, and features about them.
         head: The classifier's last layer, where the features are its inputs.
         rows: Its row for each class mean.
         outside: Mean of features of other data.
     """
     weight = None if head is None else head.weight[rows]
     return {
-        **_variability(found),
-        **_means(found, outside),
-        **_head(found, weight),
-        **_decisions(found),
+        **_variability(deviations),
+        **_means(deviations, outside),
+        **_head(deviations, weight),
+        **_decisions(deviations),
     }
 
 
-def _variability(found: Deviations) -> dict[str, Any]:
-    between, relative = found.between, found.loss + 4 * found.eps
-    variance = found.square / between.count
-    ratio = between.ratio(found.along)
-    total = float(found.square.sum() / between.count.sum())
+def _variability(deviations: Deviations) -> dict[str, Any]:
+    between, relative = deviations.between, deviations.loss + 4 * deviations.eps
+    variance = deviations.square / between.count
+    ratio = between.ratio(deviations.along)
+    total = float(deviations.square.sum() / between.count.sum())
     noise = total / float(between.centred.square().sum(1).mean())
     cdnv, closest = _cdnv(variance, between.centred)
     # Means that are close are told apart the less the more they are rounded.
-    blur = 4 * found.mean_error / closest if closest else math.inf
+    blur = 4 * deviations.mean_error / closest if closest else math.inf
     return {
         "nc1_variability": ratio,
         "nc1_variability_error": ratio * relative,
@@ -68,7 +165,7 @@ def _variability(found: Deviations) -> dict[str, Any]:
         "class_weight": _array(between.count),
         "class_variance": _array(variance),
         "class_variance_error": float(variance.max()) * relative,
-        "class_distance_error": found.mean_error,
+        "class_distance_error": deviations.mean_error,
         "class_distance": _array(between.centred.norm(dim=1)),
     }
 
@@ -90,17 +187,17 @@ def _cdnv(variance: Tensor, means: Tensor) -> tuple[float, float]:
     return total / (count * (count - 1)), closest
 
 
-def _means(found: Deviations, outside: Tensor | None) -> dict[str, Any]:
-    centred, count = found.between.centred, len(found.between.means)
+def _means(deviations: Deviations, outside: Tensor | None) -> dict[str, Any]:
+    centred, count = deviations.between.centred, len(deviations.between.means)
     shape = shape_of(centred)
     shortest = float(centred.norm(dim=1).min())
     eps = torch.finfo(torch.float64).eps
     # Cosines and shares of norms move by what a unit vector does; a simplex distance
     # by that of all rows together.
-    unit = found.mean_error / shortest if shortest else 1.0
+    unit = deviations.mean_error / shortest if shortest else 1.0
     error = 4 * unit * count**0.5 + _ROUNDINGS * eps
     least = -0.5 * math.log(2 + 2 / (count - 1))
-    means = found.between.means
+    means = deviations.between.means
     apart = float("nan")
     if outside is not None:
         outside = outside.to(means)
@@ -121,8 +218,8 @@ def _means(found: Deviations, outside: Tensor | None) -> dict[str, Any]:
     }
 
 
-def _head(found: Deviations, weight: Tensor | None) -> dict[str, Any]:
-    centred, count = found.between.centred, len(found.between.means)
+def _head(deviations: Deviations, weight: Tensor | None) -> dict[str, Any]:
+    centred, count = deviations.between.centred, len(deviations.between.means)
     names = ("norms", "angles", "gap", "simplex")
     if weight is None:
         absent = {f"nc2_head_{name}": float("nan") for name in names}
@@ -145,10 +242,10 @@ def _head(found: Deviations, weight: Tensor | None) -> dict[str, Any]:
     }
 
 
-def _decisions(found: Deviations) -> dict[str, Any]:
+def _decisions(deviations: Deviations) -> dict[str, Any]:
     """Return shares of samples; of those not looked at, nothing is known."""
-    decided, agreed, right, own, seen, unsure = found.tally.tolist()
-    total = whole = float(found.between.count.sum())
+    decided, agreed, right, own, seen, unsure = deviations.tally.tolist()
+    total = whole = float(deviations.between.count.sum())
     if seen and not decided:  # nobody decides
         decided = agreed = right = total = float("nan")
     return {

@@ -3,37 +3,27 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, TheodoliteError
-from theodolite.instruments.classifiers.between import Centre
-from theodolite.instruments.classifiers.collapse_meter import CollapseMeter
-from theodolite.instruments.classifiers.collapse_reading import Collapse
-from theodolite.instruments.classifiers.final_layer import (
-    Head,
-    decisions_of,
-    last_linear,
-)
-from theodolite.instruments.classifiers.judged_passes import (
-    JudgedPasses,
-    finer_passes,
-    judged_passes,
-)
-from theodolite.instruments.classifiers.labelling import (
-    Labels,
-    SampleWeights,
-    labels_in,
-)
-from theodolite.instruments.model.objective import Outputs
-from theodolite.instruments.operators.span import named
-from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.batches import Batches
+
+from ..model.objective import Outputs
+from ..operators.span import named
+from ..passes.batches import Batches
+from ..passes.progress_line import with_progress
+from .class_statistics import Centre
+from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
+from .collapse_meter import CollapseMeter
+from .collapse_reading import Collapse
+from .final_layer import Head, decisions_of, last_linear
+from .labels import Labels, SampleWeights, labels_in
 
 
-@announcing("batches")
+@with_progress("batches")
 def collapse(
     model: nn.Module,
     batches: Batches,
@@ -57,7 +47,7 @@ def collapse(
     compared with those of a copy in float64, and errors cover the difference.
 
     Args:
-        model: Any classifier; left as found.
+        model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
         norm_mode: Statistics that normalisation layers use.
@@ -70,7 +60,7 @@ def collapse(
         centre: Centre class means at their own mean, or at that of the samples.
         ignore_index: Label of samples that do not count.
         feature_bytes: Memory that features may take.
-        max_batches: Batches to take at most.
+        max_batches: Most batches to use.
 
     Returns:
         The reading.
@@ -85,7 +75,7 @@ def collapse(
     """
     given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
     with (
-        judged_passes(
+        classifier_passes(
             model,
             batches,
             **given,
@@ -109,7 +99,8 @@ def collapse(
         noise = _noise(passes, watch, layer, given)
     given["statistics"] = passes.statistics
     outside = None if other is None else _mean_of(model, other, layer, given)
-    return meter.compute(other=outside, feature_noise=noise)
+    reading = meter.compute(other=outside, feature_noise=noise)
+    return replace(reading, norm_layers=passes.norm_layers)
 
 
 class Watch:
@@ -147,14 +138,14 @@ class Watch:
 
 
 @contextmanager
-def watching(passes: JudgedPasses, layer: str | None) -> Iterator[Watch]:
+def watching(passes: ClassifierPasses, layer: str | None) -> Iterator[Watch]:
     """Have the features of a layer kept, pass by pass."""
     if layer is None:
-        found: list[Tensor] = []
+        runs: list[Tensor] = []
 
         def run() -> Tensor:
-            found.append(passes.outputs(passes.items[0]))
-            return found[0]
+            runs.append(passes.outputs(passes.items[0]))
+            return runs[0]
 
         name, linear = last_linear(passes.model, run)
         head = Head.of(linear.weight, linear.bias)
@@ -176,7 +167,7 @@ def watching(passes: JudgedPasses, layer: str | None) -> Iterator[Watch]:
 
 def _feed(
     take: Callable[..., None],
-    passes: JudgedPasses,
+    passes: ClassifierPasses,
     watch: Watch,
     labels: Labels | None,
     weights: SampleWeights | None,
@@ -192,7 +183,7 @@ def _feed(
 
 
 def _noise(
-    passes: JudgedPasses, watch: Watch, layer: str | None, given: dict[str, Any]
+    passes: ClassifierPasses, watch: Watch, layer: str | None, given: dict[str, Any]
 ) -> float:
     """Return how far features are from exact arithmetic, root mean square in norm."""
     batch = passes.items[0]
@@ -221,7 +212,7 @@ def _mean_of(
     """Return the mean feature of other data, as one row."""
     total, count = None, 0
     with (
-        judged_passes(model, batches, **given) as passes,
+        classifier_passes(model, batches, **given) as passes,
         watching(passes, layer) as watch,
     ):
         for batch in passes.items:

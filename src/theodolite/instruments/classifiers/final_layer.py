@@ -12,7 +12,7 @@ from theodolite.core import MeasurementError
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Head:
-    """A linear classifier in float64, a row a class.
+    """A linear classifier in float64, one row per class.
 
     Attributes:
         weight: Weights; one row alone, of two classes told by a sign, becomes two.
@@ -29,7 +29,7 @@ class Head:
         if rows.ndim != 2 or not rows.numel() or not bool(torch.isfinite(rows).all()):
             raise MeasurementError(
                 f"the head has weights of shape {tuple(rows.shape)}, wanted are finite "
-                "ones, a row a class: pass those of the last linear layer"
+                "ones, one row per class: pass those of the last linear layer"
             )
         shift = rows.new_zeros(len(rows))
         if bias is not None:
@@ -94,8 +94,8 @@ def last_linear(
 def _noting(
     calls: list[tuple[str, nn.Linear, Tensor]], name: str
 ) -> Callable[[nn.Linear, Any, Tensor], None]:
-    def note(module: nn.Linear, args: Any, found: Tensor) -> None:
-        calls.append((name, module, found))
+    def note(module: nn.Linear, args: Any, outputs: Tensor) -> None:
+        calls.append((name, module, outputs))
 
     return note
 

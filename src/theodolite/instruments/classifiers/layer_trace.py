@@ -18,7 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from theodolite.instruments.norms.batch_norm_calls import batch_norm_arguments
+from ..norms.batch_norm_calls import batch_norm_arguments
 
 _CONVOLUTIONS = {torch.conv1d, torch.conv2d, torch.conv3d}
 _TRANSPOSED = {torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d}
@@ -141,14 +141,14 @@ class LayerTrace(TorchFunctionMode):
         kwargs = kwargs or {}
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
         sources = [self._source(x) for x in given]
-        found = func(*args, **kwargs)
+        outputs = func(*args, **kwargs)
         told = func not in _HOMOGENEOUS  # what takes their output counts instead
-        if told and any(isinstance(x, Tensor) for x in tree_leaves(found)):
+        if told and any(isinstance(x, Tensor) for x in tree_leaves(outputs)):
             for met in {id(m): m for m, _ in filter(None, sources)}.values():
                 met.uses += 1
-        if isinstance(found, Tensor) and given:
-            self._note(func, args, kwargs, sources[0], found)
-        return found
+        if isinstance(outputs, Tensor) and given:
+            self._note(func, args, kwargs, sources[0], outputs)
+        return outputs
 
     def _note(
         self,
@@ -156,24 +156,24 @@ class LayerTrace(TorchFunctionMode):
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         source: tuple[Met, bool] | None,
-        found: Tensor,
+        outputs: Tensor,
     ) -> None:
         met, direct = source or (None, False)
         if func in _HOMOGENEOUS and met is not None:
-            self._keep(found, met, direct=False)
+            self._keep(outputs, met, direct=False)
             return
         if func in _BATCH_NORMS or func in _SAMPLE_NORMS:
             seen = self._norm(func, args, kwargs)
             if isinstance(met, LinearCall):
                 seen.behind, seen.before = met, met if direct else None
             self.norms.append(seen)
-            self._keep(found, seen)
+            self._keep(outputs, seen)
             return
         layer = self._layer(func, args, kwargs)
         if layer is not None:
             layer.after = met if isinstance(met, NormSeen) and direct else None
             self.layers.append(layer)
-            self._keep(found, layer)
+            self._keep(outputs, layer)
 
     def _norm(
         self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -226,5 +226,5 @@ class LayerTrace(TorchFunctionMode):
 
         return enter
 
-    def _leaving(self, module: nn.Module, args: Any, found: Any) -> None:
+    def _leaving(self, module: nn.Module, args: Any, outputs: Any) -> None:
         self._stack.pop()

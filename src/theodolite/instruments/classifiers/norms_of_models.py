@@ -14,32 +14,22 @@ from theodolite.core import (
     Stopwatch,
     TheodoliteError,
 )
-from theodolite.instruments.classifiers.folding import FoldedLayer, fold, product_of
-from theodolite.instruments.classifiers.judged_passes import (
-    JudgedPasses,
-    finer_passes,
-    judged_passes,
-)
-from theodolite.instruments.classifiers.labelling import (
-    Labelling,
-    Labels,
-    SampleWeights,
-    labels_in,
-    sample_weights,
-)
-from theodolite.instruments.classifiers.layer_trace import LayerTrace
-from theodolite.instruments.classifiers.margins import Margins, margins_of
-from theodolite.instruments.classifiers.norms_reading import ClassifierNorms
-from theodolite.instruments.model.objective import Outputs
-from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.batches import Batches, samples_in, slice_batch
+
+from ..model.objective import Outputs
+from ..passes.batches import Batches, samples_in, slice_batch
+from ..passes.progress_line import with_progress
+from .classifier_passes import ClassifierPasses, classifier_passes, finer_passes
+from .labels import Labelling, Labels, SampleWeights, labels_in, sample_weights
+from .layer_trace import LayerTrace
+from .norm_folding import FoldedLayer, fold, product_of
+from .norms_reading import ClassifierNorms, Margins, margins_of
 
 # Samples on which the scale of each layer is tried, by choice.
 _FEW = 32
 _EPS = float(np.finfo(np.float64).eps)
 
 
-@announcing("batches")
+@with_progress("batches")
 def classifier_norms(
     model: nn.Module,
     batches: Batches,
@@ -62,7 +52,7 @@ def classifier_norms(
     beside it.
 
     Args:
-        model: Any classifier; left as found.
+        model: Any classifier; never changed.
         batches: Pairs (inputs, labels), or mappings with ``labels``; a list or a
             DataLoader of them.
         norm_mode: Statistics that normalisation layers use. In ``batch`` mode with
@@ -73,7 +63,7 @@ def classifier_norms(
         ignore_index: Label of samples that do not count.
         directions: Keep $V_k$ too, as matrices in float64.
         scales: Double each layer in turn, and see what becomes of the outputs.
-        max_batches: Batches to take at most.
+        max_batches: Most batches to use.
 
     Returns:
         The reading.
@@ -90,17 +80,17 @@ def classifier_norms(
     """
     watch = Stopwatch()
     given: dict[str, Any] = {"norm_mode": norm_mode, "outputs": outputs}
-    with judged_passes(
+    with classifier_passes(
         model, batches, **given, max_batches=max_batches, callables=(labels, weights)
     ) as passes:
         layers, notes, left_out = _layers(passes)
-        found = _margins(passes, labels, weights, ignore_index)
+        measured = _margins(passes, labels, weights, ignore_index)
         trials = _trials(passes, layers) if scales else {}
         noise = _noise(passes, given)
         eps = max(torch.finfo(p.dtype).eps for p in passes.model.parameters())
     return _reading(
         layers,
-        found,
+        measured,
         trials,
         noise=noise,
         # Statistics are computed in the model's own type.
@@ -109,6 +99,7 @@ def classifier_norms(
         left_out=tuple(left_out),
         directions=tuple(_direction(layer) for layer in layers) if directions else (),
         norm_mode=passes.mode,
+        norm_layers=passes.norm_layers,
         status=Status.EXACT,
         cost=watch.read(),
         method="norms folded"
@@ -118,7 +109,7 @@ def classifier_norms(
 
 
 def _layers(
-    passes: JudgedPasses,
+    passes: ClassifierPasses,
 ) -> tuple[list[FoldedLayer], list[str], list[str]]:
     trace, model = LayerTrace(passes.model), passes.model
     passes.outputs(passes.items[0], trace.following(model))
@@ -149,7 +140,7 @@ def _inside(owner: str, trace: LayerTrace, model: nn.Module) -> bool:
 
 
 def _margins(
-    passes: JudgedPasses,
+    passes: ClassifierPasses,
     labels: Labels | None,
     weights: SampleWeights | None,
     ignore_index: int | None,
@@ -176,17 +167,17 @@ def _margins(
         parts.append(
             margins_of(rows[counts.to(rows.device)], places[counts], mass[counts])
         )
-    found = Margins.joined(parts)
-    if len(found.labels.unique()) < 2:
+    measured = Margins.joined(parts)
+    if len(measured.labels.unique()) < 2:
         raise MeasurementError(
-            f"samples of {len(found.labels.unique())} class came, and margins are told "
-            "between at least 2: pass data of all classes"
+            f"samples of {len(measured.labels.unique())} class came, and margins are "
+            "told between at least 2: pass data of all classes"
         )
-    return found
+    return measured
 
 
 def _trials(
-    passes: JudgedPasses, layers: list[FoldedLayer]
+    passes: ClassifierPasses, layers: list[FoldedLayer]
 ) -> dict[str, tuple[float, float]]:
     """Double the weights of each layer in turn, and compare outputs."""
     batch = passes.items[0]
@@ -195,7 +186,7 @@ def _trials(
     with passes.own_statistics():
         start = passes.outputs(batch).double()
         size = float(start.norm()) or 1.0
-        found = {}
+        trials = {}
         for name, parameter in _weights(passes.model, layers).items():
             held = parameter.data
             try:
@@ -204,22 +195,22 @@ def _trials(
             finally:
                 parameter.data = held
             same = float((moved - start).norm()) / size
-            found[name] = same, float((moved - 2 * start).norm()) / size
-    return found
+            trials[name] = same, float((moved - 2 * start).norm()) / size
+    return trials
 
 
 def _weights(model: nn.Module, layers: list[FoldedLayer]) -> dict[str, nn.Parameter]:
     """Return the parameters that are the weights of layers, by the layer's name."""
-    modules, found = dict(model.named_modules()), {}
+    modules, weights = dict(model.named_modules()), {}
     for layer in layers:
         module = modules.get("" if layer.name == "(model)" else layer.name)
         weight = None if module is None else module._parameters.get("weight")
         if isinstance(weight, nn.Parameter):
-            found[layer.name] = weight
-    return found
+            weights[layer.name] = weight
+    return weights
 
 
-def _noise(passes: JudgedPasses, given: dict[str, Any]) -> float:
+def _noise(passes: ClassifierPasses, given: dict[str, Any]) -> float:
     """Return how far an output is from exact arithmetic, on the first batch."""
     batch = passes.items[0]
     ours = passes.outputs(batch)
@@ -242,7 +233,7 @@ def _direction(layer: FoldedLayer) -> np.ndarray:
 
 def _reading(
     layers: list[FoldedLayer],
-    found: Margins,
+    measured: Margins,
     trials: dict[str, tuple[float, float]],
     *,
     noise: float,
@@ -262,16 +253,16 @@ def _reading(
             "can be divided by the product of norms: check that layer"
         )
     shrink = math.exp(-log_rho) if log_rho > -700 else math.inf
-    f, margins = (x.cpu().numpy() * shrink for x in (found.own, found.margin))
-    mass = found.weights.numpy()
+    f, margins = (x.cpu().numpy() * shrink for x in (measured.own, measured.margin))
+    mass = measured.weights.numpy()
     rows = [layer.matrix.norm(dim=1).cpu().numpy() for layer in layers]
     relative = 4 * eps * len(layers)
     rho = math.exp(log_rho) if log_rho < 700 else math.inf
     # Sums over f are sums over outputs with rho taken out.
-    equilibrium = found.aligned / found.square * rho if found.square else math.nan
-    ratio = found.aligned / found.square if found.square else math.nan
-    size = float(found.weights.sum())
-    worst = noise * (size * found.square) ** 0.5 / found.square if found.square else 0.0
+    square, size = measured.square, float(measured.weights.sum())
+    ratio = measured.aligned / square if square else math.nan
+    equilibrium = measured.aligned / square * rho if square else math.nan
+    worst = noise * (size * square) ** 0.5 / square if square else 0.0
     unsure = float(((np.abs(margins) <= noise * shrink) * mass).sum() / mass.sum())
     tried = [trials.get(layer.name, (math.nan, math.nan)) for layer in layers]
     return ClassifierNorms(
@@ -293,8 +284,8 @@ def _reading(
         doubled_off=np.array([pair[1] for pair in tried]),
         f=f,
         margins=margins,
-        f_error=(noise + relative * float(found.own.abs().max())) * shrink,
-        labels=found.labels.numpy(),
+        f_error=(noise + relative * float(measured.own.abs().max())) * shrink,
+        labels=measured.labels.numpy(),
         equilibrium=equilibrium,
         equilibrium_error=abs(equilibrium) * relative
         + worst * (1 + 2 * abs(ratio)) * rho,

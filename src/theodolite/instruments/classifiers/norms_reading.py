@@ -1,11 +1,77 @@
-"""What norms and margins of a classifier come as."""
+"""The result of norms and margins of a classifier, and the margins of outputs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from theodolite.core import Reading, circumstances, headline, in_words
+from theodolite.core import MeasurementError, Reading, circumstances, headline, in_words
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Margins:
+    r"""Outputs and margins of some samples, in float64.
+
+    Attributes:
+        own: The output, or that of the own class.
+        margin: The margin.
+        labels: Places of classes.
+        weights: Weights of samples.
+        aligned: $\sum \langle y, g \rangle$, with $y$ = ±1 or one-hot.
+        square: $\sum \|g\|^2$.
+    """
+
+    own: Tensor
+    margin: Tensor
+    labels: Tensor
+    weights: Tensor
+    aligned: float
+    square: float
+
+    @classmethod
+    def joined(cls, parts: Sequence["Margins"]) -> "Margins":
+        """Return those of all samples."""
+        names = ("own", "margin", "labels", "weights")
+        whole = {n: torch.cat([getattr(part, n) for part in parts]) for n in names}
+        return cls(
+            **whole,
+            aligned=sum(part.aligned for part in parts),
+            square=sum(part.square for part in parts),
+        )
+
+
+def margins_of(outputs: Tensor, labels: Tensor, weights: Tensor) -> Margins:
+    """Return the margins of outputs, one row per sample.
+
+    Args:
+        outputs: Classes on the last axis, or one number per sample.
+        labels: Places of classes, one per sample.
+        weights: Weights of samples.
+    """
+    rows = outputs.detach().double().cpu()
+    rows = rows.reshape(len(labels), -1) if rows.numel() else rows.reshape(0, 1)
+    if not bool(torch.isfinite(rows).all()):
+        raise MeasurementError(
+            "the outputs hold NaN or infinity: check the data and the weights"
+        )
+    if rows.shape[1] == 1:
+        own, signs = rows[:, 0], 2.0 * labels - 1
+        margin, aligned = signs * own, signs * own
+    else:
+        own = rows.gather(1, labels[:, None]).squeeze(1)
+        others = rows.scatter(1, labels[:, None], -torch.inf).amax(1)
+        margin, aligned = own - others, own
+    return Margins(
+        own=own,
+        margin=margin,
+        labels=labels,
+        weights=weights,
+        aligned=float(aligned @ weights),
+        square=float(rows.square().sum(1) @ weights),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -13,7 +79,7 @@ class ClassifierNorms(Reading):
     r"""Norms of a classifier's layers, and its outputs over their product.
 
     A layer is a linear or convolutional one as it is applied, so that one applied twice
-    counts twice; $W_k$ are its weights, a row an output channel, with batch norms
+    counts twice; $W_k$ are its weights, one row per output channel, with batch norms
     folded in. Then $\rho_k = \|W_k\|_F$, $V_k = W_k/\rho_k$, $\rho = \prod_k \rho_k$
     and $f = g/\rho$ with $g$ the outputs: for a chain of such layers and ReLUs without
     biases $f$ is the network of the $V_k$, else it is so by definition.
@@ -139,10 +205,10 @@ class ClassifierNorms(Reading):
 
     def coordinates(self) -> dict[str, list[Any]]:
         """Label layers by their names."""
-        found: dict[str, list[Any]] = {"layer": list(self.names)}
+        coordinates: dict[str, list[Any]] = {"layer": list(self.names)}
         for dim, size in (("row", len(self.row_norms)), ("sample", len(self.f))):
-            found[dim] = list(range(size))
-        return found
+            coordinates[dim] = list(range(size))
+        return coordinates
 
     def summary_lines(self) -> list[str]:
         """Return the numbers, and what was not folded or left out."""

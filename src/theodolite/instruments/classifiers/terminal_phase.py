@@ -142,10 +142,9 @@ class InterpolationMeter:
 
     def update(self, step: float, margins: Numbers) -> None:
         """Take margins of samples at a step, such as those of ``classifier_norms``."""
-        found = _margins(margins)
-        look = _Look(
-            found.size, int((found <= 0).sum()), float(found.min()), float(found.sum())
-        )
+        values = _margins(margins)
+        errors = int((values <= 0).sum())
+        look = _Look(values.size, errors, float(values.min()), float(values.sum()))
         self._add(_step(step), look)
 
     def update_errors(self, step: float, rate: float, samples: float = 1) -> None:
@@ -229,8 +228,8 @@ def interpolation(
         1
     """
     meter = InterpolationMeter(tolerance=tolerance, norm_mode=norm_mode)
-    for step, found in (margins or {}).items():
-        meter.update(step, found)
+    for step, values in (margins or {}).items():
+        meter.update(step, values)
     for step, rate in (errors or {}).items():
         meter.update_errors(step, rate)
     return meter.compute()
@@ -249,10 +248,10 @@ def _margins(margins: Numbers) -> np.ndarray:
     given: Any = margins
     if hasattr(given, "detach"):
         given = given.detach().cpu().numpy()
-    found = as_numbers("margins", given, ..., error=MeasurementError).reshape(-1)
-    if not found.size:
+    values = as_numbers("margins", given, ..., error=MeasurementError).reshape(-1)
+    if not values.size:
         raise MeasurementError("margins of no sample came: pass one a sample")
-    return found
+    return values
 
 
 def _step(step: float) -> float:

@@ -5,9 +5,9 @@
 - ``density``, ``indices``, ``conditions``: the distribution of all eigenvalues, how
   many are negative, how far they spread.
 - ``traces``, ``diagonals``: from random vectors.
-- ``forecasting``: what such a search will take.
 - ``blockwise``: any of these for each part of a model.
-- ``measured``: what makes an instrument of the Hessian from a function of operators.
+- ``model_instruments``: makes an instrument of models from a function of operators;
+  forecasts the memory of a search for eigenvalues.
 
 May touch: ``solvers`` and what stands before it. Start reading at ``traces``.
 """

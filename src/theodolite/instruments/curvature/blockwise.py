@@ -18,21 +18,14 @@ from theodolite.core import (
     headline,
     in_words,
 )
-from theodolite.instruments.model.objective import chosen_parameters
-from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.one_model import unwrapped
-from theodolite.instruments.passes.streams import read_batches
+
+from ..model.objective import chosen_parameters
+from ..passes.batches import Batches
+from ..passes.progress_line import with_progress
+from ..passes.ranks import unwrapped
+from ..passes.streams import read_batches
 
 R = TypeVar("R", bound=Reading)
-
-_GRAVITY = [
-    Status.NONFINITE,
-    Status.MAX_MATVECS,
-    Status.ROUNDING,
-    Status.CONVERGED,
-    Status.EXACT,
-]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,10 +55,10 @@ class Blocks(Reading, Generic[R]):
         """Return one quantity, blocks first; NaN where one is shorter than others."""
         parts = [np.asarray(getattr(r, quantity), float) for r in self.readings]
         shape = np.max([part.shape for part in parts], axis=0).astype(int)
-        found = np.full((len(parts), *shape), np.nan)
+        stacked = np.full((len(parts), *shape), np.nan)
         for place, part in enumerate(parts):
-            found[(place, *(slice(size) for size in part.shape))] = part
-        return found
+            stacked[(place, *(slice(size) for size in part.shape))] = part
+        return stacked
 
     def summary_lines(self) -> list[str]:
         """Return the headline, and the first quantity of every block."""
@@ -79,17 +72,17 @@ class Blocks(Reading, Generic[R]):
 
     def rows(self, **labels: Any) -> Rows:
         """Melt all readings into flat rows, each with its block."""
-        found: list[Any] = []
+        rows: list[Any] = []
         for block, reading in self:
-            found.extend(reading.rows(**{"block": block, **labels}))
-        return Rows(found)
+            rows.extend(reading.rows(**{"block": block, **labels}))
+        return Rows(rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every block's fields as plain JSON values."""
         return {block: reading.to_dict() for block, reading in self}
 
 
-@announcing()
+@with_progress()
 def by_block(
     instrument: Callable[..., R],
     model: nn.Module,
@@ -117,10 +110,10 @@ def by_block(
         >>> from theodolite.instruments import HalfSquareLoss, trace
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)).double()
         >>> data = torch.ones(3, 2).double(), torch.ones(3, 1).double()
-        >>> found = by_block(
+        >>> result = by_block(
         ...     trace, model, data, loss=HalfSquareLoss(), norm_mode="eval"
         ... )
-        >>> found.blocks, found.stack("trace").shape
+        >>> result.blocks, result.stack("trace").shape
         (('0', '1'), (2,))
     """
     model = unwrapped(model)
@@ -137,8 +130,9 @@ def by_block(
     return Blocks(
         blocks=tuple(names),
         readings=readings,
-        status=min((r.status for r in readings), key=_GRAVITY.index),
+        status=Status.worst(r.status for r in readings),
         norm_mode=NormMode(norm_mode),
+        norm_layers=readings[0].norm_layers,
         seed=readings[0].seed,
         cost=sum((r.cost for r in readings), Cost()),
         method=f"blocks, {readings[0].method}",
@@ -150,10 +144,10 @@ def _named(
 ) -> dict[str, list[str]]:
     if per not in ("layer", "parameter"):
         raise ConfigError(f"per is {per!r}: pass 'layer' or 'parameter', or blocks=…")
-    found: dict[str, list[str]] = {}
+    blocks: dict[str, list[str]] = {}
     for name, parameter in chosen_parameters(model, None).items():
         if not parameter.numel():
             continue  # nothing to differentiate by
         block = name if per == "parameter" else name.rpartition(".")[0]
-        found.setdefault(block, []).append(name)
-    return found
+        blocks.setdefault(block, []).append(name)
+    return blocks

@@ -14,36 +14,34 @@ import numpy as np
 from torch import nn
 
 from theodolite.core import ConfigError, Interpolation, NormMode, Status, Stopwatch
-from theodolite.instruments.curvature.extremes import extremes_of
-from theodolite.instruments.curvature.indices import rounding_of
-from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import (
-    Condition,
-    Method,
-    goes_dense,
-    spectrum_of_operator,
-)
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.checks import (
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import expected, with_progress
+from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.checks import (
     check_count,
     check_level,
+    check_precision,
     check_symmetric,
-    norm_mode_of,
+    norms_of,
+    relative_error,
 )
-from theodolite.instruments.solvers.placement import Placement, check_placement
-from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
+from ..solvers.quadrature import Quadrature, quadrature_of
+from .extremes import extremes_of
+from .indices import rounding_of
+from .model_instruments import Curvature, measured_by
+from .spectra import Condition, Method, goes_dense, spectrum_of_operator
 
 # Points at which the share within ±y is looked at, evenly on a logarithmic axis: over
 # the 12 decades above rounding neighbours differ by 7 %, which the interval includes.
 _POINTS = 400
 
 
-@announcing()
+@with_progress()
 def condition_of_operator(
     operator: Operator,
     *,
@@ -52,6 +50,7 @@ def condition_of_operator(
     n_probes: int = 8,
     steps: int = 64,
     max_matvecs: int = 200,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -72,11 +71,12 @@ def condition_of_operator(
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
     if goes_dense(operator, method, max_matvecs + n_probes * steps):
-        found = spectrum_of_operator(operator)
-        return found.condition(quantile=quantile, interpolation=interpolation)
+        whole = spectrum_of_operator(operator)
+        return whole.condition(quantile=quantile, interpolation=interpolation)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
     expected(max_matvecs + n_probes * steps, bounded=True)
+    check_precision(tol)
     check_level(level)
     if not 0 < quantile < 1:
         raise ConfigError(
@@ -114,11 +114,12 @@ def condition_of_operator(
                 (largest + error, low),
             )
         )
-    status = top.status if rule.status is Status.CONVERGED else rule.status
     if not low > floor:
         most = float("inf")
-    if status is Status.CONVERGED and small <= floor:
-        status = Status.ROUNDING
+    precision = relative_error((most - least) / 2, ratio)
+    status = Status.worst([top.status, rule.status_at(precision, tol)])
+    if small <= floor:
+        status = Status.worst([status, Status.ROUNDING])
     return Condition(
         ratio=ratio,
         ratio_error=(most - least) / 2,
@@ -130,8 +131,10 @@ def condition_of_operator(
         small_error=(high - low) / 2,
         quantile=quantile,
         level=level,
+        precision=precision,
+        tol=tol,
         status=status,
-        norm_mode=norm_mode_of(operator),
+        **norms_of(operator),
         seed=seed,
         cost=watch.read(passes=operator.passes - before),
         method=rule.storage.told("Lanczos and stochastic Lanczos quadrature"),
@@ -151,6 +154,7 @@ def condition(
     n_probes: int = 8,
     steps: int = 64,
     max_matvecs: int = 200,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -164,8 +168,7 @@ def condition(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         quantile: $q$; 0 gives the ordinary condition number, of small matrices only.
@@ -173,15 +176,15 @@ def condition(
         n_probes: Random vectors, where the matrix is large.
         steps: Products a vector.
         max_matvecs: Products for the largest eigenvalue.
+        tol: Wanted ``ratio_error`` relative to the ratio; ``status`` says whether it
+            was reached.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters, where
-            the products allowed are as many.
-        basis_bytes: Memory that bases may take at a time.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
 
     References:

@@ -9,23 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, Reading, Status, Stopwatch
-from theodolite.instruments.differentiate.parts import flat
-from theodolite.instruments.differentiate.pullback import pull_back, pull_back_many
-from theodolite.instruments.model.objective import (
-    Loss,
-    Reduction,
-    Weights,
-    chosen_parameters,
-)
-from theodolite.instruments.model.randomness import Randomness
-from theodolite.instruments.operators.loss_hessian import Hessian
-from theodolite.instruments.operators.matrix_noise import matrix_noise
-from theodolite.instruments.passes.announcing import announcing, counted, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.passes.one_model import unwrapped
-from theodolite.instruments.team.crews import Executor
-from theodolite.instruments.team.processes import Team
+
+from ..differentiate.parts import flat
+from ..differentiate.pullback import pull_back, pull_back_many
+from ..distributed.processes import Team
+from ..model.objective import Loss, Reduction, Weights, chosen_parameters
+from ..model.randomness import Randomness
+from ..operators.loss_hessian import Hessian
+from ..operators.rounding_noise import matrix_noise
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import counted, expected, with_progress
+from ..passes.ranks import unwrapped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,7 +61,7 @@ class DenseHessian(Reading):
     partition: tuple[int | None, ...] = field(default=())
 
 
-@announcing()
+@with_progress()
 def hessian(
     model: nn.Module,
     batches: Batches,
@@ -84,7 +79,6 @@ def hessian(
     weights: Weights | None = None,
     max_batches: int | None = None,
     team: Team | None = None,
-    executor: Executor | None = None,
 ) -> DenseHessian:
     r"""Measure the dense Hessian by double backward.
 
@@ -94,23 +88,19 @@ def hessian(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         reduction: How a function combines samples, ``mean`` by default.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
+        micro_batch: Most samples per pass; saves memory, changes nothing else.
         chunk: Rows pulled back at a time; more is faster and takes more memory.
         matrix_bytes: Memory that the matrix and its copies may take.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
+        graph_bytes: Memory limit of graphs; most of the free memory by default.
+        seed: Seed of the model's random numbers.
+        randomness: ``fixed`` allows dropout, with masks fixed by the seed.
         weights: ``weights(batch)`` gives what a mean of a loss of one's own divides by.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``.
+        max_batches: Most batches to use, from the first.
+        team: Processes that hold the other batches.
 
     Returns:
         The reading; ``status`` is EXACT, its error is rounding.
@@ -145,7 +135,6 @@ def hessian(
         weights=weights,
         max_batches=max_batches,
         team=team,
-        executor=executor,
     )
     expected(size)
     with operator:
@@ -170,6 +159,7 @@ def hessian(
         partition=operator.partition,
         status=Status.EXACT,
         norm_mode=mode,
+        norm_layers=operator.norm_layers,
         seed=seed if randomness == "fixed" else None,
         cost=watch.read(passes=operator.passes),
         method="double backward",

@@ -11,38 +11,34 @@ from theodolite.core import (
     ConfigError,
     NormMode,
     Numbers,
-    Reading,
+    SampledReading,
     Status,
     Stopwatch,
     as_numbers,
 )
-from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.smoothing import Kernel, kernel_of, points_of
-from theodolite.instruments.curvature.spectra import (
-    Method,
-    Spectrum,
-    goes_dense,
-    spectrum_of_operator,
-)
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.checks import (
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import expected, with_progress
+from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.checks import (
     check_count,
     check_level,
+    check_precision,
     check_symmetric,
-    norm_mode_of,
+    norms_of,
 )
-from theodolite.instruments.solvers.placement import Placement, check_placement
-from theodolite.instruments.solvers.quadrature import Band, Quadrature, quadrature_of
-from theodolite.instruments.solvers.simultaneous import joint_level
+from ..solvers.quadrature import Band, Quadrature, quadrature_of
+from .model_instruments import Curvature, measured_by
+from .smoothing import Kernel, joint_level, kernel_of, points_of
+from .spectra import Method, Spectrum, goes_dense, spectrum_of_operator
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SpectralDensity(Reading):
+class SpectralDensity(SampledReading):
     r"""Smoothed density and distribution function of the eigenvalues.
 
     The density is that of the eigenvalues with normal noise of standard deviation
@@ -79,6 +75,8 @@ class SpectralDensity(Reading):
         "weights": ("probe", "node"),
     }
     error_of: ClassVar = {"density": "density_error", "cdf": "cdf_error"}
+    precision_of: ClassVar = "cdf error"
+    improved_by: ClassVar = "n_probes or steps"
 
     grid: np.ndarray
     density: np.ndarray
@@ -108,12 +106,13 @@ class SpectralDensity(Reading):
         return {**super().coordinates(), "point": self.grid.tolist()}
 
 
-@announcing()
+@with_progress()
 def density_of(
     operator: Operator,
     *,
     n_probes: int = 8,
     steps: int = 64,
+    tol: float | None = None,
     grid: np.ndarray | int = 256,
     width: float | None = None,
     level: float = 0.95,
@@ -135,6 +134,7 @@ def density_of(
     check_symmetric(operator)
     check_count("n_probes", n_probes)
     check_count("steps", steps, 2)
+    check_precision(tol)
     check_level(level)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
@@ -155,6 +155,7 @@ def density_of(
     kernel = kernel_of(rule, width, min(steps, operator.shape[1]), exact=exact)
     points = points_of(grid, rule, kernel)
     density, cdf = _bands(rule, points, kernel, level, exact=exact)
+    precision = 0.0 if exact else float(cdf.half_width.max(initial=0.0))
     return SpectralDensity(
         grid=points,
         density=density.centre,
@@ -170,8 +171,10 @@ def density_of(
         width=kernel.width,
         ends=(kernel.low, kernel.high),
         level=level,
-        status=rule.status,
-        norm_mode=norm_mode_of(operator),
+        precision=precision,
+        tol=tol,
+        status=rule.status_at(precision, tol),
+        **norms_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
         method="dense" if exact else rule.storage.told("stochastic Lanczos quadrature"),
@@ -188,6 +191,7 @@ def spectral_density(
     params: Sequence[str] | None = None,
     n_probes: int = 8,
     steps: int = 64,
+    tol: float | None = None,
     grid: np.ndarray | int = 256,
     width: float | None = None,
     level: float = 0.95,
@@ -203,24 +207,22 @@ def spectral_density(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         n_probes: Random vectors; chance falls with their root.
         steps: Products a vector; resolution grows with them.
+        tol: Wanted ``cdf_error``, at most; ``status`` says whether it was reached.
         grid: Points, or how many to lay where eigenvalues are.
         width: Standard deviation of the kernel; what the steps resolve by default, with
             eigenvalues that stand apart set aside.
         level: Confidence of each band, at all points at once.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters, where
-            the products allowed are as many.
-        basis_bytes: Memory that bases may take at a time.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
@@ -259,12 +261,12 @@ def _bands(
     curve = joint_level(kernel(points, nodes), weights, count, level=level, slack=slack)
     steps = (nodes <= points[:, None]).astype(np.float64)
     stairs = joint_level(steps, weights, count, level=level)
-    found = rule.smooth(lambda nodes: kernel(points, nodes), level=curve)
+    band = rule.smooth(lambda nodes: kernel(points, nodes), level=curve)
     # Outside of the spectrum's ends the kernel is zero, and known to be.
     within = (points >= kernel.low) & (points <= kernel.high)
     slack = np.where(within | (kernel.low == kernel.high), slack, 0.0)
-    low, high = np.maximum(found.low - slack, 0.0), found.high + slack
-    return Band(found.centre, low, high), rule.share(below, points, level=stairs)
+    low, high = np.maximum(band.low - slack, 0.0), band.high + slack
+    return Band(band.centre, low, high), rule.share(below, points, level=stairs)
 
 
 def _exact(

@@ -19,48 +19,41 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
-from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.graph_noise import SMALL, graph_noise
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.blocks import products, strides
-from theodolite.instruments.solvers.checks import (
+from theodolite.core import NormMode, SampledReading, Status, Stopwatch, stream
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator, products, strides
+from ..operators.rounding_noise import SMALL, rounding_noise
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import expected, with_progress
+from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
+from ..solvers.checks import (
     check_count,
     check_level,
+    check_precision,
     check_symmetric,
-    norm_mode_of,
+    norms_of,
+    relative_error,
 )
-from theodolite.instruments.solvers.placement import (
-    Placement,
-    Storage,
-    check_placement,
-    storage_for,
-)
-from theodolite.instruments.solvers.sketch import (
-    Sketch,
-    signs,
-    sketch_of,
-    split,
-)
+from ..solvers.sketch import Sketch, signs, sketch_of, split
+from .model_instruments import Curvature, measured_by
+from .spectra import Method, goes_dense, whole_matrix
 
 # Entries that are worked on in float64 at a time.
 _STRETCH = 2**12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Diagonal(Reading):
+class Diagonal(SampledReading):
     """Diagonal of a symmetric operator, in the order of its parameters.
 
     ``diagonal_error`` is the standard error of each entry (one standard deviation); an
     interval of confidence ``level`` about one entry is ``factor`` times as wide to
     each side, by Student's distribution. Of a dense matrix the error is a bound on
-    rounding, that of the model's graph included, and the factor 1.
+    rounding, that of the model's graph included, and the factor 1. An estimate has
+    status SAMPLED, or, where ``tol`` was asked for, CONVERGED or IMPRECISE.
 
     Attributes:
         diagonal: The entries.
@@ -71,6 +64,7 @@ class Diagonal(Reading):
 
     dims: ClassVar = {"diagonal": ("entry",), "diagonal_error": ("entry",)}
     error_of: ClassVar = {"diagonal": "diagonal_error"}
+    precision_of: ClassVar = "error over norm"
 
     diagonal: np.ndarray
     diagonal_error: np.ndarray
@@ -78,11 +72,12 @@ class Diagonal(Reading):
     level: float
 
 
-@announcing()
+@with_progress()
 def diagonal_of(
     operator: Operator,
     *,
     max_matvecs: int = 60,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -99,6 +94,7 @@ def diagonal_of(
     """
     check_symmetric(operator)
     check_count("max_matvecs", max_matvecs, 6)
+    check_precision(tol)
     check_level(level)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     watch, before = Stopwatch(), operator.passes
@@ -109,19 +105,25 @@ def diagonal_of(
     if exact:
         matrix, noise = whole_matrix(operator)
         value, error, factor = np.diagonal(matrix).copy(), noise.rows, 1.0
-        status = Status.EXACT
+        status, precision = Status.EXACT, 0.0
     else:
         spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
         storage = storage_for(operator, basis, vectors=2 * spent[0])
-        value, error, factor, status = _estimate(operator, spent, level, seed, storage)
+        value, error, factor = _estimate(operator, spent, level, seed, storage)
+        sizes = [float(np.linalg.norm(numbers)) for numbers in (error, value)]
+        precision = relative_error(*sizes)
+        status = Status.of_sample(precision, tol)
+        status = status if np.isfinite(sizes[1]) else Status.NONFINITE
         estimator = storage.told("Diag++")
     return Diagonal(
         diagonal=value,
         diagonal_error=error,
         factor=factor,
         level=level,
+        precision=precision,
+        tol=tol,
         status=status,
-        norm_mode=norm_mode_of(operator),
+        **norms_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
         method=estimator,
@@ -137,6 +139,7 @@ def diagonal(
     norm_mode: NormMode | str,
     params: Sequence[str] | None = None,
     max_matvecs: int = 60,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -150,21 +153,20 @@ def diagonal(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         max_matvecs: Products, all of which are spent.
+        tol: Wanted norm of the standard errors, relative to that of the diagonal;
+            ``status`` says whether it was reached.
         level: Confidence that ``factor`` is for.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters, where
-            the products allowed are as many.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
         basis_bytes: Memory that the sketch may take; it is
             made smaller to stay within.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
@@ -176,7 +178,7 @@ def _estimate(
     level: float,
     seed: int,
     storage: Storage,
-) -> tuple[np.ndarray, np.ndarray, float, Status]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     from scipy.stats import t as student
 
     n = operator.shape[1]
@@ -192,14 +194,14 @@ def _estimate(
         square += gap * (each - mean)
         finite = finite and bool(np.isfinite(each).all())
     if not finite:
-        return np.full(n, np.nan), np.full(n, np.inf), factor, Status.NONFINITE
+        return np.full(n, np.nan), np.full(n, np.inf), factor
     error = np.sqrt(square / (n_probes - 1) / n_probes)
     error = np.hypot(error, torch.finfo(operator.dtype).eps * sketch.scale)
     if operator.dtype != torch.float64:  # the graph is rounded as well
         chance = SMALL * float(np.linalg.norm(error))
-        noise = graph_noise(operator, enough=lambda n: n.norm <= chance)
+        noise = rounding_noise(operator, enough=lambda n: n.norm <= chance)
         error = error if noise is None else error + noise.rows
-    return _known(sketch) + mean, error, factor, Status.CONVERGED
+    return _known(sketch) + mean, error, factor
 
 
 def _probes(
@@ -209,10 +211,10 @@ def _probes(
     for places in strides(n_probes, operator):
         probes = [signs(operator, stream(seed, "diagonal", p)) for p in places]
         rest = [sketch.rest(probe) for probe in probes]
-        for p, probe, found in zip(
+        for p, probe, product in zip(
             places, probes, products(operator, rest), strict=True
         ):
-            yield p, probe, sketch.rest(found)
+            yield p, probe, sketch.rest(product)
 
 
 def _known(sketch: Sketch) -> np.ndarray:

@@ -8,28 +8,25 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError, NormMode, Stopwatch
-from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import (
-    Index,
-    Method,
-    goes_dense,
-    spectrum_of_operator,
-)
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.graph_noise import noise_norm
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.checks import (
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator
+from ..operators.rounding_noise import noise_norm
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import expected, with_progress
+from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.checks import (
     check_count,
     check_level,
+    check_precision,
     check_symmetric,
-    norm_mode_of,
+    norms_of,
 )
-from theodolite.instruments.solvers.placement import Placement, check_placement
-from theodolite.instruments.solvers.quadrature import Quadrature, quadrature_of
+from ..solvers.quadrature import Quadrature, quadrature_of
+from .model_instruments import Curvature, measured_by
+from .spectra import Index, Method, goes_dense, spectrum_of_operator
 
 # Products by default. Over perceptrons the interval of one vector was 22 over its steps
 # wide, and chance added 3/sqrt(n) a vector: few vectors of many steps are best, up to
@@ -38,12 +35,13 @@ _PRODUCTS, _STEPS = 512, 256
 _BASIS_BYTES = 4 * 2**30
 
 
-@announcing()
+@with_progress()
 def index_of_operator(
     operator: Operator,
     *,
     n_probes: int | None = None,
     steps: int | None = None,
+    tol: float | None = None,
     rounding: float | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -61,12 +59,13 @@ def index_of_operator(
     Example:
         >>> from theodolite.instruments import MatrixOperator
         >>> matrix = torch.diag(torch.tensor([-1.0, 0.0, 1.0, 2.0]))
-        >>> found = index_of_operator(MatrixOperator(matrix, symmetric=True))
-        >>> found.index, found.near_zero
+        >>> result = index_of_operator(MatrixOperator(matrix, symmetric=True))
+        >>> result.index, result.near_zero
         (0.25, 0.25)
     """
     check_symmetric(operator)
     n_probes, steps = _spent(operator, n_probes, steps)
+    check_precision(tol)
     check_level(level)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     check_placement(basis)
@@ -95,8 +94,10 @@ def index_of_operator(
         rounding=rounding,
         count=operator.shape[1],
         level=level,
-        status=rule.status,
-        norm_mode=norm_mode_of(operator),
+        precision=values["index_error"],
+        tol=tol,
+        status=rule.status_at(values["index_error"], tol),
+        **norms_of(operator),
         seed=seed,
         cost=watch.read(passes=operator.passes - before),
         method=rule.storage.told("stochastic Lanczos quadrature"),
@@ -113,6 +114,7 @@ def index(
     params: Sequence[str] | None = None,
     n_probes: int | None = None,
     steps: int | None = None,
+    tol: float | None = None,
     rounding: float | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -132,23 +134,21 @@ def index(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         n_probes: Random vectors, where the matrix is large; by default as few as make
             512 products with the steps.
         steps: Products a vector; 256 by default, or as many as 4 GiB hold.
+        tol: Wanted ``index_error``; ``status`` says whether it was reached.
         rounding: Size below which an eigenvalue has no sign.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters, where
-            the products allowed are as many.
-        basis_bytes: Memory that bases may take at a time.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
+        basis_bytes: Memory limit of all bases at a time.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
     """
     ...

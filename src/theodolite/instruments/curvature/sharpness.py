@@ -5,7 +5,7 @@ References:
     edge of stability, ICLR: full-batch sharpness rises to $2/\eta$ and stays there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
@@ -13,18 +13,23 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, Cost, NormMode, Reading, Status, derive
-from theodolite.instruments.curvature.extremes import (
-    CHANCE,
-    ExtremeEigenvalues,
-    extremes_of,
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    NormMode,
+    Reading,
+    Status,
+    derive,
+    exclusive,
 )
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.checks import check_count
-from theodolite.instruments.solvers.placement import Placement, check_placement
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.checks import check_count
+from .extremes import CHANCE, ExtremeEigenvalues, extremes_of, outdated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +39,10 @@ class SharpnessAlong(Reading):
     ``errors`` is certified: an eigenvalue lies within it. ``sharp_errors`` is what the
     tolerance is for, residual² over gap: the k largest lie within it. Every step brings
     a fresh random direction and goes on until a larger eigenvalue would have shown
-    itself in it, but with probability ``chance`` a step.
+    itself in it, but with probability ``chance`` a step. Both include the rounding of
+    the model's graph, which is measured at the first step, and again wherever the
+    largest eigenvalue, or the norm of all weights, has since grown 1.25 times or fallen
+    to less than 0.8 times.
 
     Attributes:
         steps: Steps at which it was measured.
@@ -76,7 +84,7 @@ class SharpnessProbe:
 
     Each measurement starts from the eigenvectors of the last one, and then searches
     what they leave out from a random direction of its own, so that one that took the
-    lead is found as well. Use :func:`sharpness_along` to make one.
+    lead is detected as well. Use :func:`sharpness_along` to make one.
     """
 
     def __init__(
@@ -95,19 +103,26 @@ class SharpnessProbe:
         self._operator, self._every = operator, every
         self._settings = {"k": k, "tol": tol, "max_matvecs": max_matvecs}
         self._chance = chance
-        self._graph_error: float | None = None  # looked into at the first reading
+        # What rounding does, and the eigenvalue and weights of which that is known.
+        self._graph_error: float | None = None
+        self._graph_error_at: float | None = None
+        self._weights_at: float | None = None
         self._room = {"basis_bytes": basis_bytes, "basis": basis}
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
 
+    @exclusive()
     def __call__(self, step: int) -> float | None:
         """Measure if the step is due; return the largest eigenvalue if it was."""
         if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
             raise ConfigError(f"step is {step!r}: pass a whole number from 0 up")
         if step % self._every:
             return None
+        weights = _size(self._operator.model)
+        if outdated(self._weights_at, weights):
+            self._graph_error = self._graph_error_at = None
         with self._operator:  # graphs of old parameters are let go
-            found = extremes_of(
+            reading = extremes_of(
                 self._operator,
                 ends="largest",
                 seed=derive(self._seed, "reading", len(self._readings)),
@@ -117,14 +132,22 @@ class SharpnessProbe:
                 start=self._start,
                 chance=self._chance,
                 graph_error=self._graph_error,
+                graph_error_at=self._graph_error_at,
                 **self._room,
                 **self._settings,
             )
-        self._start = self._mixed(found)
-        if found.status is not Status.NONFINITE:
-            self._graph_error = found.graph_error
-        self._readings[int(step)] = found
-        return float(found.eigenvalues[0])
+        self._start = self._mixed(reading)
+        if reading.status is not Status.NONFINITE:
+            self._note_rounding(reading, weights)
+        self._readings[int(step)] = reading
+        return float(reading.eigenvalues[0])
+
+    def _note_rounding(self, reading: ExtremeEigenvalues, weights: float) -> None:
+        """Keep what rounding does, where it was looked into at this reading."""
+        largest = float(np.abs(reading.eigenvalues).max())
+        if self._graph_error is None or outdated(self._graph_error_at, largest):
+            self._graph_error, self._graph_error_at = reading.graph_error, largest
+            self._weights_at = weights
 
     def reading(self) -> SharpnessAlong:
         """Return what was measured so far."""
@@ -134,27 +157,28 @@ class SharpnessProbe:
                 f"{self._every} divides, such as 0"
             )
         steps = sorted(self._readings)
-        found = [self._readings[step] for step in steps]
+        readings = [self._readings[step] for step in steps]
         return SharpnessAlong(
             steps=np.array(steps),
-            eigenvalues=np.stack([r.eigenvalues for r in found]),
-            residuals=np.stack([r.residuals for r in found]),
-            errors=np.stack([r.errors for r in found]),
-            sharp_errors=np.stack([r.sharp_errors for r in found]),
-            products=np.array([r.cost.passes for r in found]),
-            statuses=tuple(r.status for r in found),
+            eigenvalues=np.stack([r.eigenvalues for r in readings]),
+            residuals=np.stack([r.residuals for r in readings]),
+            errors=np.stack([r.errors for r in readings]),
+            sharp_errors=np.stack([r.sharp_errors for r in readings]),
+            products=np.array([r.cost.passes for r in readings]),
+            statuses=tuple(r.status for r in readings),
             chance=self._chance,
-            status=_worst([r.status for r in found]),
+            status=Status.worst(r.status for r in readings),
             norm_mode=self._operator.norm_mode,
+            norm_layers=_both([r.norm_layers for r in readings]),
             seed=self._seed,
-            cost=sum((r.cost for r in found), Cost()),
+            cost=sum((r.cost for r in readings), Cost()),
             method="Lanczos from the last step, and from a random direction beside it",
         )
 
-    def _mixed(self, found: ExtremeEigenvalues) -> Tensor | None:
-        if found.eigenvectors is None or found.status is Status.NONFINITE:
+    def _mixed(self, reading: ExtremeEigenvalues) -> Tensor | None:
+        if reading.eigenvectors is None or reading.status is Status.NONFINITE:
             return None
-        mixed = torch.as_tensor(found.eigenvectors.sum(axis=1))
+        mixed = torch.as_tensor(reading.eigenvectors.sum(axis=1))
         return mixed.to(dtype=self._operator.dtype, device=self._operator.device)
 
 
@@ -183,8 +207,7 @@ def sharpness_along(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         k: How many eigenvalues.
         params: Names of parameters; all that require a gradient by default.
@@ -195,9 +218,8 @@ def sharpness_along(
         seed: Seed of the random directions.
         chance: Probability with which a step may miss an eigenvalue that is larger by
             more than ``sharp_errors``; smaller takes a few products more.
-        basis_bytes: Memory that the basis may take; it is restarted to stay within.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
+        basis_bytes: Memory limit of the basis, which is restarted to stay below it.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
         options: Passed on to ``Hessian``, such as ``micro_batch``.
 
     Example:
@@ -238,6 +260,15 @@ def sharpness_along(
     )
 
 
-def _worst(statuses: list[Status]) -> Status:
-    order = [Status.NONFINITE, Status.MAX_MATVECS, Status.CONVERGED]
-    return min(statuses, key=order.index)
+def _both(records: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, Any]:
+    """Join what steps say of norm layers; one that changed mode is in both."""
+    return {
+        mode: tuple(dict.fromkeys(name for one in records for name in one[mode]))
+        for mode in records[0]
+    }
+
+
+def _size(model: nn.Module) -> float:
+    """Return the norm of all weights: what is rounded grows with them."""
+    held = [p.detach() for p in model.parameters() if p.is_floating_point()]
+    return float(nn.utils.get_total_norm(held)) if held else 0.0

@@ -1,19 +1,72 @@
-r"""The kernel by which a rule of nodes becomes a density, and where it is looked at.
+r"""The kernel that turns quadrature nodes into a density, its points and its bands.
 
 A normal curve of width $h$ about every node, folded back at the lowest and the highest
 node, so that nothing lies outside of the spectrum: below zero, say, of a matrix whose
 eigenvalues are not negative. Its width is what the steps resolve of the part of the
 spectrum that has not converged: eigenvalues that stand apart and have converged take a
 step each, and leave the others to a polynomial on a shorter interval.
+
+Bands hold at all points at once. An interval at each of many points, of confidence
+$1 - \alpha$ each, holds at all of them less often. How much less is known here: for $P$
+normal vectors the shares of the eigenvectors are Dirichlet distributed, so that whole
+curves can be drawn, with the measured rule for the spectrum. Of each drawn curve we
+take the smallest tail probability; its $\alpha$ quantile, used as the tail at every
+point, makes a band that holds at all of them with confidence $1 - \alpha$.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError
-from theodolite.instruments.solvers.checks import check_count
-from theodolite.instruments.solvers.quadrature import Quadrature
+from theodolite.core import ConfigError, stream
+
+from ..solvers.checks import check_count
+from ..solvers.quadrature import Quadrature
+
+# Curves drawn beyond the quantile: 25 place it to a fifth of itself.
+_BEYOND, _MOST = 25, 4000
+
+
+def joint_level(
+    values: np.ndarray,
+    weights: np.ndarray,
+    count: int,
+    *,
+    level: float,
+    slack: float = 1e-12,
+) -> float:
+    r"""Return the confidence at each point that makes ``level`` at all of them.
+
+    Args:
+        values: $f(\theta_i) \ge 0$, points along the first axis, nodes along the last.
+        weights: Of the nodes; they sum to 1.
+        count: Vectors times order.
+        level: Confidence wanted at all points at once.
+        slack: By how much the bands are wider than chance asks.
+    """
+    from scipy.special import betainc
+
+    draws = int(min(max(_BEYOND / (1 - level), 200), _MOST))
+    shape = np.maximum(count * weights / 2, 1e-12)
+    drawn = stream(0, "joint level").standard_gamma(shape, size=(draws, len(shape)))
+    drawn /= np.maximum(drawn.sum(axis=1, keepdims=True), 1e-300)
+    centre = values @ weights
+    varies = (centre > 0) & (centre < values.max(axis=1, initial=0.0) * (1 - 1e-12))
+    if not varies.any():
+        return level
+    values, centre = values[varies], centre[varies]
+    curves = drawn @ values.T
+    # A smooth function is matched to a projector, as the bands are, from the curve.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(curves > 0, drawn @ (values**2).T / curves, 1.0)
+    scale = np.maximum(scale, 1e-300)
+    truth, seen = np.clip(centre / scale, 0, 1), np.clip(curves / scale, 0, 1)
+    below = betainc(count * truth / 2, count * (1 - truth) / 2, seen)
+    tails = 2 * np.minimum(below, 1 - below)
+    tails[np.abs(curves - centre) <= slack] = 1.0
+    tail = float(np.quantile(tails.min(axis=1), 1 - level, method="lower"))
+    return 1 - min(max(tail, 1e-9), 1 - level)
+
 
 # A polynomial of degree 2m follows a normal curve of width 1.5 reach / m to 1e-4 of its
 # peak (coefficients fall as exp(−(2m·width/reach)²/2)); narrower, quadrature shows.
@@ -80,8 +133,8 @@ def kernel_of(
         return Kernel(float(width or 1.0), 0.0, 0.0)
     low, high = float(rule.nodes.min()), float(rule.nodes.max())
     if width is None:
-        found = _of_spread(rule, steps) if exact else _of_residuals(rule, steps)
-        width = max(found, _NARROWEST * (high - low))
+        resolved = _of_spread(rule, steps) if exact else _of_residuals(rule, steps)
+        width = max(resolved, _NARROWEST * (high - low))
         width = width or max(1e-3 * rule.scale, 1e-12)
     if high > low:  # a node at the end itself lies inside, be it rounded
         off = _ROUNDING * (high - low) + 4 * rule.noise

@@ -13,23 +13,24 @@ from theodolite.core import (
     MeasurementError,
     NormMode,
     Reading,
+    SampledReading,
     Status,
     Stopwatch,
     condition_of,
     index_of,
     unknown_name,
 )
-from theodolite.instruments.curvature.dense import DenseHessian, hessian
-from theodolite.instruments.curvature.measured import Curvature, checked_curvature, told
-from theodolite.instruments.model.objective import Batch, Loss
-from theodolite.instruments.operators.graph_noise import GraphNoise
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.matrix_noise import matrix_noise
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.forecast import as_bytes, refuse_beyond
-from theodolite.instruments.solvers.checks import norm_mode_of
-from theodolite.instruments.solvers.eigenpairs import Ends, Pairs, wanted
+
+from ..model.objective import Batch, Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator
+from ..operators.rounding_noise import RoundingNoise, matrix_noise
+from ..passes.forecast import as_bytes, refuse_beyond
+from ..passes.progress_line import expected, with_progress
+from ..solvers.checks import norms_of
+from ..solvers.eigenpairs import Ends, Pairs, wanted
+from .dense import DenseHessian, hessian
+from .model_instruments import Curvature, checked_curvature, told
 
 Method = Literal["auto", "dense", "products"]
 
@@ -57,7 +58,7 @@ def goes_dense(operator: Operator, method: Method, budget: int) -> bool:
     return method == "dense" or (method == "auto" and small)
 
 
-def whole_matrix(operator: Operator) -> tuple[np.ndarray, GraphNoise]:
+def whole_matrix(operator: Operator) -> tuple[np.ndarray, RoundingNoise]:
     """Return the symmetrised matrix and how far it is from exact arithmetic."""
     order = operator.shape[1]
     refuse_beyond(
@@ -110,7 +111,7 @@ def dense_pairs(operator: Operator, k: int, ends: Ends) -> Pairs:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Condition(Reading):
+class Condition(SampledReading):
     r"""Percentile condition number $|\lambda|_{\max}/|\lambda|_{(q)}$.
 
     Of a dense matrix every error is a bound on rounding, to first order. Estimated,
@@ -118,7 +119,8 @@ class Condition(Reading):
     ``ratio_error`` half its width, and likewise for ``small``; ``largest_error`` is a
     residual bound.
 
-    ``status`` is ROUNDING where the percentile is below the rounding of the matrix:
+    Estimated, ``status`` is SAMPLED, or, where ``tol`` was asked for, CONVERGED or
+    IMPRECISE. It is ROUNDING where the percentile is below the rounding of the matrix:
     ``ratio`` may then be above the exact one as well as below it, ``ratio_error`` is
     infinite, and what is known is that the exact one is ``ratio_low`` at least, the
     least that the largest may be over the most that the percentile may be.
@@ -139,6 +141,8 @@ class Condition(Reading):
         "largest": "largest_error",
         "small": "small_error",
     }
+    precision_of: ClassVar = "error over ratio"
+    improved_by: ClassVar = "n_probes or steps"
 
     ratio: float
     ratio_error: float
@@ -153,7 +157,7 @@ class Condition(Reading):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Index(Reading):
+class Index(SampledReading):
     r"""Fraction of negative eigenvalues.
 
     ``index`` counts eigenvalues below $-\rho$, ``near_zero`` those within $\rho$ of
@@ -161,7 +165,8 @@ class Index(Reading):
 
     Of a dense matrix ``index_error`` is ``near_zero``: the fraction of negative
     eigenvalues lies between ``index`` and ``index + index_error``. Estimated, intervals
-    have confidence ``level`` and errors are half their widths.
+    have confidence ``level`` and errors are half their widths; the status is SAMPLED,
+    or, where ``tol`` was asked for, CONVERGED or IMPRECISE.
     """
 
     dims: ClassVar = {
@@ -173,6 +178,8 @@ class Index(Reading):
         "near_zero_error": (),
     }
     error_of: ClassVar = {"index": "index_error", "near_zero": "near_zero_error"}
+    precision_of: ClassVar = "error"
+    improved_by: ClassVar = "steps or n_probes"
 
     index: float
     index_error: float
@@ -203,25 +210,26 @@ class Spectrum(Reading):
         self, *, quantile: float = 0.1, interpolation: Interpolation = "linear"
     ) -> Condition:
         """Return the percentile condition number of this spectrum."""
-        found = condition_of(
+        spread = condition_of(
             self.eigenvalues,
             quantile=quantile,
             interpolation=interpolation,
             rounding=self.eigenvalue_error,
         )
-        sure = found.resolved
+        sure = spread.resolved
         return Condition(
-            ratio=found.ratio,
-            ratio_error=found.error,
-            ratio_low=found.least,
-            ratio_high=found.ratio + found.error if sure else float("inf"),
-            largest=found.largest,
+            ratio=spread.ratio,
+            ratio_error=spread.error,
+            ratio_low=spread.least,
+            ratio_high=spread.ratio + spread.error if sure else float("inf"),
+            largest=spread.largest,
             largest_error=self.eigenvalue_error,
-            small=found.small,
+            small=spread.small,
             small_error=self.eigenvalue_error,
             quantile=quantile,
             status=Status.EXACT if sure else Status.ROUNDING,
             norm_mode=self.norm_mode,
+            norm_layers=self.norm_layers,
             seed=self.seed,
             cost=self.cost,
             method=self.method,
@@ -243,13 +251,14 @@ class Spectrum(Reading):
             count=len(self.eigenvalues),
             status=self.status,
             norm_mode=self.norm_mode,
+            norm_layers=self.norm_layers,
             seed=self.seed,
             cost=self.cost,
             method=self.method,
         )
 
 
-@announcing()
+@with_progress()
 def spectrum(
     model: nn.Module,
     batch: Batch,
@@ -266,13 +275,11 @@ def spectrum(
     Args:
         model: Any module.
         batch: A pair (inputs, targets) for a loss module, or what ``loss`` takes.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         matrix_bytes: Memory that the matrix and its copies may take.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to ``hessian`` or the operator, such as ``micro_batch``.
 
     Example:
@@ -289,9 +296,9 @@ def spectrum(
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     if checked_curvature(operator) is not Hessian:
         given = {"loss": loss, "norm_mode": norm_mode, "params": params}
-        with operator(model, batch, **given, **options) as found:
-            _refuse_large(found.shape[1], matrix_bytes)
-            return told(spectrum_of_operator(found), found)
+        with operator(model, batch, **given, **options) as made:
+            _refuse_large(made.shape[1], matrix_bytes)
+            return told(spectrum_of_operator(made), made)
     # Rows of a matrix come in blocks, with no product to be replayed.
     rest: dict[str, Any] = {k: v for k, v in options.items() if k != "replay"}
     return spectrum_of(
@@ -332,13 +339,14 @@ def spectrum_of(reading: DenseHessian) -> Spectrum:
         eigenvalue_error=error,
         status=reading.status,
         norm_mode=reading.norm_mode,
+        norm_layers=reading.norm_layers,
         seed=reading.seed,
         cost=reading.cost + watch.read(),
         method=f"dense, {reading.method}",
     )
 
 
-@announcing()
+@with_progress()
 def spectrum_of_operator(operator: Operator) -> Spectrum:
     """Return every eigenvalue of a small symmetric operator, from its columns."""
     watch, before = Stopwatch(), operator.passes
@@ -348,7 +356,7 @@ def spectrum_of_operator(operator: Operator) -> Spectrum:
         eigenvalues=values,
         eigenvalue_error=error,
         status=Status.EXACT,
-        norm_mode=norm_mode_of(operator),
+        **norms_of(operator),
         cost=watch.read(passes=operator.passes - before),
         method="dense",
     )

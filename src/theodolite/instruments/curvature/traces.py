@@ -21,47 +21,40 @@ import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import NormMode, Reading, Status, Stopwatch, stream
-from theodolite.instruments.curvature.measured import Curvature, measured_by
-from theodolite.instruments.curvature.spectra import Method, goes_dense, whole_matrix
-from theodolite.instruments.model.objective import Loss
-from theodolite.instruments.operators.graph_noise import SMALL, graph_noise
-from theodolite.instruments.operators.loss_hessian import Hessian, HessianOptions
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.announcing import announcing, expected
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.solvers.blocks import products, strides
-from theodolite.instruments.solvers.checks import (
+from theodolite.core import NormMode, SampledReading, Status, Stopwatch, stream
+
+from ..model.objective import Loss
+from ..operators.loss_hessian import Hessian, HessianOptions
+from ..operators.operator import Operator, products, strides
+from ..operators.rounding_noise import SMALL, rounding_noise
+from ..passes.batches import Batches
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import expected, with_progress
+from ..solvers.basis_storage import Placement, Storage, check_placement, storage_for
+from ..solvers.checks import (
     check_count,
     check_level,
+    check_precision,
     check_symmetric,
-    norm_mode_of,
+    norms_of,
+    relative_error,
 )
-from theodolite.instruments.solvers.lanczos import gaussian
-from theodolite.instruments.solvers.placement import (
-    Placement,
-    Storage,
-    check_placement,
-    storage_for,
-)
-from theodolite.instruments.solvers.sketch import (
-    Sketch,
-    sketch_of,
-    split,
-    status_of,
-)
-from theodolite.instruments.solvers.sums import dot
+from ..solvers.lanczos import gaussian
+from ..solvers.long_vectors import dot
+from ..solvers.sketch import Sketch, sketch_of, split
+from .model_instruments import Curvature, measured_by
+from .spectra import Method, goes_dense, whole_matrix
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Trace(Reading):
+class Trace(SampledReading):
     """Trace of a symmetric operator.
 
     ``trace_error`` is a standard error (one standard deviation), and ``trace_low`` to
     ``trace_high`` an interval of confidence ``level`` by Student's distribution with
     one degree of freedom less than there are probes. Of a dense matrix both are bounds
-    on rounding, that of the model's graph included.
+    on rounding, that of the model's graph included. An estimate has status SAMPLED, or,
+    where ``tol`` was asked for, CONVERGED or IMPRECISE.
 
     Attributes:
         trace: The estimate.
@@ -82,6 +75,7 @@ class Trace(Reading):
         "mean_error": (),
     }
     error_of: ClassVar = {"trace": "trace_error", "mean": "mean_error"}
+    precision_of: ClassVar = "error over |trace|"
 
     trace: float
     trace_error: float
@@ -92,11 +86,12 @@ class Trace(Reading):
     level: float
 
 
-@announcing()
+@with_progress()
 def trace_of(
     operator: Operator,
     *,
     max_matvecs: int = 60,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -112,6 +107,7 @@ def trace_of(
     """
     check_symmetric(operator)
     check_count("max_matvecs", max_matvecs, 6)
+    check_precision(tol)
     check_level(level)
     basis_bytes = as_bytes("basis_bytes", basis_bytes)
     watch, before = Stopwatch(), operator.passes
@@ -119,12 +115,15 @@ def trace_of(
     exact = goes_dense(operator, method, max_matvecs)
     expected(operator.shape[1] if exact else max_matvecs)
     if exact:
-        value, error, half, status = _dense(operator)
-        estimator = "dense"
+        value, error, half = _dense(operator)
+        status, precision, estimator = Status.EXACT, 0.0, "dense"
     else:
         spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=1)
         storage = storage_for(operator, basis, vectors=spent[0])
-        value, error, half, status = _estimate(operator, spent, level, seed, storage)
+        value, error, half = _estimate(operator, spent, level, seed, storage)
+        precision = relative_error(error, value)
+        status = Status.of_sample(precision, tol)
+        status = status if np.isfinite(value) else Status.NONFINITE
         estimator = storage.told("Hutch++") if spent[0] else "Hutchinson"
     n = operator.shape[1]
     return Trace(
@@ -135,8 +134,10 @@ def trace_of(
         mean=value / n,
         mean_error=error / n,
         level=level,
+        precision=precision,
+        tol=tol,
         status=status,
-        norm_mode=norm_mode_of(operator),
+        **norms_of(operator),
         seed=None if exact else seed,
         cost=watch.read(passes=operator.passes - before),
         method=estimator,
@@ -152,6 +153,7 @@ def trace(
     norm_mode: NormMode | str,
     params: Sequence[str] | None = None,
     max_matvecs: int = 60,
+    tol: float | None = None,
     level: float = 0.95,
     seed: int = 0,
     method: Method = "auto",
@@ -165,29 +167,28 @@ def trace(
     Args:
         model: Any module.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
         max_matvecs: Products, all of which are spent.
+        tol: Wanted standard error, relative to the trace; ``status`` says whether it
+            was reached.
         level: Confidence of the interval.
         seed: Seed of the vectors.
-        method: "dense", "products", or "auto": dense up to 1000 parameters, where
-            the products allowed are as many.
+        method: "dense", "products", or "auto": dense up to 1000 parameters if
+            ``max_matvecs`` is as large.
         basis_bytes: Memory that the sketch may take; it is
             made smaller to stay within.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
-        operator: What is measured: ``Hessian``, ``GaussNewton``, ``Fisher`` or
-            ``EmpiricalFisher``.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
+        operator: ``Hessian``, ``GaussNewton``, ``Fisher`` or ``EmpiricalFisher``.
         options: Passed on to the operator, such as ``micro_batch``.
     """
     ...
 
 
-def _dense(operator: Operator) -> tuple[float, float, float, Status]:
+def _dense(operator: Operator) -> tuple[float, float, float]:
     matrix, noise = whole_matrix(operator)
-    return float(np.trace(matrix)), noise.trace, noise.trace, Status.EXACT
+    return float(np.trace(matrix)), noise.trace, noise.trace
 
 
 def _estimate(
@@ -196,17 +197,17 @@ def _estimate(
     level: float,
     seed: int,
     storage: Storage,
-) -> tuple[float, float, float, Status]:
+) -> tuple[float, float, float]:
     from scipy.stats import t as student
 
     rank, n_probes = spent
     sketch = sketch_of(operator, rank=rank, seed=seed, keep=False, storage=storage)
     if not sketch.finite:
-        return np.nan, np.inf, np.inf, Status.NONFINITE
+        return np.nan, np.inf, np.inf
     known = float(sketch.forms.sum())
     forms, squares = _probe(operator, sketch, n_probes, seed)
     if not np.isfinite(forms).all():
-        return np.nan, np.inf, np.inf, Status.NONFINITE
+        return np.nan, np.inf, np.inf
     left = operator.shape[1] - rank
     value = float(forms.mean())
     spread = max(float(squares.mean()) - value**2 / left, 0.0)
@@ -219,12 +220,12 @@ def _estimate(
     # Below float64 the graph is rounded as well, in no random way.
     noise = None
     if operator.dtype != torch.float64:
-        noise = graph_noise(
+        noise = rounding_noise(
             operator, enough=lambda n: n.trace <= SMALL * error, rows=False
         )
     rounding = 0.0 if noise is None else noise.trace
     half = factor * error + rounding
-    return known + value, error + rounding, half, status_of(finite=True)
+    return known + value, error + rounding, half
 
 
 def _probe(
@@ -237,8 +238,8 @@ def _probe(
         drawn = (gaussian(operator, stream(seed, "trace", p)) for p in places)
         probes = [sketch.rest(vector) for vector in drawn]
         pairs = zip(places, probes, products(operator, probes), strict=True)
-        for p, probe, found in pairs:
-            product, norm = sketch.rest(found), dot(probe, probe)
+        for p, probe, given in pairs:
+            product, norm = sketch.rest(given), dot(probe, probe)
             forms[p] = left * dot(probe, product) / norm
             squares[p] = left * dot(product, product) / norm
     return forms, squares

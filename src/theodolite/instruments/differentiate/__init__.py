@@ -1,20 +1,17 @@
-"""Derivatives of what torch runs: an inner room that knows no model.
+"""Derivatives of what torch runs; this subpackage knows no model.
 
-- ``parts``: vectors in parts, one tensor a variable.
-- ``pullback``: cotangents pulled back through a graph, one or many at once.
+- ``parts``: vectors as lists of tensors, one per variable.
+- ``pullback``: pulls cotangents back through a graph, one or many at once.
 - ``derivatives``: products with Hessians and Jacobians of graphs built once.
-- ``twice``, ``batch_norm_twice``, ``batch_norm_given`` (with ``line_twice``),
+- ``twice``: replaces operators that torch differentiates wrongly, slowly or not at all
+  the second time; ``batch_norm_twice`` (with ``affine_twice``), ``layer_norm_twice``,
   ``convolution_twice`` (with ``convolution_by_samples``), ``attention_twice``,
-  ``layer_norm_twice``, ``instance_norm_twice``, ``rectifier_twice``,
-  ``activations_twice``, ``embeddings``: operators that torch differentiates once,
-  wrongly or slowly the second time, replaced by others.
-- ``own_passes``: passes back of models themselves, by elementary operators.
-- ``elementary_norms``: what norms are there.
-- ``missing_weights``: ones for weights that norms with a bias lack.
-- ``channels``: numbers a channel.
-- ``replay``: a product recorded once as a CUDA graph.
-- ``over_ranks``: sums over processes within a graph.
-- ``recomputing``: activation checkpointing switched off meanwhile.
+  ``rectifier_twice`` and ``activations_twice`` hold the replacements.
+- ``elementary_norms``: norms from elementary operators, and weights of ones for norms
+  that have a bias only.
+- ``model_backward``: backward passes that a model makes inside its forward pass.
+- ``custom_functions``: finds autograd functions of others in a graph.
+- ``replay``: records a product once as a CUDA graph.
 
-May touch: ``core``, torch, ``team``. Start reading at ``derivatives``.
+May import: ``core``, torch, ``distributed``. Start reading at ``derivatives``.
 """

@@ -17,11 +17,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import (
-    by_elements,
-    is_theirs,
-    is_transformed,
-)
+from .custom_functions import own
+from .model_backward import by_elements, inside_model_backward, is_transformed
 
 ACTIVATIONS: tuple[Callable[..., Any], ...] = (functional.gelu, functional.silu)
 # Of the approximation $\tanh(k(x + c x^3))$.
@@ -94,6 +91,7 @@ _BY_NAME = {
 }
 
 
+@own
 class _Activated(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, kind: str) -> Tensor:
@@ -104,7 +102,7 @@ class _Activated(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         (x,) = ctx.saved_tensors
-        if is_theirs():
+        if inside_model_backward():
             return *by_elements(_BY_NAME[ctx.kind][0], [x], grads[0]), None
         if torch.is_grad_enabled():
             return _Pulled.apply(grads[0], x, ctx.kind), None
@@ -112,6 +110,7 @@ class _Activated(torch.autograd.Function):
         return _BY_NAME[ctx.kind][1](grads[0], x), None
 
 
+@own
 class _Pulled(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, g: Tensor, x: Tensor, kind: str) -> Tensor:

@@ -23,11 +23,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.own_passes import (
-    by_elements,
-    is_theirs,
-    is_transformed,
-)
+from .custom_functions import own
+from .model_backward import by_elements, inside_model_backward, is_transformed
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _DEFAULTS = {"attn_mask": None, "dropout_p": 0.0, "is_causal": False, "scale": None}
@@ -40,8 +37,8 @@ _WORTH = 2**16
 def attention(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
     """Call torch's attention, in plain products where these are quicker.
 
-    Dropout, grouped queries, masks that are differentiated by and whatever is mistaken
-    are left to torch.
+    Dropout, grouped queries, masks that require a gradient and invalid calls are
+    left to torch.
     """
     given = {**_DEFAULTS, **dict(zip(_NAMES, args, strict=False)), **kwargs}
     if not _ordinary(given) or not quicker(given["query"], given["key"]):
@@ -138,6 +135,7 @@ def _pulled(
     return (s @ k) * scale, s.mT @ (q * scale), p.mT @ g
 
 
+@own
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -152,20 +150,23 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         q, k, v, bias, p, out = ctx.saved_tensors
-        if is_theirs():
+        if inside_model_backward():
 
             def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
                 return _weights(q, k, bias, ctx.scale) @ v
 
             return *by_elements(attended, [q, k, v], grads[0]), None, None
         if torch.is_grad_enabled():
-            found = _Backward.apply(grads[0], q, k, v, bias, p, out.detach(), ctx.scale)
+            gradients = _Backward.apply(
+                grads[0], q, k, v, bias, p, out.detach(), ctx.scale
+            )
         else:
             e = _excess(grads[0], v, out)
-            found = _pulled(grads[0], q, k, p, e, ctx.scale)
-        return *found, None, None
+            gradients = _pulled(grads[0], q, k, p, e, ctx.scale)
+        return *gradients, None, None
 
 
+@own
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(

@@ -24,17 +24,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.channels import other_axes, wide
-from theodolite.instruments.differentiate.convolution_by_samples import (
-    Sliding,
-    convolved,
-    pulled_back,
-)
-from theodolite.instruments.differentiate.own_passes import (
-    by_elements,
-    is_theirs,
-    is_transformed,
-)
+from .convolution_by_samples import Sliding, convolved, pulled_back
+from .custom_functions import own
+from .elementary_norms import other_axes, wide
+from .model_backward import by_elements, inside_model_backward, is_transformed
 
 _NAMES = ("input", "weight", "bias", "stride", "padding")
 _FORWARDS = (*_NAMES, "dilation", "groups")
@@ -175,8 +168,8 @@ def _pull_back(
     """Return what is wanted of the cotangents of input, weight and bias."""
     if torch.is_grad_enabled():
         parts = (_behind(part) for part in (g, x, weight))
-        found: Any = _Backward.apply(*parts, how, wanted)
-        return found
+        pulled: Any = _Backward.apply(*parts, how, wanted)
+        return pulled
     return pulled_back(g, x, weight, how, wanted)
 
 
@@ -196,6 +189,7 @@ def _will_be_used(ctx: Any, count: int) -> list[bool]:
     return used + [False] * (count - len(used))
 
 
+@own
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -211,14 +205,15 @@ class _Forward(torch.autograd.Function):
         if grads[0] is None:
             return (None,) * 4
         x, weight = ctx.saved_tensors
-        if is_theirs():
-            found = by_elements(partial(_plain, ctx.how), [x, weight], grads[0])
+        if inside_model_backward():
+            pulled = by_elements(partial(_plain, ctx.how), [x, weight], grads[0])
             total = grads[0].sum(other_axes(x)) if ctx.biased else None
-            return *found, total, None
+            return *pulled, total, None
         wanted = _will_be_used(ctx, 3)
         return *_pull_back(grads[0], x, weight, ctx.how, wanted), None
 
 
+@own
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(

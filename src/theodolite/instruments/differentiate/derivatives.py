@@ -1,8 +1,8 @@
 """Products with first and second derivatives, from one graph that is kept.
 
 Everything is reverse mode, forwards too: a Jacobian-vector product is the derivative
-of the pulled-back cotangent by that cotangent. So whatever has a second derivative in
-torch has all products, and train-mode batch norm is never handed to a nested transform.
+of the pulled-back cotangent by that cotangent. So operators with a second derivative in
+torch have all products, and train-mode batch norm never meets a nested transform.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,14 +11,10 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.parts import Parts, filled
-from theodolite.instruments.differentiate.pullback import (
-    can_batch,
-    pull_back,
-    pull_back_many,
-    pull_back_with_graph,
-)
-from theodolite.instruments.differentiate.replay import Replay
+
+from .parts import Parts, filled
+from .pullback import can_batch, pull_back, pull_back_many, pull_back_with_graph
+from .replay import Replay
 
 
 class Curve:
@@ -71,10 +67,6 @@ class Curve:
         places = range(len(self._variables)) if only is None else only
         variables = [self._variables[i] for i in places]
         return pull_back([self._graph[i] for i in places], variables, tangents)
-
-    def walk(self) -> None:
-        """Make a product for what it takes."""
-        self.product([torch.zeros_like(variable) for variable in self._variables])
 
     def products(self, tangents: Tensor) -> Tensor:
         """Multiply flat vectors (k, n), all at once where torch does so rightly."""
@@ -141,14 +133,17 @@ class Map:
         """Return the transpose's product with a cotangent, for each variable."""
         return pull_back([self.graph], self._variables, [cotangent])
 
-    def walk(self, between: Callable[[Tensor, Tensor], Tensor] | None = None) -> None:
-        """Make both products for what they take.
+    def through(
+        self,
+        tangents: Sequence[Tensor],
+        between: Callable[[Tensor, Tensor], Tensor] | None = None,
+    ) -> Parts:
+        """Push tangents forward and pull back what comes out.
 
         Args:
+            tangents: One for each variable.
             between: Makes a cotangent of the outputs and their change.
         """
-        tangents = [torch.zeros_like(variable) for variable in self._variables]
         if between is None:
-            self.pull(self.push(tangents))
-        else:
-            self.pull(between(self.outputs, self.push(tangents)))
+            return self.pull(self.push(tangents))
+        return self.pull(between(self.outputs, self.push(tangents)))

@@ -1,12 +1,64 @@
-"""Norms from elementary operators, which torch differentiates rightly to any order.
+"""Norms from elementary operators, which torch differentiates correctly to any order.
 
-Of its own it has right second derivatives alone (2.13): third ones, which a model wants
-that differentiates inside its own pass, are wrong through batch, instance and layer
-norm.
+The third derivatives of torch's own batch, instance and layer norm are wrong (2.13). A
+model that differentiates inside its forward pass needs them. The second derivative of
+a norm with a bias and no weight is wrong or fails as well: it gets a weight of ones.
+Channels are on axis 1, as in batch norm.
 """
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+
+def wide(channel: Tensor, x: Tensor) -> Tensor:
+    """Return one number a channel in a shape that goes with a tensor's."""
+    return channel.reshape([-1 if axis == 1 else 1 for axis in range(x.ndim)])
+
+
+def other_axes(x: Tensor) -> list[int]:
+    """Return all axes of a tensor but that of its channels."""
+    return [axis for axis in range(x.ndim) if axis != 1]
+
+
+GROUP_NORMS: tuple[Callable[..., Any], ...] = (functional.group_norm, torch.group_norm)
+_GROUP_NAMES = ("input", "num_groups", "weight", "bias", "eps", "cudnn_enabled")
+
+
+def group_norm(
+    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Tensor:
+    """Call group norm of torch, with a weight where it has a bias."""
+    given = {**dict(zip(_GROUP_NAMES, args, strict=False)), **kwargs}
+    return with_weight(func, given, args, kwargs)
+
+
+def with_weight(
+    func: Callable[..., Any],
+    given: Mapping[str, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Tensor:
+    """Call a norm, with ones for a weight that is missing beside a bias.
+
+    Args:
+        func: The norm.
+        given: All of its arguments by name.
+        args: Those that came without.
+        kwargs: Those that came with one.
+    """
+    x, bias = given.get("input"), given.get("bias")
+    if given.get("weight") is not None or not isinstance(bias, Tensor):
+        return func(*args, **kwargs)
+    if not isinstance(x, Tensor):
+        return func(*args, **kwargs)
+    # What does not fit torch is to complain about.
+    if tuple(bias.shape) != tuple(given.get("normalized_shape", x.shape[1:2])):
+        return func(*args, **kwargs)
+    return func(**{**given, "weight": torch.ones_like(bias)})
 
 
 def standardised(x: Tensor, axes: list[int], eps: float) -> Tensor:

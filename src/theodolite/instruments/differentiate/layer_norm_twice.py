@@ -23,13 +23,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from theodolite.instruments.differentiate.elementary_norms import standardised
-from theodolite.instruments.differentiate.missing_weights import with_weight
-from theodolite.instruments.differentiate.own_passes import (
-    by_elements,
-    is_theirs,
-    is_transformed,
-)
+from .custom_functions import own
+from .elementary_norms import standardised, with_weight
+from .model_backward import by_elements, inside_model_backward, is_transformed
 
 LAYER_NORMS: tuple[Callable[..., Any], ...] = (functional.layer_norm, torch.layer_norm)
 _NAMES = ("input", "normalized_shape", "weight", "bias", "eps", "cudnn_enable")
@@ -89,6 +85,7 @@ def _elementary(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> Te
     return out if bias is None else out + bias
 
 
+@own
 class _Forward(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Any:
@@ -100,7 +97,7 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, weight, mean, scale = ctx.saved_tensors
-        if is_theirs():
+        if inside_model_backward():
             return *_by_elements(x, weight, grads[0], ctx.eps), None
         if torch.is_grad_enabled():
             return *_Backward.apply(grads[0], x, weight, mean, scale), None
@@ -108,6 +105,7 @@ class _Forward(torch.autograd.Function):
         return *_pull_back(grads[0], x, mean, scale, weight), None
 
 
+@own
 class _Backward(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -118,13 +116,13 @@ class _Backward(torch.autograd.Function):
         mean: Tensor,
         scale: Tensor,
     ) -> Any:
-        found = _pull_back(g, x, mean, scale, weight)
+        cotangents = _pull_back(g, x, mean, scale, weight)
         axes = _axes(weight)
         hat = (x - mean).mul_(scale)
         along = (g * weight).mul_(hat).mean(axes, keepdim=True).mul_(-scale)
         ctx.save_for_backward(g, x, weight, mean, scale, along)
         ctx.ones = torch.ones_like(weight)
-        return found
+        return cotangents
 
     @staticmethod
     @once_differentiable

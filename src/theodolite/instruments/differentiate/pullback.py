@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError, stream
-from theodolite.instruments.differentiate.own_passes import own_pass
-from theodolite.instruments.differentiate.parts import Parts, filled, zeros
+from theodolite.core import Exclusive, MeasurementError, stream
+
+from .custom_functions import refuse_error_nodes
+from .model_backward import instrument_backward
+from .parts import Parts, filled, zeros
 
 # Roundings of the largest numbers that sums which cancel may leave over; up to 5 were
 # seen, of biases in front of batch norms.
@@ -45,8 +47,8 @@ def pull_back(
     except RuntimeError as error:
         raise explained(error) from error
     # What comes back may be a cotangent itself.
-    found = filled(parts, variables)
-    return [part.detach() if part.requires_grad else part for part in found]
+    whole = filled(parts, variables)
+    return [part.detach() if part.requires_grad else part for part in whole]
 
 
 def pull_back_with_graph(
@@ -65,12 +67,15 @@ def pull_back_with_graph(
         keep: Whether the result has a graph, for derivatives of it.
     """
     try:
-        with own_pass():
-            return torch.autograd.grad(
+        with instrument_backward():
+            gradient = torch.autograd.grad(
                 outputs, variables, cotangents, create_graph=keep, allow_unused=True
             )
     except RuntimeError as error:
         raise explained(error) from error
+    if keep:
+        refuse_error_nodes(gradient, outputs, variables)
+    return gradient
 
 
 def pull_back_many(
@@ -91,9 +96,9 @@ def pull_back_many(
         by_rules: Whether the graph has operators that only ``vmap`` batches.
     """
     if not batched:
-        found = [pull_back([outputs], inputs, [given]) for given in cotangents]
-        return [torch.stack(parts) for parts in zip(*found, strict=True)]
-    with warnings.catch_warnings():
+        rows = [pull_back([outputs], inputs, [given]) for given in cotangents]
+        return [torch.stack(parts) for parts in zip(*rows, strict=True)]
+    with Exclusive(), warnings.catch_warnings():  # whose filters all threads share
         # Operators without a batching rule fall back to a loop, and say so.
         warnings.filterwarnings("ignore", message="There is a performance drop")
         parts = _pulled(outputs, inputs, cotangents, by_rules)
@@ -130,8 +135,8 @@ def _pulled(
         parts = enumerate(pull(cotangent))
         return {place: part for place, part in parts if part is not None}
 
-    found = torch.func.vmap(pull_one)(cotangents)
-    return [found.get(place) for place in range(len(inputs))]
+    by_place = torch.func.vmap(pull_one)(cotangents)
+    return [by_place.get(place) for place in range(len(inputs))]
 
 
 def can_batch(
@@ -159,27 +164,29 @@ def can_batch(
     )
 
 
-def all_close(found: Parts, wanted: Parts) -> bool:
+def all_close(result: Parts, wanted: Parts) -> bool:
     """Say whether all parts of two results agree within rounding of their type.
 
     Some parts are nothing but what is left of sums that cancel, such as those of biases
     in front of batch norms: rounding of the largest part is granted to each.
     """
     largest = max(map(_size, wanted), default=0.0)
-    return all(close(*pair, beside=largest) for pair in zip(found, wanted, strict=True))
+    return all(
+        close(*pair, beside=largest) for pair in zip(result, wanted, strict=True)
+    )
 
 
-def close(found: Tensor, wanted: Tensor, *, beside: float = 0.0) -> bool:
+def close(result: Tensor, wanted: Tensor, *, beside: float = 0.0) -> bool:
     """Say whether two results agree within rounding of their type.
 
     Args:
-        found: One of them.
+        result: One of them.
         wanted: The other, by whose largest number they are judged.
         beside: Size of other numbers, whose rounding may be in both.
     """
     eps = torch.finfo(wanted.dtype).eps
     limit = eps * max(1e3 * _size(wanted), _LEFT_OVER * beside, 1e-300)
-    gap = _size(found - wanted)
+    gap = _size(result - wanted)
     return bool(np.isfinite(gap)) and gap <= limit
 
 

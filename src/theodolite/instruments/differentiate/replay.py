@@ -12,8 +12,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from theodolite.instruments.differentiate.parts import Parts, flat
-from theodolite.instruments.differentiate.pullback import all_close
+from .parts import Parts, flat
+from .pullback import all_close
 
 Product = Callable[[Sequence[Tensor]], Parts]
 

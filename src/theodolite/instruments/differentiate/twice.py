@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import Any
 
 import torch
@@ -9,36 +10,117 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
+from torch.utils import checkpoint as library
 
-from theodolite.instruments.differentiate.activations_twice import (
-    ACTIVATIONS,
-    activation,
-)
-from theodolite.instruments.differentiate.attention_twice import attention
-from theodolite.instruments.differentiate.batch_norm_given import (
-    BATCH_NORMS,
-    batch_norm,
-)
-from theodolite.instruments.differentiate.convolution_twice import (
-    CONVOLUTIONS,
-    convolution,
-)
-from theodolite.instruments.differentiate.embeddings import embedding, embedding_bag
-from theodolite.instruments.differentiate.instance_norm_twice import (
-    INSTANCE_NORMS,
-    instance_norm,
-)
-from theodolite.instruments.differentiate.layer_norm_twice import (
-    LAYER_NORMS,
-    layer_norm,
-)
-from theodolite.instruments.differentiate.missing_weights import (
-    GROUP_NORMS,
-    group_norm,
-)
-from theodolite.instruments.differentiate.own_passes import PASSES_BACK, passed_back
-from theodolite.instruments.differentiate.recomputing import without_recomputing
-from theodolite.instruments.differentiate.rectifier_twice import RECTIFIERS, rectifier
+from theodolite.core import safe_point
+
+from .activations_twice import ACTIVATIONS, activation
+from .attention_twice import attention
+from .batch_norm_twice import BATCH_NORMS, INSTANCE_NORMS, batch_norm, instance_norm
+from .convolution_twice import CONVOLUTIONS, convolution
+from .elementary_norms import GROUP_NORMS, group_norm
+from .layer_norm_twice import LAYER_NORMS, layer_norm
+from .model_backward import BACKWARD_FUNCTIONS, run_backward
+from .rectifier_twice import RECTIFIERS, hard_sigmoid, rectifier
+
+_DENSE = {"scale_grad_by_freq": False, "sparse": False}
+
+
+def embedding(*args: Any, **kwargs: Any) -> Tensor:
+    """Look rows up; gradients are dense, since products add and reshape them."""
+    names = ("input", "weight", "padding_idx", "max_norm", "norm_type")
+    given = dict(zip((*names, "scale_grad_by_freq", "sparse"), args, strict=False))
+    return functional.embedding(**{**given, **kwargs, **_DENSE})
+
+
+def embedding_bag(*args: Any, **kwargs: Any) -> Tensor:
+    """Reduce bags of rows; torch's own kernel has no second derivative.
+
+    Where rows are scaled as they are read (``max_norm``) torch's kernel is kept.
+    """
+    names = ("input", "weight", "offsets", "max_norm", "norm_type")
+    names += ("scale_grad_by_freq", "mode", "sparse", "per_sample_weights")
+    names += ("include_last_offset", "padding_idx")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    # The old spelling gives the weight first.
+    if given.get("max_norm") is not None or given["input"].is_floating_point():
+        return functional.embedding_bag(**{**given, **_DENSE})
+    with torch.no_grad():
+        functional.embedding_bag(**given)  # which refuses what is mistaken
+    return _reduced(given)
+
+
+def _reduced(given: dict[str, Any]) -> Tensor:
+    places, bags, count = _bags(given)
+    weight, padding = given["weight"], given.get("padding_idx")
+    rows, kept = weight[places], torch.ones_like(places, dtype=torch.bool)
+    if padding is not None:
+        kept = places != padding % len(weight)
+    if given.get("per_sample_weights") is not None:
+        rows = rows * given["per_sample_weights"].reshape(-1, 1)
+    rows, bags = rows[kept], bags[kept]
+    if given.get("mode", "mean") == "max":
+        empty = weight.new_zeros(weight.shape[1])
+        members = [rows[bags == bag] for bag in range(count)]
+        return torch.stack([b.amax(0) if len(b) else empty for b in members])
+    total = weight.new_zeros(count, weight.shape[1]).index_add(0, bags, rows)
+    if given.get("mode", "mean") == "sum":
+        return total
+    sizes = torch.bincount(bags, minlength=count).clamp(min=1)
+    return total / sizes.to(total).unsqueeze(1)
+
+
+def _bags(given: dict[str, Any]) -> tuple[Tensor, Tensor, int]:
+    """Return the rows asked for, the bag of each, and how many bags there are."""
+    places = given["input"]
+    if places.ndim == 2:
+        count, length = places.shape
+        bags = torch.arange(count, device=places.device).repeat_interleave(length)
+        return places.reshape(-1), bags, count
+    offsets = given["offsets"]
+    count = len(offsets) - bool(given.get("include_last_offset"))
+    each = torch.arange(len(places), device=places.device)
+    bags = torch.bucketize(each, offsets[:count].to(each), right=True) - 1
+    return places, bags, count
+
+
+# What torch runs around code that is checkpointed without re-entering.
+_GENERATOR = "_checkpoint_without_reentrant_generator"
+
+
+class _Recomputing:
+    """Has checkpointed code run as if it were not, wherever it was imported to.
+
+    The first to enter replaces what torch's ``checkpoint`` calls, and the last to leave
+    puts it back, in any order of threads and sessions.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._generator: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._generator = getattr(library, _GENERATOR)
+                setattr(library, _GENERATOR, lambda *args, **kwargs: iter([None]))
+                library.CheckpointFunction.apply = staticmethod(_call_directly)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                setattr(library, _GENERATOR, self._generator)
+                del library.CheckpointFunction.apply  # which it inherits
+
+
+def _call_directly(function: Callable[..., Any], _: bool, *args: Any) -> Any:
+    return function(*args)
+
+
+without_recomputing = _Recomputing()
+
 
 # The functions of torch that are replaced, wherever they are called.
 REPLACED: frozenset[Callable[..., Any]] = frozenset(
@@ -54,13 +136,26 @@ REPLACED: frozenset[Callable[..., Any]] = frozenset(
         torch._weight_norm,  # pyright: ignore[reportPrivateImportUsage]
         functional.embedding,
         functional.embedding_bag,
+        functional.hardsigmoid,
+        torch._grouped_mm,  # pyright: ignore[reportPrivateImportUsage]
     ]
 )
+# Layers of a model, before which its pass may be stopped: nobody restores a state by
+# calling one of them.
+_LAYERS: frozenset[Callable[..., Any]] = REPLACED | {
+    functional.linear,
+    torch.matmul,
+    Tensor.matmul,
+    Tensor.__matmul__,
+    torch.mm,
+    torch.bmm,
+    torch.einsum,
+}
 
 
 @contextmanager
 def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
-    """Make second derivatives right for all code that runs inside.
+    """Make second derivatives correct for all code that runs inside.
 
     Weight normalisation is computed from elementary operators, because the double
     backward of the fused one fails ``gradgradcheck`` (torch 2.13: Hessians off by their
@@ -69,9 +164,10 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
     norms on given statistics few passes, where these are quicker; layer and instance
     norms and activations take fewer operators. If the model has recurrent layers, cuDNN
     is left out, which has no second derivative for them. Embeddings have dense
-    gradients, and bags of them second ones. Nothing is recomputed: activation
-    checkpointing runs outside of what is replaced here, and its reentrant form has no
-    second derivative. Norms with a bias and no weight get one of ones.
+    gradients, and bags of them second ones. Products of matrices in groups, which torch
+    has not in float64 (2.13), are taken one by one there. Nothing is recomputed:
+    activation checkpointing runs outside of what is replaced here, and its reentrant
+    form has no second derivative. Norms with a bias and no weight get one of ones.
     """
     recurrent = model is not None and any(
         isinstance(module, nn.RNNBase) for module in model.modules()
@@ -87,7 +183,7 @@ def differentiable_twice(model: nn.Module | None = None) -> Iterator[None]:
 
 @contextmanager
 def differentiating() -> Iterator[None]:
-    """Record graphs, whatever mode the caller is in."""
+    """Record graphs in any mode of the caller."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
@@ -101,9 +197,11 @@ class _Replace(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func in _LAYERS:
+            safe_point()
         if func not in REPLACED:
-            if func in PASSES_BACK:
-                return passed_back(func, args, kwargs)
+            if func in BACKWARD_FUNCTIONS:
+                return run_backward(func, args, kwargs)
             return func(*args, **kwargs)
         if func in CONVOLUTIONS:
             return convolution(func, args, kwargs)
@@ -111,6 +209,8 @@ class _Replace(TorchFunctionMode):
             return batch_norm(func, args, kwargs)
         if func in RECTIFIERS:
             return rectifier(func, args, kwargs)
+        if func is functional.hardsigmoid:
+            return hard_sigmoid(*args, **kwargs)
         if func in ACTIVATIONS:
             return activation(func, args, kwargs)
         if func in LAYER_NORMS:
@@ -123,6 +223,8 @@ class _Replace(TorchFunctionMode):
             return attention(args, kwargs)
         if func is torch._weight_norm:  # pyright: ignore[reportPrivateImportUsage]
             return _weight_norm(*args, **kwargs)
+        if func is torch._grouped_mm:  # pyright: ignore[reportPrivateImportUsage]
+            return _grouped_products(func, *args, **kwargs)
         if func is functional.embedding:
             return embedding(*args, **kwargs)
         return embedding_bag(*args, **kwargs)
@@ -134,3 +236,34 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
         return v * (g / v.square().sum().sqrt())
     axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
     return v * (g / v.square().sum(axes, keepdim=True).sqrt())
+
+
+def _grouped_products(
+    func: Callable[..., Tensor], a: Tensor, b: Tensor, *given: Any, **settings: Any
+) -> Tensor:
+    """Multiply groups of matrices; in float64 one by one, of which torch has none.
+
+    Groups lie along the first axis where there are three; else ``offs`` says where they
+    end: along rows of the first, columns of the second, or what is summed over.
+    """
+    known = {
+        **dict(zip(("offs", "bias", "out_dtype"), given, strict=False)),
+        **settings,
+    }
+    offs = known.pop("offs", None)
+    if a.dtype is not torch.float64 or any(part is not None for part in known.values()):
+        return func(a, b, *given, **settings)
+    if offs is None:
+        return a @ b
+    ends = offs.tolist()
+    spans = [slice(*pair) for pair in zip([0, *ends], ends, strict=False)]
+    left = a if a.ndim == 3 else [a[s] if b.ndim == 3 else a[:, s] for s in spans]
+    right = b if b.ndim == 3 else [b[:, s] if a.ndim == 3 else b[s] for s in spans]
+    products = [x @ y for x, y in zip(left, right, strict=True)]
+    if a.ndim == b.ndim:
+        return torch.stack(products)
+    # What lies beyond the last group is in none.
+    if b.ndim == 3:
+        return torch.cat([*products, a.new_zeros(len(a) - ends[-1], b.shape[2])])
+    beyond = b.shape[1] - ends[-1]
+    return torch.cat([*products, b.new_zeros(a.shape[1], beyond)], 1)

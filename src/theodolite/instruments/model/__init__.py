@@ -1,10 +1,11 @@
-"""A model that belongs to somebody: what is asked of it, and leaving it as found.
+"""The user's model: what is measured of it, and restoring it afterwards.
 
-- ``objective``: batches, losses and outputs, and the parameters that are meant.
-- ``reach``: modules behind callables, and what modules keep on themselves.
-- ``as_found``: :func:`preserve`, and models opened for passes, as found afterwards.
-- ``fingerprint``: whether a model changed since it was last looked at.
-- ``randomness``: what a model draws, refused or fixed by a seed.
+- ``objective``, ``losses``: batches, losses and outputs, and the chosen parameters.
+- ``reachable_state``: modules behind callables, and what modules store on themselves.
+- ``restoring``: :func:`preserve`, and models opened for passes and restored afterwards.
+- ``change_detection``: whether a model changed since the last look.
+- ``process_state``, ``randomness``: settings of the process, and random numbers that a
+  model draws, refused or fixed by a seed.
 
-May touch: ``differentiate``. Start reading at ``objective``.
+May import: ``differentiate``. Start reading at ``objective``.
 """

@@ -51,9 +51,10 @@ class FunctionLoss(nn.Module):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
-        stated = _parameters(function).get("reduction")
-        if stated is not None and isinstance(stated.default, str):
-            self.reduction = stated.default
+        for name, kind in (("reduction", str), ("ignore_index", int)):
+            stated = _parameters(function).get(name)
+            if stated is not None and isinstance(stated.default, kind):
+                setattr(self, name, stated.default)
 
     def forward(self, outputs: Any, targets: Any) -> Tensor:
         """Return the loss of a batch."""
@@ -123,7 +124,7 @@ def judged(loss: nn.Module, outputs: Any, targets: Any) -> Any:
 
 
 def _says_torch(error: BaseException) -> bool:
-    """Whether torch refused, and not the code of somebody's own loss."""
+    """Whether torch refused, and not the code of a user's loss."""
     if isinstance(error, RuntimeError):  # of operators, wherever they are called
         return True
     frames = list(traceback.walk_tb(error.__traceback__))

@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
-from theodolite.core import MeasurementError
-from theodolite.instruments.model.losses import judged
+from theodolite.core import Exclusive, MeasurementError
+
+from .losses import judged
 
 Batch = Any
 # A module or function of outputs and targets, or a function of model and batch.
@@ -16,6 +18,10 @@ Loss = nn.Module | Callable[[Any, Any], Tensor]
 Outputs = Callable[[nn.Module, Batch], Any]
 Reduction = Literal["mean", "sum"]
 Weights = Callable[[Batch], Any]
+# Names of targets in batches that are mappings, those of Hugging Face first, and the
+# target that torch and they leave out.
+_TARGETS = ("labels", "label", "targets", "target")
+_IGNORED = -100
 
 
 class HalfSquareLoss(nn.Module):
@@ -182,26 +188,68 @@ def reduction_of(loss: Loss, stated: Reduction | None) -> Reduction:
     return own or stated or "mean"
 
 
-def mass_of(
-    loss: Loss, batch: Batch, samples: int, weights: Weights | None = None
-) -> float:
-    """Return what the mean of a batch was divided by, up to a constant factor.
+class Divisor:
+    """What the mean of a batch divides by, up to a constant factor.
 
-    That is the number of samples, but for classes with weights or an index to ignore,
-    where torch divides by the weights of the samples that count; or what ``weights``
-    says.
+    That is the number of samples; of classes with weights or an index to ignore, the
+    weights of the targets that count; or what ``weights`` says. A loss of one's own may
+    count its targets or its samples: which of the two, comparing will tell.
+
+    Args:
+        loss: The loss.
+        reduction: How it combines samples.
+        weights: Says of a batch what the mean divides by.
+
+    Attributes:
+        sums: Whether the loss divides by nothing.
+        known: Whether the reduction need not be compared, as torch has it.
+        rules: How many rules there are to choose from.
+        place: Which of them is taken.
+        shifted: Whether the first target of each sample is left out, as causal language
+            models do.
     """
-    if weights is not None:
-        return _total(weights(batch))
-    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
-        return float(samples)
-    targets = pair_of(batch)[1]
-    if not isinstance(targets, Tensor) or targets.is_floating_point():
-        return float(samples)
-    counted = targets[targets != loss.ignore_index]
-    if loss.weight is None:
-        return float(counted.numel())
-    return float(loss.weight[counted].sum())
+
+    def __init__(
+        self, loss: Loss, reduction: Reduction, weights: Weights | None = None
+    ) -> None:
+        self._loss, self._weights = loss, weights
+        self.sums, self.place, self.shifted = reduction == "sum", 0, False
+        own = type(loss).__module__ == nn.MSELoss.__module__
+        self.known = own or isinstance(loss, HalfSquareLoss)
+        certain = isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or self.known
+        self.rules = 1 if certain or weights is not None else 2
+
+    def __call__(self, batch: Batch, samples: int) -> float:
+        """Return it for a batch of so many samples."""
+        if self._weights is not None:
+            return _total(self._weights(batch))
+        if isinstance(self._loss, nn.CrossEntropyLoss | nn.NLLLoss):
+            targets, weight = pair_of(batch)[1], self._loss.weight
+        else:
+            targets = self.targets(batch) if self.place < self.rules - 1 else None
+            weight = None
+        if not isinstance(targets, Tensor) or targets.is_floating_point():
+            return float(samples)
+        if self.shifted and targets.ndim > 1:
+            targets = targets[:, 1:]
+        counted = targets[targets != self.ignored]
+        return float(counted.numel() if weight is None else weight[counted].sum())
+
+    @property
+    def ignored(self) -> int:
+        """The target that does not count."""
+        return getattr(self._loss, "ignore_index", _IGNORED)
+
+    def targets(self, batch: Batch) -> Tensor | None:
+        """Return the whole numbers of a batch that a loss of one's own may count."""
+        targets = None
+        if isinstance(batch, Mapping):
+            targets = next((batch[key] for key in _TARGETS if key in batch), None)
+        elif isinstance(batch, Sequence) and len(batch) == 2:
+            targets = batch[1]
+        if not isinstance(targets, Tensor) or not targets.ndim:
+            return None
+        return None if targets.is_floating_point() or targets.is_complex() else targets
 
 
 def check_weights(weights: Weights | None, reduction: Reduction) -> None:
@@ -223,27 +271,29 @@ def _as_float64(given: Any) -> Tensor:
 def _total(given: Any) -> float:
     """Add up weights of samples, or take their sum as it comes."""
     try:
-        found = float(_as_float64(given).sum())
+        total = float(_as_float64(given).sum())
     except (TypeError, ValueError, RuntimeError):
-        found = float("nan")
-    if not 0 <= found < float("inf"):
+        total = float("nan")
+    if not 0 <= total < float("inf"):
         raise MeasurementError(
-            f"weights(batch) gave {type(given).__name__} of sum {found}, wanted are "
+            f"weights(batch) gave {type(given).__name__} of sum {total}, wanted are "
             "numbers from 0 up, one or one a sample: count for instance the targets "
             "that are not ignored"
         )
-    return found
+    return total
 
 
 def chosen_parameters(
     model: nn.Module, names: Sequence[str] | None
 ) -> dict[str, nn.Parameter]:
     """Return the parameters by name: all that require a gradient, or those named."""
+    refuse_lazy(model)
     # Tied parameters answer to each of their names.
     known = dict(model.named_parameters(remove_duplicate=False))
     if names is None:
         known = dict(model.named_parameters())
-        chosen = {name: p for name, p in known.items() if p.requires_grad}
+        with Exclusive():  # another thread that has it open sets these flags
+            chosen = {name: p for name, p in known.items() if p.requires_grad}
         if not chosen:
             raise MeasurementError(
                 f"{type(model).__name__} has no parameters that require a gradient: "
@@ -263,6 +313,16 @@ def chosen_parameters(
             "name: name each once"
         )
     return chosen
+
+
+def refuse_lazy(model: nn.Module) -> None:
+    """Refuse a model whose lazy layers have no shape before a first batch."""
+    for name, given in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(given):
+            raise MeasurementError(
+                f"{name!r} has no shape before a first batch, since its layer is lazy: "
+                "run the model on a batch once, then measure it"
+            )
 
 
 def pair_of(batch: Batch) -> tuple[Any, Any]:

@@ -1,8 +1,6 @@
 """Draw the same random numbers in every pass, or notice that any are drawn."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -71,16 +69,6 @@ def restore_generator(generator: Any, state: Any) -> None:
         generator.setstate(state)
     else:
         generator.set_state(state)
-
-
-@contextmanager
-def preserve_randomness() -> Iterator[None]:
-    """Put the random states of torch, NumPy and Python back on the way out."""
-    state = random_state()
-    try:
-        yield
-    finally:
-        restore_random_state(state)
 
 
 class Draws:

@@ -1,18 +1,19 @@
-"""Normalisation layers: whose statistics they take, and how those are differentiated.
+"""Normalisation layers: which statistics they use, and how these are differentiated.
 
 - ``normalisation``: the norm mode of a model's layers.
-- ``batch_norm_calls``: every call of a batch norm, in any model, met on its way.
-- ``given_moments``: batch norm by moments that are variables of their own.
+- ``batch_norm_calls``: intercepts every call of batch norm, in any model.
+- ``given_moments``: batch norm by moments that are variables themselves.
 
-Statistics of all the data where a pass sees a chunk of it:
+Statistics of all the data where a pass sees one chunk of it:
 
-- ``coupling``: which of the two ways below, within the memory there is.
-- ``in_step``: all chunks from norm to norm together; a pass is kept as a ``tape``, cut
-  into ``segments``, each of which a chunk on its ``march`` takes in a ``crossing``; a
-  ``shelf`` keeps what it carries from one to the next.
-- ``by_turns``, ``full_statistics``: one chunk at a time, a pass over all a norm.
-- ``over_ranks``: a chunk a process, in graphs that all of them walk together.
+- ``coupling``: chooses between the two strategies below, within the memory there is.
+- ``lockstep``: all chunks go from norm to norm together. A ``tape`` keeps the calls of
+  a pass, ``segments`` cuts it at the norms, a ``chunk_pass`` takes one chunk through
+  all segments, a ``segment_pass`` through one. A ``tensor_store`` keeps the tensors in
+  between, on the device or on the host.
+- ``sequential``, ``full_statistics``: one chunk at a time, one pass over all per norm.
+- ``shared_statistics``: one chunk per process, in graphs that all walk together.
 
-May touch: ``differentiate``, ``model``. Start reading at ``normalisation``, or at
-``in_step``.
+May import: ``differentiate``, ``model``. Start reading at ``normalisation``, or at
+``lockstep``.
 """

@@ -13,12 +13,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.batch_norm_given import (
+
+from ..differentiate.batch_norm_twice import (
     BATCH_NORMS,
     batch_norm_arguments,
+    batch_norm_twice,
 )
-from theodolite.instruments.differentiate.batch_norm_twice import batch_norm_twice
-from theodolite.instruments.differentiate.own_passes import is_transformed
+from ..differentiate.model_backward import is_transformed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +86,22 @@ class BatchNormCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         given = batch_norm_arguments(func, args, kwargs)
         x, weight = given["input"], given["weight"]
-        if not given["training"] or (weight is not None and weight.dtype != x.dtype):
+        if not given["training"] or not _fit(x, weight):
             return func(*args, **kwargs)
         place, self.calls = self.calls, self.calls + 1
         self.transformed = self.transformed or is_transformed()
+        # Of inputs in half precision torch takes statistics in the weight's type.
+        wide = x if weight is None else x.to(weight.dtype)
         call = NormCall(
-            place=place, x=x, weight=weight, bias=given["bias"], eps=given["eps"]
+            place=place, x=wide, weight=weight, bias=given["bias"], eps=given["eps"]
         )
-        return self._act(call)
+        return self._act(call).to(x.dtype)
+
+
+def _fit(x: Tensor, weight: Tensor | None) -> bool:
+    """Say whether torch takes an input and a weight together."""
+    half = x.dtype in (torch.float16, torch.bfloat16)
+    return weight is None or weight.dtype == x.dtype or half
 
 
 def own_statistics(call: NormCall) -> Tensor:

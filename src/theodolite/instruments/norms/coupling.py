@@ -1,4 +1,4 @@
-"""Choose how chunks that share statistics are swept, within the memory there is."""
+"""Chooses how chunks share batch statistics, within the memory there is."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,41 +8,34 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.parts import Parts, flat
-from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.norms.by_turns import ByTurns
-from theodolite.instruments.norms.full_statistics import (
-    FullStatistics,
-    Moments,
-    passing,
-)
-from theodolite.instruments.norms.given_moments import (
-    as_variable,
-    normalised,
-    shares_of,
-)
-from theodolite.instruments.norms.in_step import InStep
-from theodolite.instruments.norms.march import Open
-from theodolite.instruments.norms.segments import at_work
-from theodolite.instruments.norms.shelf import Shelf
-from theodolite.instruments.norms.tape import NotOnTape
-from theodolite.instruments.team.processes import Team
+
+from ..differentiate.parts import Parts, flat
+from ..distributed.processes import Team
+from .batch_norm_calls import BatchNormCalls, NormCall
+from .chunk_pass import Open
+from .full_statistics import FullStatistics, Moments, passing
+from .given_moments import as_variable, normalised, shares_of
+from .lockstep import LockstepChunks
+from .segments import at_work
+from .sequential import SequentialChunks
+from .tape import NotOnTape
+from .tensor_store import TensorStore
 
 T = TypeVar("T")
 # Roundings, and nudges of all moments by some, by which values of two passes differ.
 _ROUNDED, _NUDGES = 1e4, 64
-Coupled = InStep | ByTurns
-# What is wrong with the model itself, rather than with its tape, is said by turns.
-_NOT_IN_STEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
+Coupled = LockstepChunks | SequentialChunks
+# Errors of the model itself, rather than of its tape, come from sequential passes.
+_NO_LOCKSTEP = (NotOnTape, NotImplementedError, RuntimeError, MeasurementError)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class MemoryBudget:
     """Memory for chunks that go from norm to norm.
 
     Attributes:
-        device: For what they carry and what one of them works with, on the device.
-        host: For what they carry, on the host.
+        device: Bytes on the device, for tensors that cross norms and one segment.
+        host: Bytes on the host, for tensors that cross norms.
         graph: What the largest chunk's whole graph takes, which is more than any one
             segment works with.
     """
@@ -62,38 +55,38 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coupling:
-    """What joins chunks that share batch statistics.
+    """How chunks that share batch statistics are combined.
 
     Attributes:
         run: Runs the model on a chunk and returns what is measured.
         opened: Returns a chunk with its data in memory, and the tensors of it.
         leaves: Parameters to differentiate by.
-        room: Memory for what chunks carry.
+        room: Memory for the tensors that cross norms.
         check: Returns what was measured, or says why it is of no use.
-        obstacles: Why the chunks last looked at do not go in step.
+        obstacles: Why the last chunks do not go in lockstep.
     """
 
     run: Callable[[Any], Tensor]
     opened: Open
     leaves: Sequence[Tensor]
-    room: Room
+    room: MemoryBudget
     check: Callable[[Tensor], Tensor]
     obstacles: list[str] = field(default_factory=list, init=False)
 
     def of(self, chunks: Sequence[Any], team: Team) -> Coupled:
-        """Return the chunks in step where that can be had, else by turns.
+        """Return the chunks in lockstep where that is possible, else sequential.
 
         Args:
             chunks: Those that are held here.
             team: Who else holds chunks, and goes the same way.
         """
         self.obstacles.clear()
-        return self._in_step(chunks, team) or ByTurns(
+        return self._lockstep(chunks, team) or SequentialChunks(
             chunks,
             run=lambda chunk: self.check(self.run(chunk)),
             leaves=self.leaves,
             team=team,
-            reason=next(iter(self.obstacles), "another process cannot go in step"),
+            reason=next(iter(self.obstacles), "another process cannot go in lockstep"),
         )
 
     def moments(self, chunks: Sequence[Any], team: Team) -> list[Moments]:
@@ -103,35 +96,38 @@ class Coupling:
             chunks: Those that are held here.
             team: Who else holds chunks, and goes the same way.
         """
-        found = self._tried(lambda: self._opened_in_step(chunks, team))
-        if found is not None and found.carried_bytes[1] > self._left(found):
-            found = None
-        if team.alike(-1 if found is None else found.calls) and found is not None:
-            values = self._found_moments(found, team)
+        lockstep = self._tried(lambda: self._opened_lockstep(chunks, team))
+        if lockstep is not None and lockstep.carried_bytes[1] > self._left(lockstep):
+            lockstep = None
+        if (
+            team.alike(-1 if lockstep is None else lockstep.calls)
+            and lockstep is not None
+        ):
+            values = self._measured_moments(lockstep, team)
             right = values is not None and self._tried(
-                lambda: self._pass_alike(found, values, chunks)
+                lambda: self._pass_alike(lockstep, values, chunks)
             )
             if not team.largest(not right):
-                return found.known
+                return lockstep.known
         return FullStatistics(chunks, self.run, team).known
 
     def _pass_alike(
-        self, found: InStep, values: Sequence[Tensor], chunks: Sequence[Any]
+        self, lockstep: LockstepChunks, values: Sequence[Tensor], chunks: Sequence[Any]
     ) -> bool:
         """Say whether plain passes at these moments give the same for all chunks.
 
-        Tapes are those of passes at the chunks' own moments, and a path may hang on
-        these in ways that nobody sees.
+        Tapes are those of passes at the chunks' own moments, and a path may
+        depend on these in ways that the tape does not show.
         """
         for value, chunk in zip(values, chunks, strict=True):
-            plain = self._passed(chunk, found.known)
+            plain = self._passed(chunk, lockstep.known)
             gap = float((value - plain).abs().max())
             if gap <= _ROUNDED * torch.finfo(plain.dtype).eps * float(
                 plain.abs().max()
             ):
                 continue
             # Where losses are tiny, they are the rounding of what is not.
-            moved = self._passed(chunk, [_nudged(known) for known in found.known])
+            moved = self._passed(chunk, [_nudged(known) for known in lockstep.known])
             if not gap <= _NUDGES * float((moved - plain).abs().max()):
                 return self._differing("values")
         return True
@@ -144,8 +140,8 @@ class Coupling:
         self.obstacles.append(f"plain passes at the same moments give other {what}")
         return False
 
-    def _opened_in_step(self, chunks: Sequence[Any], team: Team) -> InStep:
-        return InStep(
+    def _opened_lockstep(self, chunks: Sequence[Any], team: Team) -> LockstepChunks:
+        return LockstepChunks(
             chunks,
             run=self.run,
             opened=self.opened,
@@ -153,70 +149,77 @@ class Coupling:
             team=team,
         )
 
-    def _in_step(self, chunks: Sequence[Any], team: Team) -> InStep | None:
-        found = self._tried(lambda: self._cut(chunks, team))
-        if not team.alike(-1 if found is None else found.calls) or found is None:
+    def _lockstep(self, chunks: Sequence[Any], team: Team) -> LockstepChunks | None:
+        lockstep = self._tried(lambda: self._cut(chunks, team))
+        if (
+            not team.alike(-1 if lockstep is None else lockstep.calls)
+            or lockstep is None
+        ):
             return None
-        values = self._found_moments(found, team)
+        values = self._measured_moments(lockstep, team)
         right = values is not None and self._tried(
             lambda: (
-                self._pass_alike(found, values, chunks)
-                and self._right(found, found.dependent, chunks)
+                self._pass_alike(lockstep, values, chunks)
+                and self._right(lockstep, lockstep.dependent, chunks)
             )
         )
         if team.largest(not right):
             return None
         for value in values or []:
             self.check(value)
-        return found
+        return lockstep
 
-    def _cut(self, chunks: Sequence[Any], team: Team) -> InStep | None:
+    def _cut(self, chunks: Sequence[Any], team: Team) -> LockstepChunks | None:
         """Return the chunks cut at their norms, None where that takes too much."""
-        found = self._opened_in_step(chunks, team)
-        carried, adjoints = found.carried_bytes
-        left = self._left(found)
-        shelf = self._shelf(carried, adjoints, left)
-        if shelf is None:
+        lockstep = self._opened_lockstep(chunks, team)
+        carried, adjoints = lockstep.carried_bytes
+        left = self._left(lockstep)
+        store = self._store(carried, adjoints, left)
+        if store is None:
             self.obstacles.append(
-                f"chunks in step carry {carried + adjoints:,} bytes, and {left:,} are "
-                "left"
+                f"chunks in lockstep carry {carried + adjoints:,} bytes, and {left:,} "
+                "are left"
             )
             return None
-        found.shelf = shelf
-        return found
+        lockstep.store = store
+        return lockstep
 
-    def _found_moments(self, found: InStep, team: Team) -> list[Tensor] | None:
+    def _measured_moments(
+        self, lockstep: LockstepChunks, team: Team
+    ) -> list[Tensor] | None:
         # Where others wait for this process it cannot turn back.
         if team.several:
-            return found.find_moments()
-        return self._tried(found.find_moments)
+            return lockstep.find_moments()
+        return self._tried(lockstep.find_moments)
 
     def _tried(self, act: Callable[[], T]) -> T | None:
         try:
             return act()
-        except _NOT_IN_STEP as error:
+        except _NO_LOCKSTEP as error:
             said = str(error).splitlines() or [""]
             kind = "" if isinstance(error, NotOnTape) else f"{type(error).__name__}: "
             self.obstacles.append(f"{kind}{said[0]}")
             return None
 
-    def _left(self, found: InStep) -> int:
-        return self.room.beside(found.computed_bytes)
+    def _left(self, lockstep: LockstepChunks) -> int:
+        return self.room.beside(lockstep.computed_bytes)
 
-    def _shelf(self, carried: int, adjoints: int, left: int) -> Shelf | None:
+    def _store(self, carried: int, adjoints: int, left: int) -> TensorStore | None:
         """Return where to keep what is carried, None where it fits nowhere."""
         if carried + adjoints <= left:
-            return Shelf()
+            return TensorStore()
         fits = adjoints <= left and carried <= self.room.host
-        return Shelf(host=True) if fits else None
+        return TensorStore(host=True) if fits else None
 
-    def _right(self, found: InStep, place: int, chunks: Sequence[Any]) -> bool:
+    def _right(
+        self, lockstep: LockstepChunks, place: int, chunks: Sequence[Any]
+    ) -> bool:
         """Compare the derivatives of one chunk with those of a plain pass.
 
         Its moments move the others', whose own parts are held.
         """
-        value, gradient = self._plain(found, chunks[place])
-        alone, tangents = found.alone(place), _directions(self.leaves)
+        value, gradient = self._plain(lockstep, chunks[place])
+        alone, tangents = lockstep.alone(place), _directions(self.leaves)
         pulled = flat(alone.pull([torch.ones_like(value)]))
         output, change = alone.push(tangents)[0]
         along, size = flat(tangents), float(gradient.norm())
@@ -227,9 +230,9 @@ class Coupling:
         )
         return right or self._differing("derivatives")
 
-    def _plain(self, found: InStep, chunk: Any) -> tuple[Tensor, Tensor]:
+    def _plain(self, lockstep: LockstepChunks, chunk: Any) -> tuple[Tensor, Tensor]:
         def act(call: NormCall) -> Tensor:
-            known = found.known[call.place]
+            known = lockstep.known[call.place]
             moments = as_variable(known) + shares_of(call.x, known)
             return normalised(call.x, moments, known, call.weight, call.bias, call.eps)
 
@@ -254,10 +257,10 @@ def _size(leaves: Sequence[Tensor]) -> float:
     return float(flat([leaf.detach() for leaf in leaves]).norm())
 
 
-def _near(found: Tensor, wanted: Tensor, scale: float) -> bool:
+def _near(result: Tensor, wanted: Tensor, scale: float) -> bool:
     """Say whether derivatives agree, which rounding may take across a kink."""
     limit = 10 * torch.finfo(wanted.dtype).eps ** 0.5 * scale
-    return float((found - wanted).abs().max()) <= limit
+    return float((result - wanted).abs().max()) <= limit
 
 
 def _directions(leaves: Sequence[Tensor]) -> Parts:

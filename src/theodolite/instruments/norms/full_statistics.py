@@ -11,7 +11,7 @@ $\ell(\theta, s(\theta))$ follow from two triangular systems, with $A = \partial
 
 Each takes one pass over the data a call: memory of one chunk, time that grows with the
 number of calls. A Hessian-vector product of a net with ten calls takes some fifty
-gradients; ``in_step`` takes about five, and memory for what crosses the norms.
+gradients; ``lockstep`` takes about five, and memory for what crosses the norms.
 
 Notation: a call's moments are $m = E[x]$ and $q = E[(x - c)^2]$ with $c$ the mean's
 number held constant, so that the variance $q - (m - c)^2$ cancels nothing.
@@ -28,11 +28,12 @@ from torch import Tensor, nn
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.derivatives import Map
-from theodolite.instruments.differentiate.parts import Parts, add, zeros
-from theodolite.instruments.differentiate.pullback import pull_back
-from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.team.processes import Team
+
+from ..differentiate.derivatives import Map
+from ..differentiate.parts import Parts, add, zeros
+from ..differentiate.pullback import pull_back
+from ..distributed.processes import Team
+from .batch_norm_calls import BatchNormCalls, NormCall
 
 # Of a chunk and the moments: tensors, cotangents on them, and the chunk's shares.
 Source = Callable[[Any, Parts], tuple[Sequence[Tensor | None], Parts, Parts]]
@@ -58,19 +59,19 @@ class Moments:
         return Moments(count, mean, variance + gap.square() * share * (1 - share))
 
 
-def merged_over(team: Team, found: Sequence[Moments]) -> Moments | None:
+def merged_over(team: Team, moments: Sequence[Moments]) -> Moments | None:
     """Return the moments of all sets, those of other processes included.
 
     Args:
         team: Who else has sets of the same call.
-        found: Moments of each set here; none where no call was met.
+        moments: Moments of each set here; none where no call was met.
     """
-    ends = team.largest(not found), team.largest(bool(found))
+    ends = team.largest(not moments), team.largest(bool(moments))
     if ends == (1.0, 0.0):
         return None
-    if not found or ends != (0.0, 1.0):
+    if not moments or ends != (0.0, 1.0):
         raise other_path()
-    merged = reduce(Moments.merge, found)
+    merged = reduce(Moments.merge, moments)
     if not team.several:
         return merged
     counts = team.gather(torch.tensor(merged.count))
@@ -99,7 +100,7 @@ class FullStatistics:
     Args:
         chunks: Pieces of the data.
         run: Runs the model on a chunk and returns what is measured.
-        team: Who else holds chunks; sums over chunks go over all of them, but for that
+        team: Who else holds chunks; sums over chunks go over all of them, except that
             of :meth:`pull`, which is this process's share.
     """
 
@@ -133,7 +134,7 @@ class FullStatistics:
 
     def tangent(self, leaves: Parts, tangents: Parts) -> Parts:
         """Return the change of the moments along tangents of the parameters."""
-        found: Parts = []
+        changes: Parts = []
         for place, moments in enumerate(self.known):
             change = torch.zeros_like(torch.stack([moments.mean, moments.variance]))
             for chunk in self._chunks:
@@ -141,10 +142,10 @@ class FullStatistics:
                 share = self._shares(chunk, variables, place)[place]
                 if share.requires_grad:
                     change += Map(share, [*leaves, *variables]).push(
-                        [*tangents, *found]
+                        [*tangents, *changes]
                     )
-            found.append(self._team.sum_(change))
-        return found
+            changes.append(self._team.sum_(change))
+        return changes
 
     def solve(self, source: Source) -> Parts:
         r"""Return the adjoints $\beta$ of cotangents on what a source gives."""
@@ -189,21 +190,21 @@ class FullStatistics:
 
     def _next(self) -> Moments | None:
         """Find the moments of the first call that is not known, or None at the end."""
-        found: list[Moments] = []
+        moments: list[Moments] = []
 
         def act(call: NormCall) -> Tensor:
             if call.place < len(self.known):
                 known = self.known[call.place]
                 return call.by(known.mean, known.variance)
-            found.append(moments_of(call.x))
+            moments.append(moments_of(call.x))
             raise Reached
 
         for chunk in self._chunks:
             with _until_reached(), BatchNormCalls(act):
                 self._run(chunk)
-        if found and len(found) != len(self._chunks):
+        if moments and len(moments) != len(self._chunks):
             raise other_path()
-        return merged_over(self._team, found)
+        return merged_over(self._team, moments)
 
     def _shares(self, chunk: Any, variables: Parts, last: int) -> Parts:
         """Run a chunk up to a call; return its shares in all moments so far."""
@@ -265,7 +266,7 @@ def frozen_statistics(
     finally:
         for handle in handles:
             handle.remove()
-    order = [norm for norm in order if norm.training]
+    order = [norm for norm in order if norm.training or norm.running_mean is None]
     if len(set(order)) != len(order) or len(order) != len(known):
         raise MeasurementError(
             "a batch norm is applied more than once a pass, or as a function, so it "

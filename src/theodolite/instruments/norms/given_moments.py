@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.instruments.differentiate.line_twice import line_twice, pulled
-from theodolite.instruments.norms.full_statistics import Moments
+from ..differentiate.affine_twice import affine_twice, pulled
+from ..differentiate.custom_functions import own
+from .full_statistics import Moments
 
 
 def as_variable(moments: Moments) -> Tensor:
@@ -41,9 +42,10 @@ def normalised(
     weight = torch.ones_like(moments.mean) if weight is None else weight
     bias = torch.zeros_like(moments.mean) if bias is None else bias
     scale, level = _Scale.apply(variable, weight, bias, eps)  # pyright: ignore
-    return line_twice(x, moments.mean, scale, level)
+    return affine_twice(x, moments.mean, scale, level)
 
 
+@own
 class _Scale(torch.autograd.Function):
     """From moments to the line that normalises: a = γ r and b = β − m a.
 
@@ -89,6 +91,7 @@ def _inverse_deviation(variable: Tensor, eps: float) -> Tensor:
     return (square - mean.square() + eps).rsqrt()
 
 
+@own
 class _Shares(torch.autograd.Function):
     """The sums of x − c and of its square, over the count of all values."""
 
@@ -103,7 +106,7 @@ class _Shares(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, centre = ctx.saved_tensors
         level, slope = (grads[0] / ctx.count).unbind()
-        return line_twice(x, centre, 2 * slope, level), None, None
+        return affine_twice(x, centre, 2 * slope, level), None, None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Tensor:

@@ -8,9 +8,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
-from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
-from theodolite.instruments.team.processes import Team
+from theodolite.core import Exclusive, MeasurementError, NormMode
+
+from ..distributed.processes import Team
+from .full_statistics import Moments, frozen_statistics
 
 Norm = _BatchNorm | _InstanceNorm
 
@@ -20,22 +21,29 @@ def apply_norm_mode(
     mode: NormMode,
     forward: Callable[[], object],
     team: Team | None = None,
+    *,
+    hold: bool = False,
 ) -> None:
     """Set every layer with running statistics for one batch.
 
     Must be called inside ``preserve``. Only those layers change mode, and under
     ``EVAL`` dropout; all others stay as found. ``FULL`` is ``BATCH`` here, since one
-    batch is all the data given.
+    batch is all the data given; under ``AS_IS`` nothing changes.
 
     Args:
         model: The model to set.
         mode: Which statistics to use.
-        forward: Runs the model once on the batch; called under ``FROZEN`` only.
+        forward: Runs the model once on the batch; called under ``FROZEN`` or to hold.
         team: Who else has samples that statistics are those of.
+        hold: Whether to hold statistics of the batch constant, as ``FROZEN`` does, in
+            the layers that take them.
     """
     settle_dropout(model, mode)
     set_norm_layers(model, mode)
-    if mode is NormMode.FROZEN:
+    if mode is NormMode.FROZEN or (hold and mode is not NormMode.EVAL):
+        for norm in norm_layers(model):
+            if norm.training:
+                _check_layer(norm, NormMode.FROZEN)
 
         def run(_: object) -> Tensor:
             forward()
@@ -49,14 +57,37 @@ def norm_layers(model: nn.Module) -> list[Norm]:
     return [m for m in model.modules() if isinstance(m, _BatchNorm | _InstanceNorm)]
 
 
+def norm_layers_as_is(model: nn.Module, mode: NormMode) -> dict[str, tuple[str, ...]]:
+    """Return the names of norm layers in train mode and in eval mode, for readings.
+
+    Empty without norm layers, and in modes other than ``AS_IS``, which set them all.
+    """
+    if mode is not NormMode.AS_IS:
+        return {}
+    with Exclusive():  # another thread that has it open sets these modes
+        named = [
+            (name, module.training)
+            for name, module in model.named_modules()
+            if isinstance(module, _BatchNorm | _InstanceNorm)
+        ]
+    if not named:
+        return {}
+    return {
+        "train": tuple(name for name, training in named if training),
+        "eval": tuple(name for name, training in named if not training),
+    }
+
+
 def set_norm_layers(model: nn.Module, mode: NormMode) -> None:
     """Put norm layers into train mode, or into eval mode under ``EVAL``.
 
-    Under ``FROZEN`` their statistics are still to be measured, in train mode.
+    Under ``FROZEN`` their statistics are still to be measured, in train mode; under
+    ``AS_IS`` each keeps the mode it is in.
     """
     for norm in norm_layers(model):
         _check_layer(norm, mode)
-        norm.train(mode is not NormMode.EVAL)
+        if mode is not NormMode.AS_IS:
+            norm.train(mode is not NormMode.EVAL)
 
 
 def freeze_norm_layers(statistics: Mapping[nn.Module, Moments]) -> None:

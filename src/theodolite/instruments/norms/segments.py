@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
 
-from theodolite.instruments.norms.full_statistics import Moments
-from theodolite.instruments.norms.given_moments import normalised, shares_of
-from theodolite.instruments.norms.tape import Call, NormOnTape, NotOnTape, Tape
+from .full_statistics import Moments
+from .given_moments import normalised, shares_of
+from .tape import Call, NormOnTape, NotOnTape, Tape
 
 # What second derivatives hold at once for each byte that a segment computes: its
 # tangent, adjoint and theirs, and what operators keep. Of a ResNet-20 the peak of a
-# product in step grew by less than one.
+# product in lockstep grew by less than one.
 _AT_WORK = 8
 
 
@@ -82,26 +82,26 @@ class Segment:
         Returns:
             All tensors by slot; shares in the next norm's moments by slot −1.
         """
-        found = dict(values)
+        by_slot = dict(values)
         for slot in self.copied:
-            found[slot] = found[slot].clone()
+            by_slot[slot] = by_slot[slot].clone()
         before, after = known
         if self.head is not None and before is not None and moments is not None:
             weight, bias = (
-                None if slot is None else found[slot]
+                None if slot is None else by_slot[slot]
                 for slot in (self.head.weight, self.head.bias)
             )
-            x = found[self.head.x]
-            found[self.head.out] = normalised(
+            x = by_slot[self.head.x]
+            by_slot[self.head.out] = normalised(
                 x, moments, before, weight, bias, self.head.eps
             )
         for call in self.calls:
             watching = torch._C._EnableTorchFunction if call.watched else nullcontext
             with nullcontext() if call.graded else _Ungraded(), watching():
-                call.repeat(found)
+                call.repeat(by_slot)
         if self.tail is not None and after is not None:
-            found[-1] = shares_of(found[self.tail], after)
-        return found
+            by_slot[-1] = shares_of(by_slot[self.tail], after)
+        return by_slot
 
 
 class _Ungraded:
@@ -177,14 +177,16 @@ def at_work(computed: int, graph: int | None) -> int:
 
 def computed_bytes(cut: Sequence[Segment]) -> int:
     """Return the bytes of all that a segment computes, where that is most."""
-    found = 0
+    largest = 0
     for segment in cut:
         made = {slot for call in segment.calls for slot in call.results}
         made |= {after for call in segment.calls for _, after in call.moves}
         made.add(None if segment.head is None else segment.head.out)
         sizes = segment.tape.bytes
-        found = max(found, sum(sizes.get(slot, 0) for slot in made if slot is not None))
-    return found
+        largest = max(
+            largest, sum(sizes.get(slot, 0) for slot in made if slot is not None)
+        )
+    return largest
 
 
 def _read(head: NormOnTape | None, calls: Iterable[Call], end: int | None) -> set[int]:
@@ -217,7 +219,7 @@ def _copied(
     tape: Tape, place: int, made: Any, uses: Mapping[int, Sequence[int]]
 ) -> frozenset[int]:
     """Return slots of earlier segments that calls of this one write to."""
-    found: set[int] = set()
+    slots: set[int] = set()
     for call in tape.calls[place]:
         wanted = [
             before
@@ -227,5 +229,5 @@ def _copied(
         earlier = [slot for slot in wanted if made(slot) < place]
         if earlier and len(wanted) > 1:
             raise NotOnTape("it writes to memory that is shared across a norm")
-        found.update(earlier)
-    return frozenset(found)
+        slots.update(earlier)
+    return frozenset(slots)

@@ -18,9 +18,9 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from theodolite.instruments.differentiate.twice import REPLACED
-from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.norms.value_sizes import bounds, sizing
+from ..differentiate.twice import REPLACED
+from .batch_norm_calls import BatchNormCalls, NormCall
+from .value_sizes import bounds, sizing
 
 # Calls that turn values into Python objects, on which a path may hang.
 _READS = frozenset(
@@ -84,11 +84,11 @@ class Call:
         else:
             args, kwargs = pytree.tree_unflatten(flat, self.layout)
             out = self.function(*args, **kwargs)
-        found = [out] if isinstance(out, Tensor) else pytree.tree_leaves(out)
+        results = [out] if isinstance(out, Tensor) else pytree.tree_leaves(out)
         for before, after in self.moves:
-            if before in values:  # else nobody after the last norm wants it
+            if before in values:  # else no call after the last norm reads it
                 values[after] = values[before]
-        for slot, result in zip(self.results, found, strict=True):
+        for slot, result in zip(self.results, results, strict=True):
             if slot is not None:
                 values[slot] = result
 
@@ -254,7 +254,7 @@ class _Recorder(TorchFunctionMode):
         )
         reads = [entry.slot for entry in arguments if type(entry) is Place]
         if self._after.intersection(self._slot(t) for t in sizing(name, flat)):
-            raise NotOnTape("sizes of tensors hang on what statistics act on")
+            raise NotOnTape("sizes of tensors depend on what statistics act on")
         self._read.update(reads)
         moves = self._moved(written)
         slots = tuple(
@@ -282,7 +282,7 @@ class _Recorder(TorchFunctionMode):
             return
         slots = {self._slots.get(id(e)) for e in flat if isinstance(e, Tensor)}
         if slots & self._after:
-            raise NotOnTape("its path may hang on what statistics act on")
+            raise NotOnTape("its path may depend on what statistics act on")
 
     def _leaves_out(self, written: list[Tensor], made: list[Tensor]) -> bool:
         """Say whether a call only writes to buffers, and mark those."""
@@ -315,25 +315,25 @@ class _Recorder(TorchFunctionMode):
         return tuple(moves)
 
     def _result(self, tensor: Tensor) -> int:
-        found = self._slots.get(id(tensor))
-        return self._enter(tensor) if found is None else found
+        slot = self._slots.get(id(tensor))
+        return self._enter(tensor) if slot is None else slot
 
     def _slot(self, tensor: Tensor) -> int:
         """Return the slot of a tensor that a call reads."""
-        found = self._entered(tensor)
+        slot = self._entered(tensor)
         if tensor.untyped_storage()._cdata in self._spoilt:
             raise NotOnTape("it reads a buffer that it has written to")
-        return found
+        return slot
 
     def _entered(self, tensor: Tensor) -> int:
         """Return a tensor's slot; one never seen comes from outside."""
-        found = self._slots.get(id(tensor))
-        if found is None:
+        slot = self._slots.get(id(tensor))
+        if slot is None:
             if tensor.grad_fn is not None:
                 raise NotOnTape("a tensor was computed unseen")
-            found = self._enter(tensor)
-            self._tape.constants[found] = tensor
-        return found
+            slot = self._enter(tensor)
+            self._tape.constants[slot] = tensor
+        return slot
 
     def _enter(self, tensor: Tensor, *, known: bool = False) -> int:
         """Give a tensor a new slot."""

@@ -1,6 +1,6 @@
-"""Calls of torch whose results have a size that hangs on values.
+"""Calls of torch whose results have a size that depends on values.
 
-Python asks for sizes without a call that anybody sees, and may choose its path by them.
+Python reads sizes without a call that a mode sees, and may choose its path by them.
 """
 
 from collections.abc import Sequence

@@ -9,31 +9,29 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.pullback import (
+from theodolite.core import Exclusive, MeasurementError, NormMode
+
+from ..differentiate.pullback import (
     can_batch,
     pull_back,
     pull_back_many,
     pull_back_with_graph,
 )
-from theodolite.instruments.differentiate.twice import differentiating
-from theodolite.instruments.model.as_found import opened
-from theodolite.instruments.model.objective import Batch, Outputs, run_model
-from theodolite.instruments.model.reach import Reach
-from theodolite.instruments.norms.batch_norm_calls import (
-    BatchNormCalls,
-    plain_statistics,
-)
-from theodolite.instruments.norms.normalisation import apply_norm_mode
-from theodolite.instruments.norms.over_ranks import SharedStatistics
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.operators.span import Block, linearise
-from theodolite.instruments.passes.announcing import counted
-from theodolite.instruments.passes.batches import refuse_two_alike
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
-from theodolite.instruments.team.processes import Team, as_team
-from theodolite.instruments.team.vectors import agreed
+from ..differentiate.twice import differentiating
+from ..distributed.processes import Team, agreed, as_team
+from ..model.objective import Batch, Outputs, run_model
+from ..model.reachable_state import ReachableState
+from ..model.restoring import opened
+from ..norms.batch_norm_calls import BatchNormCalls, plain_statistics
+from ..norms.normalisation import apply_norm_mode, norm_layers_as_is
+from ..norms.shared_statistics import SharedStatistics
+from ..passes.batches import refuse_two_alike
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import counted
+from ..passes.ranks import refuse_other_weights, unwrapped
+from .derivative_check import refuse_lost_graphs
+from .operator import Operator
+from .span import Block, linearise
 
 # Cotangents pulled back at a time: 16 to 200 ran equally fast on a CPU.
 CHUNK = 64
@@ -44,7 +42,7 @@ class BlockJacobian(Operator):
 
     The model runs once in the norm mode; the graph between the block's two ends is
     kept and products go through it. $J^\top v$ is one backward pass and $Jv$ the
-    derivative of $v \mapsto J^\top v$, pulled back once more: both are right through
+    derivative of $v \mapsto J^\top v$, pulled back once more: both are correct through
     batch statistics, where forward over reverse mode is not (torch 2.13). Rows are
     output units and columns input units, sample by sample.
 
@@ -53,28 +51,26 @@ class BlockJacobian(Operator):
     the Jacobian is block-diagonal and differs by rank ``coupling_rank`` at most.
 
     Over ranks, units are those of all samples, rank after rank. Every rank keeps the
-    graph of its own; under ``full`` statistics are summed in it over all ranks, and so
-    is what is pulled back through them.
+    graph of its samples; under ``full`` statistics, and cotangents through them, are
+    summed over all ranks.
 
     Args:
-        model: Any module; left as found.
+        model: Any module; never changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
-        norm_mode: Statistics that normalisation layers use; ``full`` is ``batch``
-            here, since one batch is all the data given, but over ranks, whose batches
-            it takes for one.
+        norm_mode: Statistics that normalisation layers use; ``full`` is ``batch`` here,
+            since one batch is all the data, except over ranks, whose batches it joins.
         coupled: Whether samples act on one another.
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
-        team: Who else holds samples, where this process holds its share of them.
-        checked: Whether samples are known not to act on one another, if ``coupled`` is
-            False: nobody looks again.
+        team: Processes that hold the other samples.
+        checked: Whether samples are known not to act on one another; skips the check.
 
     Attributes:
         norm_mode: As given.
         block: As given.
         coupled: As given.
-        team: Those who multiply together.
+        team: Processes that multiply together.
         samples: Samples along the first axis of the block's input, on all ranks.
         input_shape: Of the activation entering the block, in this process.
         output_shape: Of the activation leaving it.
@@ -82,7 +78,8 @@ class BlockJacobian(Operator):
         across: Whether samples of several ranks act on one another.
         coupling_rank: Rank by which batch statistics couple samples at most: twice
             the channels, summed over the BatchNorm layers inside, under ``batch`` and
-            ``full``; else 0.
+            ``full``, and under ``as_is`` over those in train mode; else 0.
+        norm_layers: Names of norm layers by their mode, under ``as_is``.
 
     Example:
         >>> net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Tanh())
@@ -120,7 +117,7 @@ class BlockJacobian(Operator):
         )
         self._dual: tuple[Tensor, Tensor | None] | None = None
         self._batched: bool | None = None
-        with self.team.telling():
+        with Exclusive(), self.team.reporting_errors():
             if outputs is None:
                 refuse_two_alike(batch)
             if self.team.several:
@@ -133,29 +130,34 @@ class BlockJacobian(Operator):
 
     def _run(self, model: nn.Module, batch: Batch, run: Outputs) -> None:
         """Run the model once, and keep the graph of the block."""
-        through = self.norm_mode in (NormMode.BATCH, NormMode.FULL)
-        norms = any(isinstance(module, _BatchNorm) for module in model.modules())
-        frozen = through and norms and not self.coupled
-        mode = NormMode.FROZEN if frozen else self.norm_mode
-        # A batch has statistics of its own, wherever it lies.
-        sharing = Team() if self.norm_mode is NormMode.BATCH else self.team
+        mode = self.norm_mode
+        through = mode.by_batch or mode is NormMode.FULL
+        self.norm_layers = norm_layers_as_is(model, mode)
+        norms = [m for m in model.modules() if isinstance(m, _BatchNorm)]
+        if mode is NormMode.AS_IS:
+            norms = [m for m in norms if m.training or m.running_mean is None]
+        hold = through and bool(norms) and not self.coupled
+        # Each batch has its statistics, on every rank.
+        sharing = Team() if mode.by_batch else self.team
         shared = SharedStatistics(sharing)
-        joined = sharing.several and mode is NormMode.FULL
-        with opened(model, careful=True, reach=Reach([model, run])) as before:
+        joined = sharing.several and mode is NormMode.FULL and not hold
+        with opened(model, careful=True, reach=ReachableState([model, run])) as before:
             before.lend_buffers()
             with BatchNormCalls(shared if joined else plain_statistics):
                 forward = lambda: run(model, batch)  # noqa: E731
-                apply_norm_mode(model, mode, forward, sharing)
-                found = linearise(model, self.block, forward, ranks=sharing.size)
-        self._inputs, self._outputs = found.inputs, found.outputs
-        self.input_shape = tuple(found.inputs.shape)
-        self.output_shape = tuple(found.outputs.shape)
-        self.coupling_rank = found.norm_rank if through else 0
-        if self.norm_mode is NormMode.BATCH:
+                apply_norm_mode(model, mode, forward, sharing, hold=hold)
+                linear = linearise(
+                    model, self.block, forward, norms=norms, ranks=sharing.size
+                )
+        self._inputs, self._outputs = linear.inputs, linear.outputs
+        self.input_shape = tuple(linear.inputs.shape)
+        self.output_shape = tuple(linear.outputs.shape)
+        self.coupling_rank = linear.norm_rank if through else 0
+        if mode.by_batch:
             rank = torch.tensor(self.coupling_rank)
             self.coupling_rank = int(self.team.sum(rank))
         self.across = self.team.largest(shared.coupled) > 0
-        self.dtype, self.device = found.inputs.dtype, found.inputs.device
+        self.dtype, self.device = linear.inputs.dtype, linear.inputs.device
 
     def _find_places(self) -> None:
         """Find the places of this process among the units and samples of all."""
@@ -172,16 +174,16 @@ class BlockJacobian(Operator):
         )
 
     def here(self) -> Self:
-        """Return the outputs of this process by its inputs, which others leave alone.
+        """Return the Jacobian of the outputs of this process by its inputs.
 
-        That is all that it has to do with, unless samples act ``across`` ranks.
+        These are all its derivatives, unless samples act ``across`` ranks.
         """
         if not self.team.several:
             return self
-        found = copy.copy(self)
-        found.team, found.passes = Team(), 0
-        found._find_places()
-        return found
+        own = copy.copy(self)
+        own.team, own.passes = Team(), 0
+        own._find_places()
+        return own
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the Jacobian of a changed model on a changed batch."""
@@ -189,13 +191,13 @@ class BlockJacobian(Operator):
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return $Jv$ for a flat direction of the input."""
-        with self.team.telling():
+        with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[1]]
             return self.team.concatenate(self._pushed(own), self._counts[0])
 
     def rmatvec(self, vector: Tensor) -> Tensor:
         r"""Return $J^\top v$ for a flat cotangent of the output."""
-        with self.team.telling():
+        with self.team.reporting_errors():
             own = agreed(vector.detach(), self.team)[self.own[0]]
             return self.team.concatenate(self._pulled(own), self._counts[1])
 
@@ -207,16 +209,16 @@ class BlockJacobian(Operator):
             if pulled is None:
                 return vector.new_zeros(self._outputs.numel())
             direction = vector.reshape(self.input_shape).to(pulled)
-            (found,) = pull_back([pulled], [dual], [direction])
-        return found.detach().reshape(-1).to(self.dtype)
+            (product,) = pull_back([pulled], [dual], [direction])
+        return product.detach().reshape(-1).to(self.dtype)
 
     def _pulled(self, vector: Tensor) -> Tensor:
         self.passes += 1
         counted()
         cotangent = vector.reshape(self.output_shape).to(self._outputs)
         with differentiating():
-            (found,) = pull_back([self._outputs], [self._inputs], [cotangent])
-        return found.detach().reshape(-1)
+            (product,) = pull_back([self._outputs], [self._inputs], [cotangent])
+        return product.detach().reshape(-1)
 
     def pull_back_block(self, cotangents: Tensor) -> Tensor:
         """Return the products of flat cotangents (k, outputs) with the Jacobian."""
@@ -224,18 +226,18 @@ class BlockJacobian(Operator):
         counted(len(cotangents))
         own = cotangents[:, self.own[0]]
         block = own.reshape(-1, *self.output_shape).to(self._outputs)
-        with self.team.telling(), differentiating():
+        with self.team.reporting_errors(), differentiating():
             if self._batched is None:
                 can = can_batch(self._outputs, [self._inputs], by_rules=self.across)
                 self._batched = not self.team.largest(not can)
-            (found,) = pull_back_many(
+            (products,) = pull_back_many(
                 self._outputs,
                 [self._inputs],
                 block,
                 batched=self._batched,
                 by_rules=self.across,
             )
-            parts = found.detach().reshape(len(block), -1)
+            parts = products.detach().reshape(len(block), -1)
             return self.team.concatenate(parts.T, self._counts[1]).T
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
@@ -270,13 +272,14 @@ class BlockJacobian(Operator):
             (pulled,) = pull_back_with_graph([self._outputs], [self._inputs], [dual])
             depends = pulled is not None and pulled.requires_grad
             self._dual = dual, pulled if depends else None
+            refuse_lost_graphs(self._outputs, [self._inputs])
         return self._dual
 
     def _refuse_coupling(self) -> None:
         """Check that no sample's output depends on another sample's input.
 
-        Ranks look on their own, each as often as it has samples to tell apart, so that
-        nothing may be summed over them meanwhile.
+        Each rank runs a number of products that depends on its samples, so nothing may
+        be summed over ranks meanwhile.
         """
         if self.across:
             raise MeasurementError(
@@ -292,7 +295,7 @@ class BlockJacobian(Operator):
             )
 
     def _coupling(self) -> str | None:
-        """Say what couples samples here.
+        """Return what couples samples here, None if nothing does.
 
         Any two samples differ in a bit of their number, so cotangents on the samples
         with that bit set, and on the others, see every pair.
@@ -313,8 +316,8 @@ class BlockJacobian(Operator):
                 inside = (numbers >> bit) & 1 == side
                 cotangent = noise.clone()
                 cotangent[~inside] = 0
-                found = self._pulled(cotangent.reshape(-1)).reshape(self.input_shape)
-                if bool(found[~inside].ne(0).any()):
+                pulled = self._pulled(cotangent.reshape(-1)).reshape(self.input_shape)
+                if bool(pulled[~inside].ne(0).any()):
                     return (
                         f"block {self.block!r} couples samples by other means than "
                         "the statistics of BatchNorm modules: use coupled=True"

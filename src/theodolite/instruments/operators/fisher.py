@@ -1,4 +1,4 @@
-"""Fisher information of the parameters, by the model's own outputs or the targets."""
+"""Fisher information of the parameters, from the model's outputs or the targets."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.model.losses import as_loss, judged
-from theodolite.instruments.model.objective import (
+
+from ..differentiate.derivatives import Curve
+from ..distributed.processes import Team
+from ..model.losses import as_loss, judged
+from ..model.objective import (
     Batch,
     HalfSquareLoss,
     Loss,
@@ -19,49 +21,33 @@ from theodolite.instruments.model.objective import (
     pair_of,
     reduction_of,
 )
-from theodolite.instruments.model.randomness import Randomness
-from theodolite.instruments.operators.through_outputs import (
-    OutputLoss,
-    Outputs,
-    ThroughOutputs,
-    halves_of,
-)
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.grouping import Chunk
-from theodolite.instruments.team.crews import Executor
-from theodolite.instruments.team.processes import Team
+from ..model.randomness import Randomness
+from ..passes.batches import Batches
+from ..passes.grouping import Chunk
+from .output_curvature import OutputCurvature, OutputLoss, Outputs, split_loss
 
 
-class Fisher(ThroughOutputs):
+class Fisher(OutputCurvature):
     r"""$J^\top F_z J$ with $F_z$ the Fisher information of the model's own outputs.
 
     The loss names a distribution of targets given outputs $z$, and $F_z = E[\nabla_z
     \log p\, \nabla_z \log p^\top]$ over targets drawn from it, in closed form: no
-    target is drawn and none of the data's is used, but for those to ignore. Normalised
-    as the loss is, so that it is comparable with its Hessian. Known are categorical
-    (``CrossEntropyLoss``, ``NLLLoss``), Bernoulli (``BCEWithLogitsLoss``), Gaussian
-    (``MSELoss``, :class:`HalfSquareLoss`) and Poisson (``PoissonNLLLoss`` of
-    logarithms) outputs. But for ``NLLLoss`` this is the Gauss–Newton matrix too.
+    target is drawn and none of the data's is used, except to know which to ignore. It
+    is normalised like the loss, so that it compares with its Hessian. Known are
+    categorical (``CrossEntropyLoss``, ``NLLLoss``), Bernoulli (``BCEWithLogitsLoss``),
+    Gaussian (``MSELoss``, :class:`HalfSquareLoss`) and Poisson (``PoissonNLLLoss`` of
+    logarithms) outputs. Except for ``NLLLoss`` this is the Gauss–Newton matrix too.
 
     Args:
-        model: Any module; left as found by every product.
+        model: Any module; never changed.
         batches: A pair (inputs, targets), or a list or DataLoader of them.
         loss: A torch loss module that is one of the above.
         norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
-        reduction: As the loss module has it; need not be given.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
-        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
-            by, as one number or one a sample.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``; this one then holds no share.
+        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
+        reduction: That of the loss module; need not be given.
+        params, micro_batch, graph_bytes, seed, randomness, weights, max_batches, team:
+        As for
+            :class:`Hessian`.
 
     References:
         Martens (2020), New insights and perspectives on the natural gradient method,
@@ -97,12 +83,10 @@ class Fisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
-        executor: Executor | None = None,
     ) -> None:
-        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         then = _information(loss)
-        run, _ = halves_of("Fisher", loss, outputs, None)
+        run, _ = split_loss("Fisher", loss, outputs, None)
         super().__init__(
             model,
             batches,
@@ -146,35 +130,25 @@ class Fisher(ThroughOutputs):
         return Curve(chunk.weight * value, [leaf]).product([change])[0]
 
 
-class EmpiricalFisher(ThroughOutputs):
+class EmpiricalFisher(OutputCurvature):
     r"""Second moment of the gradients of single samples, $\frac1N\sum_n g_n g_n^\top$.
 
     The gradients are those of the loss at the data's own targets. This is no Fisher
-    information, and near a minimum no approximation of one. Of a loss that sums,
+    information, and near a minimum no approximation of one. For a loss that sums it is
     $\sum_n g_n g_n^\top$.
 
     Args:
-        model: Any module; left as found by every product.
+        model: Any module; never changed.
         batches: A pair (inputs, targets), or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets; None where
-            ``outputs`` and ``output_loss`` are given.
+        loss: A torch loss or a function of outputs and targets; None where ``outputs``
+            and ``output_loss`` are given.
         norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        outputs: ``outputs(model, batch) -> tensor``
-            for a loss of one's own, samples along the first axis.
+        outputs: ``outputs(model, batch) -> tensor``, samples along the first axis.
         output_loss: ``output_loss(outputs, batch) -> scalar`` that goes with it.
         reduction: How ``output_loss`` combines samples, ``mean`` by default.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
-        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
-            by, as one number or one a sample.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``; this one then holds no share.
+        params, micro_batch, graph_bytes, seed, randomness, weights, max_batches, team:
+        As for
+            :class:`Hessian`.
 
     References:
         Kunstner, Balles and Hennig (2019), Limitations of the empirical Fisher
@@ -201,11 +175,9 @@ class EmpiricalFisher(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
-        executor: Executor | None = None,
     ) -> None:
-        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
-        run, then = halves_of("The empirical Fisher", loss, outputs, output_loss)
+        run, then = split_loss("The empirical Fisher", loss, outputs, output_loss)
         _refuse_class_weights(loss)
         super().__init__(
             model,
@@ -253,8 +225,8 @@ class EmpiricalFisher(ThroughOutputs):
         (slope,) = torch.autograd.grad(value, leaf)
         # Of a mean over M samples, slope holds the gradients of single ones over M.
         count = 1.0
-        if self._mass is not None:
-            count = self._mass(batch, samples) / chunk.weight
+        if not self._divisor.sums:
+            count = self._divisor(batch, samples) / chunk.weight
         rows = slope.reshape(samples, -1)
         along = (rows * change.reshape(samples, -1)).sum(1, keepdim=True)
         return (count * along * rows).reshape(change.shape)
@@ -269,7 +241,7 @@ def _samples(outputs: Tensor, batch: Batch, samples: int | None) -> int:
     if not fits:
         raise MeasurementError(
             f"outputs of shape {tuple(outputs.shape)} for {samples} samples: the "
-            "empirical Fisher wants one loss a sample, along the first axis; flatten "
+            "empirical Fisher wants one loss per sample, along the first axis; flatten "
             "places into samples by outputs= and output_loss="
         )
     return len(outputs)
@@ -293,7 +265,7 @@ def _information(loss: Any) -> OutputLoss:
     own = own or (kind is nn.BCEWithLogitsLoss and loss.pos_weight is None)
     own = own or (kind is nn.PoissonNLLLoss and loss.log_input)
     if own:
-        return lambda found, batch: judged(loss, found, pair_of(batch)[1])
+        return lambda outputs, batch: judged(loss, outputs, pair_of(batch)[1])
     raise MeasurementError(
         f"no distribution of outputs is known of {kind.__name__} as it is set: pass "
         "CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss without pos_weight, MSELoss, "
@@ -306,13 +278,13 @@ def _categorical(loss: Any) -> OutputLoss:
     normalised = isinstance(loss, nn.NLLLoss)
     mean = reduction_of(loss, None) == "mean"
 
-    def information(found: Tensor, batch: Batch) -> Tensor:
+    def information(outputs: Tensor, batch: Batch) -> Tensor:
         targets = pair_of(batch)[1]
-        judged(loss, found.detach(), targets)  # which says where they do not fit
-        found = found if found.ndim > 1 else found.unsqueeze(0)
+        judged(loss, outputs.detach(), targets)  # which says where they do not fit
+        outputs = outputs if outputs.ndim > 1 else outputs.unsqueeze(0)
         # Σ exp z has the Hessian diag(p) where z are logarithms of p; log Σ exp z has
         # diag(p) − pp^T where they are known up to a constant.
-        each = found.exp().sum(1) if normalised else torch.logsumexp(found, 1)
+        each = outputs.exp().sum(1) if normalised else torch.logsumexp(outputs, 1)
         if not targets.is_floating_point():
             each = each[targets.reshape(each.shape) != loss.ignore_index]
         return each.mean() if mean else each.sum()

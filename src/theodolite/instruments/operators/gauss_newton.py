@@ -6,51 +6,33 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
-from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.model.losses import as_loss
-from theodolite.instruments.model.objective import (
-    Loss,
-    Reduction,
-    Weights,
-    checked_value,
-)
-from theodolite.instruments.model.randomness import Randomness
-from theodolite.instruments.operators.through_outputs import (
-    OutputLoss,
-    Outputs,
-    ThroughOutputs,
-    halves_of,
-)
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.grouping import Chunk
-from theodolite.instruments.team.crews import Executor
-from theodolite.instruments.team.processes import Team
+
+from ..differentiate.derivatives import Curve
+from ..distributed.processes import Team
+from ..model.losses import as_loss
+from ..model.objective import Loss, Reduction, Weights, checked_value
+from ..model.randomness import Randomness
+from ..passes.batches import Batches
+from ..passes.grouping import Chunk
+from .derivative_check import CheckedFunction
+from .output_curvature import OutputCurvature, OutputLoss, Outputs, split_loss
 
 
-class GaussNewton(ThroughOutputs):
-    r"""$J^\top H_z J$: outputs by parameters, and the loss's Hessian by outputs.
+class GaussNewton(OutputCurvature):
+    r"""$J^\top H_z J$: the Jacobian $J$ of outputs and the loss's Hessian by outputs.
 
     Args:
-        model: Any module; left as found by every product.
+        model: Any module; never changed.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets; None where
-            ``outputs`` and ``output_loss`` are given.
+        loss: A torch loss or a function of outputs and targets; None where ``outputs``
+            and ``output_loss`` are given.
         norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        outputs: ``outputs(model, batch) -> tensor`` for a loss of one's own.
+        outputs: ``outputs(model, batch) -> tensor`` of a custom loss.
         output_loss: ``output_loss(outputs, batch) -> scalar`` that goes with it.
         reduction: How ``output_loss`` combines samples, ``mean`` by default.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
-        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
-            by, as one number or one a sample, such as how many targets count.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``; this one then holds no share.
+        params, micro_batch, graph_bytes, seed, randomness, weights, max_batches, team:
+        As for
+            :class:`Hessian`.
 
     Example:
         >>> import torch
@@ -84,11 +66,9 @@ class GaussNewton(ThroughOutputs):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
-        executor: Executor | None = None,
     ) -> None:
-        del executor  # where it is given, no operator is made here
         loss = None if loss is None else as_loss(loss)
-        run, then = halves_of("Gauss–Newton", loss, outputs, output_loss)
+        run, then = split_loss("Gauss–Newton", loss, outputs, output_loss)
         super().__init__(
             model,
             batches,
@@ -123,6 +103,15 @@ class GaussNewton(ThroughOutputs):
             weights=weights,
             team=team,
         )
+
+    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        outputs = self._prepared.run(chunk).detach().requires_grad_()
+        loss = CheckedFunction(
+            run=lambda: checked_value(self._output_loss(outputs, chunk.batch)),
+            variables=[outputs],
+            twice=True,
+        )
+        return [*super()._differentiated(chunk), loss]
 
     def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
         """Multiply by the loss's Hessian by the outputs."""

@@ -1,46 +1,41 @@
-"""The Jacobian of a model's outputs by its parameters, as an operator."""
+"""The Jacobian of outputs by parameters and the tangent kernel, as operators."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import NormMode
-from theodolite.instruments.differentiate.derivatives import Map
-from theodolite.instruments.differentiate.parts import flat
-from theodolite.instruments.model.objective import Batch, checked_outputs, outputs_of
-from theodolite.instruments.model.randomness import Randomness
-from theodolite.instruments.operators.output_map import OutputMap
-from theodolite.instruments.operators.parameter_operator import ParameterOperator
-from theodolite.instruments.passes.batches import Batches, refuse_two_alike
-from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.set_up import set_up
-from theodolite.instruments.team.crews import Executor
-from theodolite.instruments.team.processes import Team
-from theodolite.instruments.team.vectors import agreed
+
+from ..differentiate.derivatives import Map
+from ..differentiate.parts import flat
+from ..distributed.processes import Team, agreed
+from ..model.objective import Batch, checked_outputs, outputs_of
+from ..model.randomness import Randomness
+from ..passes.batches import Batches, refuse_two_alike
+from ..passes.graph_cache import GraphCache
+from ..passes.grouping import Chunk
+from ..passes.set_up import set_up
+from .derivative_check import CheckedFunction
+from .operator import Operator
+from .output_curvature import OutputMap
+from .parameter_operator import ParameterOperator
 
 
 class Jacobian(ParameterOperator):
-    """Outputs by parameters: rows are outputs, sample by sample, batch by batch.
+    """Derivatives of outputs by parameters; rows are outputs, in the order of the data.
 
     Args:
-        model: Any module; left as found by every product.
+        model: Any module; never changed.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
-            list or DataLoader of them. A list of tensors is one batch, as loaders
-            make it of a pair; of two tensors alike it is refused.
+            list or DataLoader of them. A list of tensors is one batch; two tensors of
+            one shape are refused.
         norm_mode: Statistics that normalisation layers use.
-        params: Names of parameters; all that require a gradient by default.
-        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them; rows
-            are the outputs of all, rank after rank.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``; this one then holds no share.
+        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
+        params, micro_batch, graph_bytes, seed, randomness, max_batches, team: As for
+            :class:`Hessian`; rows are the outputs of all ranks.
 
     Example:
         >>> import torch
@@ -65,9 +60,7 @@ class Jacobian(ParameterOperator):
         randomness: Randomness = "refuse",
         max_batches: int | None = None,
         team: Team | None = None,
-        executor: Executor | None = None,
     ) -> None:
-        del executor  # where it is given, no operator is made here
         if outputs is None:
             refuse_two_alike(batches)
         pick = outputs or outputs_of
@@ -76,11 +69,11 @@ class Jacobian(ParameterOperator):
             batches,
             kind=type(self).__name__,
             measure=lambda network, batch: checked_outputs(pick(network, batch)),
-            build=lambda found, leaves: Map(found, leaves).prepare(),
-            walk=lambda found, _: found.walk(),
+            build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
+            walk=lambda graph, _, tangents: graph.through(tangents),
             norm_mode=norm_mode,
             params=params,
-            mass=None,
+            divisor=None,
             scalar=False,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
@@ -98,11 +91,24 @@ class Jacobian(ParameterOperator):
         before = sum(counts[: self.team.rank])
         self._own = slice(before, before + rows)
         self.shape = (sum(counts), sum(self._sizes))
+        self._remake = lambda change: Jacobian(
+            change(self.model),
+            self.changed_data(change),
+            norm_mode=norm_mode,
+            params=self.names,
+            outputs=outputs,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            seed=seed,
+            randomness=randomness,
+            team=team,
+        )
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Return the outputs' change along a vector of parameters."""
         self.passes += 1
         with self._prepared.session():
+            self._check_once()
             pushed = self._map.push(self._parts(vector))
             return self._all_rows([change for _, _, change in pushed])
 
@@ -120,6 +126,9 @@ class Jacobian(ParameterOperator):
         """Multiply the columns of some parameters."""
         return self.matvec(self._embedded(places, vector))
 
+    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        return self._map.differentiated(chunk)
+
     def outputs(self) -> Tensor:
         """Return the outputs of all the data, flat, as the rows go."""
         with self._prepared.session():
@@ -127,3 +136,87 @@ class Jacobian(ParameterOperator):
 
     def _all_rows(self, parts: Sequence[Tensor]) -> Tensor:
         return self.team.concatenate(flat(parts))
+
+
+class TangentKernel(Operator):
+    r"""$DF\,DF^\top$: outputs by outputs, through the parameters.
+
+    A product is one with the Jacobian's transpose and one with the Jacobian; no matrix
+    is formed. Rows are outputs, in the order of the data.
+
+    Args:
+        model: Any module; never changed.
+        batches, norm_mode, params, outputs, micro_batch, graph_bytes, team: As for
+            :class:`Jacobian`.
+
+    Attributes:
+        jacobian: The Jacobian $DF$.
+        norm_mode: As given.
+        team: Processes that multiply together.
+
+    Example:
+        >>> import torch
+        >>> layer = nn.Linear(2, 1, dtype=torch.float64)
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+        >>> TangentKernel(layer, x, norm_mode="batch").dense()
+        array([[ 6., 12.],
+               [12., 26.]])
+    """
+
+    symmetric = True
+    title = "tangent kernel"
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        *,
+        norm_mode: NormMode | str,
+        params: Sequence[str] | None = None,
+        outputs: Callable[[nn.Module, Batch], Tensor] | None = None,
+        micro_batch: int | None = None,
+        graph_bytes: int | None = None,
+        team: Team | None = None,
+    ) -> None:
+        self.jacobian = Jacobian(
+            model,
+            batches,
+            norm_mode=norm_mode,
+            params=params,
+            outputs=outputs,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            team=team,
+        )
+        self._remake = lambda change: TangentKernel(
+            change(self.jacobian.model),
+            self.jacobian.changed_data(change),
+            norm_mode=norm_mode,
+            params=self.jacobian.names,
+            outputs=outputs,
+            micro_batch=micro_batch,
+            graph_bytes=graph_bytes,
+            team=team,
+        )
+        self.norm_mode, self.team = self.jacobian.norm_mode, self.jacobian.team
+        self.shape = (self.jacobian.shape[0], self.jacobian.shape[0])
+        self.dtype, self.device = self.jacobian.dtype, self.jacobian.device
+
+    @property
+    def norm_layers(self) -> dict[str, tuple[str, ...]]:
+        """Names of norm layers by their mode, under ``as_is``."""
+        return self.jacobian.norm_layers
+
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within; it is restored at the end."""
+        return self.jacobian.together()
+
+    def remade(self, change: Callable[[Any], Any]) -> Operator | None:
+        """Return the kernel of a changed model on changed data."""
+        return self._remake(change)
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Pull outputs back to parameters, and push those forward."""
+        self.passes += 2
+        with self.together():
+            return self.jacobian.matvec(self.jacobian.rmatvec(vector))

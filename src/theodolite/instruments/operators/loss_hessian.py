@@ -9,32 +9,32 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.derivatives import Curve
-from theodolite.instruments.differentiate.parts import Parts, add, summed, zeros
-from theodolite.instruments.differentiate.replay import NotRecorded, recordable
-from theodolite.instruments.model.losses import as_loss
-from theodolite.instruments.model.objective import (
+
+from ..differentiate.derivatives import Curve
+from ..differentiate.parts import Parts, add, summed, zeros
+from ..differentiate.replay import NotRecorded, recordable
+from ..distributed.processes import Team, agreed
+from ..model.losses import as_loss
+from ..model.objective import (
+    Divisor,
     Loss,
     Reduction,
     Weights,
     check_weights,
     checked_value,
     evaluate,
-    mass_of,
     reduction_of,
 )
-from theodolite.instruments.model.randomness import Randomness
-from theodolite.instruments.operators.coarsest import unwatched
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.operators.parameter_operator import ParameterOperator
-from theodolite.instruments.passes.announcing import counted
-from theodolite.instruments.passes.batches import Batches
-from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.set_up import set_up
-from theodolite.instruments.team.crews import Executor
-from theodolite.instruments.team.processes import Team
-from theodolite.instruments.team.vectors import agreed
+from ..model.randomness import Randomness
+from ..passes.batches import Batches
+from ..passes.graph_cache import GraphCache
+from ..passes.grouping import Chunk, Group
+from ..passes.progress_line import counted
+from ..passes.set_up import set_up
+from .derivative_check import CheckedFunction
+from .operator import Operator
+from .parameter_operator import ParameterOperator
+from .rounding_reference import precision_ignored
 
 # Vectors multiplied at once, and the bytes of a graph and of so many vectors up to
 # which that is quicker: on one core 1.7 to 6 times below 3 MB and 8 MB, 0.8 times at
@@ -51,7 +51,7 @@ _SAME = torch.finfo(torch.float32).eps ** 0.5
 
 
 class HessianOptions(TypedDict, total=False):
-    """What instruments pass on to :class:`Hessian`, see there."""
+    """Options that instruments pass on to :class:`Hessian`."""
 
     reduction: Reduction | None
     micro_batch: int | None
@@ -61,7 +61,6 @@ class HessianOptions(TypedDict, total=False):
     max_batches: int | None
     replay: bool
     team: Team | None
-    executor: Executor | None
 
 
 class Hessian(ParameterOperator):
@@ -69,32 +68,29 @@ class Hessian(ParameterOperator):
 
     The gradient's graph is built once and each product pulls a vector back through it:
     exact, also through batch statistics. Where graphs do not fit in memory, or
-    ``micro_batch`` is given, they are built anew, a chunk at a time; batch statistics
-    are then variables of their own, so that cutting changes nothing. All chunks go from
-    norm to norm together where ``graph_bytes`` holds what they carry, which takes about
-    five gradients a product; else one after the other, at five gradients a norm.
+    ``micro_batch`` is given, they are built again, a chunk at a time; batch statistics
+    are then separate variables, so that chunks change nothing. All chunks go from norm
+    to norm together where their activations fit in ``graph_bytes``, at about five
+    gradients per product; else one after the other, at five gradients per norm.
 
     Args:
-        model: Any module; left as found by every product.
+        model: Any module; never changed.
         batches: A pair (inputs, targets) or a mapping, or a list or DataLoader of them.
-        loss: A loss of torch, or a function of outputs and targets, or of model and
-            batch.
+        loss: A torch loss, a function of outputs and targets, or of model and batch.
         norm_mode: Statistics that normalisation layers use: ``batch``, ``full``,
             ``frozen`` or ``eval``.
         params: Names of parameters; all that require a gradient by default.
         reduction: How a function combines samples, ``mean`` by default: means of
-            several batches are weighted by their samples, sums are added.
-        micro_batch: Samples a pass at most; saves memory, changes nothing else.
-        graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
-        randomness: ``fixed`` allows dropout and fixes its masks by the seed; under
-            ``eval`` dropout is off.
-        weights: ``weights(batch)`` gives what a mean of a loss of one's own divides
-            by, as one number or one a sample, such as how many targets count.
-        max_batches: Batches to take at most, from the first.
-        team: Who else holds batches, where this process holds its share of them.
-        executor: Has the products made by processes elsewhere, such as
-            ``RayCluster``; this one then holds no share.
+            several batches are weighted by their samples, or by their targets that
+            are not -100 where the loss is the mean over these, and sums are added.
+        micro_batch: Most samples per pass; saves memory, changes nothing else.
+        graph_bytes: Memory limit of graphs; most of the free memory by default.
+        seed: Seed of the model's random numbers.
+        randomness: ``fixed`` allows dropout, with masks fixed by the seed.
+        weights: ``weights(batch)`` gives the divisor of a custom mean loss, such as how
+            many targets count: one number, or one per sample.
+        max_batches: Most batches to use, from the first.
+        team: Processes that hold the other batches.
         replay: Record the product of each batch as a CUDA graph and replay it for every
             vector, where graphs are kept on a CUDA device; else a warning says why not.
 
@@ -127,10 +123,8 @@ class Hessian(ParameterOperator):
         weights: Weights | None = None,
         max_batches: int | None = None,
         team: Team | None = None,
-        executor: Executor | None = None,
         replay: bool = False,
     ) -> None:
-        del executor  # where it is given, no operator is made here
         loss = as_loss(loss)
         self.reduction = reduction_of(loss, reduction)
         check_weights(weights, self.reduction)
@@ -140,12 +134,10 @@ class Hessian(ParameterOperator):
             kind=type(self).__name__,
             measure=lambda network, batch: evaluate(network, batch, loss),
             build=Curve,
-            walk=lambda curve, _: curve.walk(),
+            walk=lambda curve, _, tangents: curve.product(tangents),
             norm_mode=norm_mode,
             params=params,
-            mass=(lambda batch, samples: mass_of(loss, batch, samples, weights))
-            if self.reduction == "mean"
-            else None,
+            divisor=Divisor(loss, self.reduction, weights),
             scalar=True,
             micro_batch=micro_batch,
             graph_bytes=graph_bytes,
@@ -183,14 +175,15 @@ class Hessian(ParameterOperator):
     def remade_once(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data, for one product.
 
-        On a processor its graph is taken in parts where samples are independent: that
-        takes as long, and a part of the memory. Whether they are the loss tells, which
-        is then the same in parts.
+        On a CPU its graph is built in parts where samples are independent: that takes
+        as long, and a part of the memory. They are independent if the loss of the
+        parts equals that of the whole.
         """
         if (samples := self._samples_once()) is not None:
-            with suppress(MeasurementError):  # of losses that cannot be cut
+            with suppress(MeasurementError):  # a loss that cannot be cut
                 parts = self._again(change, samples)
-                with unwatched():
+                parts._checked = True
+                with precision_ignored():
                     whole = self._loss()
                 if abs(parts._loss() - whole) <= _SAME * abs(whole):
                     return parts
@@ -198,7 +191,7 @@ class Hessian(ParameterOperator):
 
     @property
     def once_bytes(self) -> int | None:
-        """Memory that a single product takes at its peak, where parts save some."""
+        """Peak memory of a single product, which may be taken in parts."""
         samples, peak = self._samples_once(), self.forecast_bytes
         if samples is None or peak is None:
             return peak
@@ -209,7 +202,7 @@ class Hessian(ParameterOperator):
         return max((samples or 0 for samples in self.partition), default=0)
 
     def _samples_once(self) -> int | None:
-        """Return the samples a part of a single product, None to take it whole."""
+        """Return the samples per part of a single product, None to take it whole."""
         free = self.randomness == "refuse" and not self._prepared.norms_couple
         here = self.device.type == "cpu" and not self.team.several
         if not (free and here and self.micro_batch is None and self.forecast_bytes):
@@ -218,7 +211,7 @@ class Hessian(ParameterOperator):
         return samples if samples < self._largest else None
 
     def _loss(self) -> float:
-        """Return the loss of all the data alone; where no statistics are shared."""
+        """Return the loss of all the data, where no statistics are shared."""
         prepared, total = self._prepared, 0.0
         with prepared.together(), torch.no_grad():
             for chunk in (chunk for group in prepared.groups for chunk in group.chunks):
@@ -232,19 +225,19 @@ class Hessian(ParameterOperator):
         return self._product(self._parts(vector), None)
 
     def matvecs(self, vectors: Tensor) -> Tensor:
-        """Multiply many vectors; of a small graph several at once."""
+        """Multiply many vectors, several at once through a small graph."""
         vectors = self._as_rows(vectors)
         if self.at_once == 1 or len(vectors) < _FEWEST:
             return super().matvecs(vectors)
         self.passes += len(vectors)
-        found = []
+        blocks = []
         with self.together():
             for some in vectors.split(self.at_once):
                 with self.curves() as curves:
                     products = [curve.products(some) for curve in curves]
                 counted(len(some) - 1)
-                found.append(torch.stack(products).sum(0))
-            return torch.cat(found)
+                blocks.append(torch.stack(products).sum(0))
+            return torch.cat(blocks)
 
     @property
     def at_once(self) -> int:
@@ -258,7 +251,7 @@ class Hessian(ParameterOperator):
         return _AT_ONCE if alone and known and fits else 1
 
     def block_matvec(self, places: Sequence[int], vector: Tensor) -> Tensor:
-        """Multiply a diagonal block; the graph is walked only where it matters."""
+        """Multiply a diagonal block, through the needed part of the graph only."""
         if self.coupled:
             whole = self.matvec(self._embedded(places, vector))
             return self._extracted(places, whole)
@@ -295,6 +288,7 @@ class Hessian(ParameterOperator):
         Only where no batch statistics run over several passes.
         """
         with self._prepared.session():
+            self._check_once()
             yield (
                 self.curve(group, chunk)[0]
                 for group in self._prepared.groups
@@ -317,6 +311,14 @@ class Hessian(ParameterOperator):
             self._record(curve)
         return curve, value.detach()
 
+    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        prepared = self._prepared
+        return [
+            CheckedFunction(
+                run=lambda: prepared.run(chunk), variables=prepared.leaves, twice=True
+            )
+        ]
+
     def _record(self, curve: Curve) -> None:
         try:
             if self.team.several:
@@ -325,12 +327,12 @@ class Hessian(ParameterOperator):
                 raise NotRecorded("the graphs of all batches do not fit in memory")
             curve.record()
         except NotRecorded as reason:
-            self._compute_anew(str(reason))
+            self._compute_again(str(reason))
 
-    def _compute_anew(self, reason: str) -> None:
+    def _compute_again(self, reason: str) -> None:
         self._replay = False
         warnings.warn(
-            f"the product was not recorded: {reason}; it is computed anew for each "
+            f"the product was not recorded: {reason}; it is computed again for each "
             "vector, which takes longer and gives the same",
             RuntimeWarning,
             stacklevel=2,
@@ -339,36 +341,37 @@ class Hessian(ParameterOperator):
     def _product(self, tangents: Parts, only: Sequence[int] | None) -> Tensor:
         prepared = self._prepared
         self.passes += 1
-        if self._replay and only is None and (found := self._replayed(tangents)):
-            return self._summed(found)
+        if self._replay and only is None and (replayed := self._replayed(tangents)):
+            return self._summed(replayed)
         with prepared.session():
+            self._check_once()
             leaves = prepared.leaves
             chosen = leaves if only is None else [leaves[i] for i in only]
             terms = (self._term(group, tangents, only) for group in prepared.groups)
             return self._summed(summed(terms, chosen))
 
     def _term(self, group: Group, tangents: Parts, only: Sequence[int] | None) -> Parts:
-        """Multiply the part of the Hessian that one group of chunks makes."""
+        """Multiply by the Hessian of one group of chunks."""
         if not group.coupled:
             return self.curve(group, group.chunks[0])[0].product(tangents, only)
         if self._replay:
-            self._compute_anew("chunks share batch statistics")
+            self._compute_again("chunks share batch statistics")
         return group.joint.product(group.weights, tangents)
 
     def _replayed(self, tangents: Parts) -> Parts | None:
         """Replay all batches; the model is not opened, since none of its code runs.
 
-        Whether it changed is looked into while the device is at work.
+        Meanwhile the CPU checks whether the model changed.
         """
         if self.team.several or self._prepared.is_open:
             return None  # ranks must agree on whether anything changed
         chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
         kept = [self._curves.kept(chunk) for chunk in chunks]
-        curves = [found[0] for found in kept if found is not None and found[0].recorded]
+        curves = [pair[0] for pair in kept if pair is not None and pair[0].recorded]
         if len(curves) < len(chunks):
             return None
-        found = summed((curve.product(tangents) for curve in curves), tangents)
+        product = summed((curve.product(tangents) for curve in curves), tangents)
         if not self._prepared.unchanged():
             return None
         counted()
-        return found
+        return product

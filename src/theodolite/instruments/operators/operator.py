@@ -1,7 +1,8 @@
-"""What every linear operator of this room offers, whatever it differentiates."""
+"""The base of linear operators, plain matrices, and random vectors for them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Numbers, as_numbers
-from theodolite.instruments.passes.forecast import as_bytes
+
+from ..passes.forecast import as_bytes
 
 
 class Operator(ABC):
@@ -18,7 +20,7 @@ class Operator(ABC):
 
     Subclasses are final: they implement :meth:`matvec` and, unless symmetric,
     :meth:`rmatvec`, both on flat vectors of the operator's dtype and device. A product
-    leaves the model as found and adds what it spent to ``passes``.
+    never changes the model and adds its cost to ``passes``.
 
     Attributes:
         shape: Rows and columns.
@@ -26,7 +28,7 @@ class Operator(ABC):
         device: Where vectors live.
         symmetric: Whether the operator equals its transpose.
         passes: Backward passes (or Jacobian products) spent so far.
-        noise_norm: Bound on the rounding of the graph, once it was measured.
+        noise_norm: Bound on the rounding of the graph, once measured.
     """
 
     shape: tuple[int, int]
@@ -38,7 +40,7 @@ class Operator(ABC):
 
     @property
     def at_once(self) -> int:
-        """How many products are quicker at once than one by one; 1 for none."""
+        """How many products are faster at once than one by one; 1 for none."""
         return 1
 
     @abstractmethod
@@ -46,10 +48,9 @@ class Operator(ABC):
         """Multiply one flat vector from the right."""
 
     def matvecs(self, vectors: Tensor) -> Tensor:
-        """Multiply many vectors, given as rows; several at once where that is quicker.
+        """Multiply many vectors, given as rows; several at once where that is faster.
 
-        Products at once differ from single ones, and from those of a block of columns
-        (``operator @ block``), by rounding.
+        The result differs from single products (and ``operator @ block``) by rounding.
 
         Args:
             vectors: Shape (count, columns).
@@ -64,11 +65,7 @@ class Operator(ABC):
             return torch.stack([self.matvec(vector).detach() for vector in vectors])
 
     def _as_rows(self, vectors: object) -> Tensor:
-        """Return vectors to multiply, in the operator's type, or say what was wanted.
-
-        Args:
-            vectors: What came.
-        """
+        """Return vectors as rows in the operator's type, or refuse them."""
         if isinstance(vectors, Tensor) and vectors.ndim == 2:
             if vectors.shape[1] == self.shape[1]:
                 return vectors.to(dtype=self.dtype, device=self.device)
@@ -108,12 +105,8 @@ class Operator(ABC):
         return torch.stack(columns, dim=1)
 
     def together(self) -> AbstractContextManager[None]:
-        """Open what products need once for all of them within."""
+        """Prepare once for all products within."""
         return nullcontext()
-
-    def free_elsewhere(self) -> int | None:
-        """Return the memory that is free where products are made; None for here."""
-        return None
 
     def remade(self, change: Callable[[Any], Any]) -> "Operator | None":
         """Return the operator of changed inputs, None where there is no model.
@@ -125,11 +118,7 @@ class Operator(ABC):
         return None
 
     def remade_once(self, change: Callable[[Any], Any]) -> "Operator | None":
-        """Return the same for a single product, which may then take less memory.
-
-        Args:
-            change: As for :meth:`remade`.
-        """
+        """Return the same for a single product, which may take less memory."""
         return self.remade(change)
 
     @property
@@ -177,7 +166,7 @@ def _to_numpy(tensor: Tensor) -> np.ndarray:
 
 
 def _multiplied(matrix: Tensor, vector: Tensor) -> Tensor:
-    """Multiply; in float32 where processors may lack products of the type."""
+    """Multiply; in float32 where CPUs may lack products of the type."""
     if matrix.dtype is torch.bfloat16 and matrix.device.type == "cpu":
         return (matrix.float() @ vector.float()).to(matrix.dtype)
     return matrix @ vector
@@ -192,7 +181,7 @@ class Transposed(Operator):
         self.dtype, self.device = inner.dtype, inner.device
 
     def together(self) -> AbstractContextManager[None]:
-        """Open what the original needs once for all products within."""
+        """Prepare the original once for all products within."""
         return self._inner.together()
 
     def matvec(self, vector: Tensor) -> Tensor:
@@ -210,7 +199,7 @@ class Transposed(Operator):
 
 
 class MatrixOperator(Operator):
-    """A matrix that is there already, as an operator; for tests and small blocks.
+    """A given matrix as an operator, for tests and small blocks.
 
     Floating tensors keep their type; other real numbers, also in arrays and lists, are
     taken in float64.
@@ -247,7 +236,7 @@ class MatrixOperator(Operator):
         self.symmetric = symmetric
 
     def dense(self, *, matrix_bytes: int = 4 * 2**30) -> np.ndarray:
-        """Return the matrix as it is, whatever its size: it is there already."""
+        """Return the given matrix, of any size."""
         return self._matrix.detach().to("cpu", torch.float64).numpy()
 
     def matvec(self, vector: Tensor) -> Tensor:
@@ -259,3 +248,79 @@ class MatrixOperator(Operator):
         """Multiply one vector into the transpose."""
         self.passes += 1
         return _multiplied(self._matrix.T, vector)
+
+
+# Numbers drawn in float64 at a time, before they are rounded and moved: 8 MiB.
+_DRAW = 2**20
+# From _LONG numbers on, each _APART of them have another generator, so that threads can
+# draw them: a billion from one generator take 15 seconds.
+_LONG, _APART = 2**27, 2**24
+
+
+def normal_vector(operator: Operator, generator: np.random.Generator) -> Tensor:
+    """Return a standard normal vector for the operator.
+
+    Up to 134 million numbers are those of one draw, the same on every device. More are
+    the same for every number of threads; a GPU draws others.
+    """
+    vector = _empty(operator)
+    if len(vector) < _LONG:
+        _fill(vector, generator)
+        return vector
+    if vector.device.type == "cuda":
+        return vector.normal_(generator=_gpu_generator(vector, generator))
+    parts = vector.split(_APART)
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        list(pool.map(_fill, parts, generator.spawn(len(parts))))
+    return vector
+
+
+def sign_vector(operator: Operator, generator: np.random.Generator) -> Tensor:
+    """Return random signs for the operator; a GPU draws a long vector itself."""
+    vector = _empty(operator)
+    if len(vector) >= _LONG and vector.device.type == "cuda":
+        made = _gpu_generator(vector, generator)
+        return vector.bernoulli_(0.5, generator=made).mul_(2).sub_(1)
+    for part in vector.split(_DRAW):
+        drawn = generator.integers(0, 2, len(part)) * 2.0 - 1.0
+        part.copy_(torch.from_numpy(drawn).to(part.dtype))
+    return vector
+
+
+def _empty(operator: Operator) -> Tensor:
+    size = operator.shape[1]
+    return torch.empty(size, dtype=operator.dtype, device=operator.device)
+
+
+def _gpu_generator(vector: Tensor, generator: np.random.Generator) -> torch.Generator:
+    """Return a generator on a GPU, seeded by another."""
+    seed = int(generator.integers(2**63 - 1))
+    return torch.Generator(vector.device).manual_seed(seed)
+
+
+def _fill(vector: Tensor, generator: np.random.Generator) -> None:
+    for part in vector.split(_DRAW):
+        drawn = torch.from_numpy(generator.standard_normal(len(part)))
+        part.copy_(drawn.to(part.dtype))
+
+
+def strides(
+    count: int, operator: Operator, *, at_most: int | None = None
+) -> Iterator[range]:
+    """Yield ranges of vectors that are multiplied at once.
+
+    Args:
+        count: Number of vectors.
+        operator: Multiplies them.
+        at_most: Limit set by memory.
+    """
+    width = operator.at_once if at_most is None else min(operator.at_once, at_most)
+    for start in range(0, count, max(1, width)):
+        yield range(start, min(start + max(1, width), count))
+
+
+def products(operator: Operator, vectors: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Multiply vectors; a single one takes no further memory."""
+    if len(vectors) == 1:
+        return [operator.matvec(vectors[0]).detach()]
+    return operator.matvecs(torch.stack(list(vectors))).unbind()

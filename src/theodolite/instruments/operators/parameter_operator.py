@@ -1,24 +1,26 @@
-"""What operators on parameter space share: names, blocks, and letting memory go."""
+"""The base of operators on parameters: names, blocks, and kept graphs."""
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, NormMode, unknown_name
-from theodolite.instruments.differentiate.parts import Parts, flat
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.operators.twin import Several
-from theodolite.instruments.passes.batches import are_two_alike
-from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.set_up import SetUp
-from theodolite.instruments.team.crews import Executor, check_executor
-from theodolite.instruments.team.processes import Team
-from theodolite.instruments.team.vectors import agreed
+
+from ..differentiate.parts import Parts, flat
+from ..distributed.processes import Team, agreed
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..norms.normalisation import norm_layers_as_is
+from ..passes.batches import are_two_alike
+from ..passes.graph_cache import GraphCache
+from ..passes.grouping import Chunk
+from ..passes.set_up import SetUp
+from .derivative_check import CheckedFunction
+from .operator import Operator
+from .rounding_reference import ChangedBatches, in_float64
 
 
 class ParameterOperator(Operator):
@@ -26,31 +28,22 @@ class ParameterOperator(Operator):
 
     It follows the model: after a training step products are those at the new
     parameters. Graphs are kept between products; ``close()`` or leaving a ``with``
-    lets them go, and a later product builds them again.
+    frees them, and a later product builds them again.
 
     Attributes:
         layout: Names and shapes of the parameters along the columns.
         norm_mode: Statistics that normalisation layers use.
         partition: Samples of each batch as given; under norm mode ``batch`` it is a
-            part of what is measured.
-        micro_batch: Samples a pass, where memory was saved.
-        seed: Seed of whatever the model draws.
-        forecast_bytes: Memory that the largest pass was forecast to take at its peak,
-            None where that could not be told.
+            part of the definition.
+        micro_batch: Samples per pass, where memory was saved.
+        seed: Seed of the model's random numbers.
+        forecast_bytes: Forecast peak memory of the largest pass, None where unknown.
         coupled: Whether batch statistics run over several passes, on any rank.
-        team: Who else holds batches; all of them multiply the same vectors together.
+        team: Processes that hold batches; all multiply the same vectors together.
         title: Name of the matrix, for methods of readings.
     """
 
     title = "Hessian"
-
-    def __new__(
-        cls, *given: Any, executor: Executor | None = None, **settings: Any
-    ) -> Self:
-        """Make the operator here, or have one made by an executor's crew."""
-        if executor is None:
-            return object.__new__(cls)
-        return cast(Self, made_far(cls, given, executor, settings))
 
     def __init__(self, given: SetUp, cache: GraphCache[Any]) -> None:
         self._prepared, self._kept = given.prepared, cache
@@ -68,9 +61,15 @@ class ParameterOperator(Operator):
         self._sizes = [leaf.numel() for leaf in self._prepared.leaves]
         self.passes = 0
         self._remake: Callable[[Callable[[Any], Any]], Operator] | None = None
+        self._checked = False
+
+    @property
+    def norm_layers(self) -> dict[str, tuple[str, ...]]:
+        """Names of norm layers by their mode, under ``as_is``."""
+        return norm_layers_as_is(self._prepared.model, self.norm_mode)
 
     def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products within, which leaves it as found.
+        """Open the model once for all products within; it is restored at the end.
 
         Only where its graphs are kept: what is run again starts as found. Ranks, which
         may keep them or not, open it product by product, to look at it together.
@@ -80,7 +79,53 @@ class ParameterOperator(Operator):
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the operator of a changed model and changed data."""
-        return None if self._remake is None else self._remake(change)
+        operator = None if self._remake is None else self._remake(change)
+        if isinstance(operator, ParameterOperator):
+            operator._checked = True  # as far as the original is
+        return operator
+
+    def _check_once(self) -> None:
+        """Check custom derivatives, before the first product; in a session.
+
+        Samples of one pass are enough: functions are the same for all. Weights are
+        changed in a copy in float64, in the model itself only where it has no copy.
+        """
+        if self._checked:
+            return
+        with BatchNormCalls(own_statistics):
+            doubtful = [part for part in self._checked_functions() if part.in_doubt()]
+        if doubtful and not self._copy_checked():
+            with BatchNormCalls(own_statistics):
+                for part in doubtful:
+                    part.check()
+        self._checked = True
+
+    def _copy_checked(self) -> bool:
+        """Check a copy in float64; return whether there is one."""
+        copy = None if self.team.several else in_float64(self)
+        if not isinstance(copy, ParameterOperator):
+            return False
+        try:
+            with copy._prepared.together(), BatchNormCalls(own_statistics):
+                parts = copy._checked_functions()
+                checks = [part.check() for part in parts if part.in_doubt()]
+                return bool(checks) and all(checks)  # none may be custom in float64
+        except MeasurementError:
+            raise
+        except Exception:  # a function without float64
+            return False
+
+    def _checked_functions(self) -> list[CheckedFunction]:
+        """Return the functions that products of one chunk differentiate."""
+        chunks = [chunk for group in self._prepared.groups for chunk in group.chunks]
+        if not chunks:
+            return []  # only other ranks hold any
+        return self._differentiated(max(chunks, key=lambda one: one.weight).held())
+
+    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        """Return the functions that products of a given chunk differentiate."""
+        del chunk
+        return []
 
     @property
     def graphs_held(self) -> int:
@@ -103,12 +148,9 @@ class ParameterOperator(Operator):
 
     @property
     def way_reason(self) -> str:
-        """Why chunks take turns, which costs a pass over all of them for every norm.
-
-        Empty where they do not.
-        """
-        found = [group.statistics for group in self._prepared.groups]
-        reasons = {joint.reason for joint in found if joint is not None}
+        """Why chunks take turns, at a pass over all of them per norm; else empty."""
+        statistics = [group.statistics for group in self._prepared.groups]
+        reasons = {joint.reason for joint in statistics if joint is not None}
         return "; ".join(sorted(reasons - {""}))
 
     @property
@@ -121,7 +163,7 @@ class ParameterOperator(Operator):
         if vector.shape != (sum(self._sizes),):
             raise MeasurementError(
                 f"a vector of shape {tuple(vector.shape)} came, wanted is "
-                f"({sum(self._sizes)},), one number a parameter"
+                f"({sum(self._sizes)},), one number per parameter"
             )
         with torch._C.DisableTorchFunction():  # modes would be asked about every part
             parts = vector.split(self._sizes)
@@ -161,7 +203,7 @@ class ParameterOperator(Operator):
         return {owner: self.block(names) for owner, names in owners.items()}
 
     def close(self) -> None:
-        """Let the graphs go that are kept between products."""
+        """Free the graphs that are kept between products."""
         self._kept.clear()
 
     def __enter__(self) -> Self:
@@ -187,7 +229,7 @@ class ParameterOperator(Operator):
         items = self._prepared.items
         # A loader's pair may be one that is refused where it is given by itself.
         alone = len(items) == 1 and not are_two_alike(items[0])
-        return change(items[0]) if alone else Several(items, change)
+        return change(items[0]) if alone else ChangedBatches(items, change)
 
     def _parts(self, vector: Tensor) -> Parts:
         return list(self.split(agreed(vector.detach(), self.team)).values())
@@ -210,34 +252,6 @@ class ParameterOperator(Operator):
     def _extracted(self, places: Sequence[int], vector: Tensor) -> Tensor:
         parts = vector.split(self._sizes)
         return flat([parts[i] for i in places])
-
-
-def made_far(
-    kind: type[Operator],
-    given: Sequence[Any],
-    executor: Executor,
-    settings: Mapping[str, Any],
-) -> Operator:
-    """Return what stands for an operator of an executor's crew.
-
-    What the operator does not take is refused here, before anything is sent.
-
-    Args:
-        kind: Class of the operator.
-        given: Its model and batches, where they came by place.
-        executor: Who has the crew.
-        settings: All else, the model and batches too where they came by name.
-    """
-    from theodolite.instruments.operators.far import FarOperator
-
-    check_executor(executor)
-    try:
-        inspect.signature(kind.__init__).bind(None, *given, **settings)
-    except TypeError as error:
-        raise TypeError(f"{kind.__name__}: {error}") from None
-    named = dict(zip(("model", "batches"), given, strict=False)) | dict(settings)
-    subject = named.pop("model"), named.pop("batches")
-    return FarOperator(kind, *subject, executor=executor, settings=named)
 
 
 class Block(Operator):
@@ -265,19 +279,20 @@ class Block(Operator):
         self.norm_mode, self.partition = whole.norm_mode, whole.partition
         self.seed, self.team = whole.seed, getattr(whole, "team", None)
 
-    def together(self) -> AbstractContextManager[None]:
-        """Open the model once for all products within, which leaves it as found."""
-        return self._whole.together()
+    @property
+    def norm_layers(self) -> dict[str, tuple[str, ...]]:
+        """Names of norm layers by their mode, under ``as_is``."""
+        return self._whole.norm_layers
 
-    def free_elsewhere(self) -> int | None:
-        """Return the memory that is free where products are made; None for here."""
-        return self._whole.free_elsewhere()
+    def together(self) -> AbstractContextManager[None]:
+        """Open the model once for all products within; it is restored at the end."""
+        return self._whole.together()
 
     def remade(self, change: Callable[[Any], Any]) -> Operator | None:
         """Return the block of the changed operator."""
-        found = self._whole.remade(change)
+        whole = self._whole.remade(change)
         names = [name for name, _ in self.layout]
-        return found.block(names) if isinstance(found, ParameterOperator) else None
+        return whole.block(names) if isinstance(whole, ParameterOperator) else None
 
     def matvec(self, vector: Tensor) -> Tensor:
         """Multiply one vector."""

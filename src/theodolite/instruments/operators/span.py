@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from theodolite.core import MeasurementError, unknown_name
@@ -42,7 +41,12 @@ class _Seen:
 
 
 def linearise(
-    model: nn.Module, block: Block, forward: Callable[[], Any], *, ranks: int = 1
+    model: nn.Module,
+    block: Block,
+    forward: Callable[[], Any],
+    *,
+    norms: Sequence[nn.Module],
+    ranks: int = 1,
 ) -> Linearisation:
     """Run the model once and keep the graph of one span.
 
@@ -55,6 +59,7 @@ def linearise(
         model: The whole model, in the norm mode wanted.
         block: Name of a module, or the names of the first and the last.
         forward: Runs the model once on the batch.
+        norms: BatchNorm layers that take batch statistics.
         ranks: Processes whose samples share statistics with those here.
     """
     names = (block, block) if isinstance(block, str) else tuple(block)
@@ -67,9 +72,8 @@ def linearise(
     # Hooks run in the order in which they came: a norm that the span starts at must
     # be entered before it is counted.
     first.register_forward_pre_hook(_entrance(seen, names[0]), with_kwargs=True)
-    for norm in model.modules():
-        if isinstance(norm, _BatchNorm):
-            norm.register_forward_pre_hook(_count_into(seen, ranks))
+    for norm in norms:
+        norm.register_forward_pre_hook(_count_into(seen, ranks))
     last.register_forward_hook(_exit(seen))
     for parameter in model.parameters():
         parameter.requires_grad_(False)  # only activations are differentiated

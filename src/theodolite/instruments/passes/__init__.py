@@ -1,15 +1,18 @@
-"""Passes of a model over all of its data, set up once and made again and again.
+"""Passes of a model over all of its data, set up once and made many times.
 
-- ``batches``: one batch of any make: its tensors and samples, cut and joined.
-- ``streams``: whatever holds data, read into batches, or again as they are needed.
-- ``sharing``: the share of one rank of a team; ``one_model``: the model of all ranks.
-- ``grouping``: the chunks that passes take, so that a partition means what it says.
+- ``batches``: tensors and samples of one batch, cut and joined.
+- ``streams``: reads data of any kind into batches, once or again when needed.
+- ``ranks``: each rank's share of the data, and checks that they hold one model.
+- ``grouping``: the chunks that passes take.
 - ``forecast``: how much memory a graph will take, before it is built.
 - ``prepared_model``: model, data and norm mode together, opened for passes.
+- ``separability``, ``moved_results``: whether a batch is the sum of its parts, up to
+  rounding.
 - ``inspection``, ``graph_memory``: a first look at a model, and what of it fits.
-- ``whole_data``, ``ways``: which way to statistics of all the data is the cheapest.
-- ``graph_cache``, ``offloading``: graphs that many products walk, here or on the host.
+- ``product_strategy``: the cheapest way to statistics of all the data.
+- ``graph_cache``: graphs that many products share.
+- ``progress_line``: shows how far a measurement is.
 - ``set_up``: all of these in order, for an operator.
 
-May touch: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.
+May import: ``differentiate``, ``model``, ``norms``. Start reading at ``set_up``.
 """

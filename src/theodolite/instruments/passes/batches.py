@@ -7,16 +7,17 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.model.objective import Batch
+
+from ..model.objective import Batch
 
 Batches = Any
 
 
 def tensors_in(batch: Batch) -> list[Tensor]:
     """List the tensors of a batch, however they are nested."""
-    found: list[Tensor] = []
-    _map_tensors(batch, lambda tensor: found.append(tensor) or tensor)
-    return found
+    tensors: list[Tensor] = []
+    map_tensors(batch, lambda tensor: tensors.append(tensor) or tensor)
+    return tensors
 
 
 def samples_in(batch: Batch) -> int | None:
@@ -56,7 +57,17 @@ def check_micro_batch(size: int) -> None:
 
 def slice_batch(batch: Batch, start: int, stop: int) -> Batch:
     """Return the samples from ``start`` to ``stop``."""
-    return _map_tensors(batch, lambda t: t[start:stop] if t.ndim else t)
+    return map_tensors(batch, lambda t: t[start:stop] if t.ndim else t)
+
+
+def select_samples(batch: Batch, rows: Sequence[int]) -> Batch:
+    """Return the samples at some places, in copies."""
+    return map_tensors(batch, lambda t: t[list(rows)] if t.ndim else t)
+
+
+def as_float64(batch: Batch) -> Batch:
+    """Return the batch with its real numbers in float64."""
+    return map_tensors(batch, lambda t: t.double() if t.is_floating_point() else t)
 
 
 def join_batches(batches: Sequence[Batch]) -> Batch | None:
@@ -79,7 +90,7 @@ def join_batches(batches: Sequence[Batch]) -> Batch | None:
     if any(not column[0].ndim for column in columns):
         return None
     joined = iter([torch.cat(column) for column in columns])
-    return _map_tensors(batches[0], lambda _: next(joined))
+    return map_tensors(batches[0], lambda _: next(joined))
 
 
 def refuse_two_alike(batches: Batches) -> None:
@@ -118,17 +129,17 @@ def check_devices(batches: Iterable[Batch], device: torch.device) -> None:
                 )
 
 
-def _map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
+def map_tensors(batch: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """Apply a function to every tensor of nested tuples, lists and mappings."""
     if isinstance(batch, Tensor):
         return change(batch)
     if isinstance(batch, Mapping):
-        parts = {key: _map_tensors(part, change) for key, part in batch.items()}
+        parts = {key: map_tensors(part, change) for key, part in batch.items()}
         return _rebuilt(batch, parts)
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_map_tensors(part, change) for part in batch))
+        return type(batch)(*(map_tensors(part, change) for part in batch))
     if isinstance(batch, tuple | list):
-        return type(batch)(_map_tensors(part, change) for part in batch)
+        return type(batch)(map_tensors(part, change) for part in batch)
     return batch
 
 

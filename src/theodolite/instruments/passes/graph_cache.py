@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 from torch import Tensor
 
-from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.offloading import offloaded
+from ..norms.tensor_store import offloaded
+from .grouping import Chunk, Group
 
 Graph = TypeVar("Graph")
 
@@ -40,10 +40,10 @@ class GraphCache(Generic[Graph]):
         if chunk in self._graphs:
             return self._graphs[chunk]
         with offloaded(self._staying) if self.offload else nullcontext():
-            found = build()
+            graph = build()
         if self._retain and not group.coupled:
-            self._graphs[chunk] = found
-        return found
+            self._graphs[chunk] = graph
+        return graph
 
     def kept(self, chunk: Chunk) -> Graph | None:
         """Return a chunk's graph if it is there."""

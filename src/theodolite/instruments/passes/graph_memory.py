@@ -7,25 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.instruments.norms.batch_norm_calls import (
-    BatchNormCalls,
-    own_statistics,
-)
-from theodolite.instruments.norms.coupling import Room
-from theodolite.instruments.passes import forecast
-from theodolite.instruments.passes.batches import (
-    join_batches,
-    samples_in,
-    slice_batch,
-    tensors_in,
-)
-from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.live_bytes import live_bytes
-from theodolite.instruments.passes.prepared_model import PreparedModel
-from theodolite.instruments.passes.streams import partition_of
+from ..differentiate.parts import Parts, zeros
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..norms.coupling import MemoryBudget
+from . import forecast
+from .batches import join_batches, samples_in, slice_batch, tensors_in
+from .forecast import live_bytes
+from .grouping import Chunk, Group
+from .prepared_model import PreparedModel
+from .streams import partition_of
 
 Build = Callable[[Tensor, Sequence[Tensor]], Any]
-Walk = Callable[[Any, Chunk], object]
+Walk = Callable[[Any, Chunk, Parts], Parts]
 # Of the forecast from a graph's size: what products take that are counted one by one.
 _AT_LEAST = 0.5
 
@@ -37,7 +30,7 @@ class GraphMemory:
     Attributes:
         prepared: The model and its data.
         build: Builds, of what was measured and the leaves, what products need.
-        walk: Makes a product of what was built for a chunk.
+        walk: Multiplies tangents by what was built for a chunk.
         allowed: Bytes that graphs may take.
     """
 
@@ -88,7 +81,7 @@ class GraphMemory:
         )
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
 
-    def room(self, largest: int | None) -> Room:
+    def room(self, largest: int | None) -> MemoryBudget:
         """Return the memory there is for chunks that go from norm to norm.
 
         Args:
@@ -97,7 +90,7 @@ class GraphMemory:
         host = 0
         if self.prepared.device.type != "cpu":
             host = forecast.budget(None, torch.device("cpu"))
-        return Room(device=self.allowed, host=host, graph=largest)
+        return MemoryBudget(device=self.allowed, host=host, graph=largest)
 
     def predict(self, samples: int) -> int | None:
         """Forecast the bytes of a product; None where a batch cannot be cut."""
@@ -116,7 +109,7 @@ class GraphMemory:
     def tightly(self, samples: int) -> int | None:
         """Forecast the same, more closely where that can tell whether it fits.
 
-        On a card memory is what tensors take, so that those of a product of a few
+        On a GPU memory is what tensors take, so that those of a product of a few
         samples, all with their own statistics, are counted one by one.
         """
         wanted = self.predict(samples)
@@ -131,7 +124,8 @@ class GraphMemory:
 
         def alive(count: int) -> list[int]:
             chunk, known = self._few(count)
-            return live_bytes(lambda: self.walk(self._grow(chunk), chunk), known)
+            still = zeros(self.prepared.leaves)
+            return live_bytes(lambda: self.walk(self._grow(chunk), chunk, still), known)
 
         try:
             most = samples_in(self.prepared.items[0]) or 1

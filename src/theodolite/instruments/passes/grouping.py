@@ -1,32 +1,19 @@
 """Cut, join and weigh the data so that its partition means what the norm mode says."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 
 import torch
-from torch import Tensor
 
 from theodolite.core import MeasurementError, NormMode, derive
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, NormCall
-from theodolite.instruments.norms.coupling import Coupled
-from theodolite.instruments.norms.full_statistics import Moments, moments_of
-from theodolite.instruments.passes.batches import (
-    check_micro_batch,
-    join_batches,
-    samples_in,
-    slice_batch,
-    split_batch,
-)
-from theodolite.instruments.passes.streams import Piece, StreamedBatches
-from theodolite.instruments.team.processes import Team
+
+from ..distributed.processes import Team
+from ..model.objective import Batch
+from ..norms.coupling import Coupled
+from .batches import check_micro_batch, samples_in, split_batch
+from .streams import Piece, StreamedBatches
 
 Mass = Callable[[Batch, int], float]
-# Makes a loss of what was measured and of its batch.
-Judge = Callable[[Tensor, Batch], Tensor]
-# Samples that are measured at once and in parts.
-_FEW = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -130,7 +117,7 @@ def group_batches(
     if whole_set:
         whole = joined() if len(every) > 1 and micro_batch is None else None
         sets = [every if whole is None else [(first, whole)]]
-    elif norms and mode is NormMode.BATCH:
+    elif norms and mode.by_batch:
         sets = [[(place, piece) for piece in part] for place, part in parts]
     else:
         sets = [[entry] for entry in every]
@@ -156,14 +143,14 @@ def _pieces(
     if micro_batch is None:
         return [[Piece(items, place)] for place in range(len(items))]
     check_micro_batch(micro_batch)
-    found: list[list[Batch | Piece]] = []
+    pieces: list[list[Batch | Piece]] = []
     for place, samples in enumerate(items.samples):
         if samples is None:
             split_batch(items[place], micro_batch)  # which says why it cannot be cut
         starts = range(0, samples or 0, micro_batch)
         spans = [(start, min(start + micro_batch, samples or 0)) for start in starts]
-        found.append([Piece(items, place, span) for span in spans])
-    return found
+        pieces.append([Piece(items, place, span) for span in spans])
+    return pieces
 
 
 def _weighed(sets: list[list[Chunk]], mass: Mass, team: Team) -> list[list[Chunk]]:
@@ -196,100 +183,3 @@ def mass_of(batch: Batch, mass: Mass) -> float:
             "first axis, or reduction='sum'"
         )
     return mass(batch, samples)
-
-
-def is_separable(
-    items: Sequence[Batch],
-    run: Callable[[Chunk], Tensor],
-    mass: Mass | None,
-    judge: Judge | None,
-    *,
-    scalar: bool,
-) -> bool:
-    """Say whether a model and loss are a sum over samples, given batch statistics.
-
-    A few samples are measured at once and in two parts, batch norms held at the
-    statistics of all of them. This finds a reduction stated wrongly, and layers that
-    couple samples in a way of their own.
-
-    Args:
-        items: The batches as given.
-        run: Measures a chunk.
-        mass: Share of a batch in the mean of all, None for a sum.
-        judge: Makes the loss of what was measured and its batch, None where there is
-            no loss.
-        scalar: Whether a loss is measured, or outputs.
-    """
-    found = _few_that_count(items, mass if judge else None)
-    if found is None:
-        return True
-    few, parts = found
-    known: list[Moments] = []
-
-    def record(call: NormCall) -> Tensor:
-        known.append(moments_of(call.x))
-        return call.by(known[-1].mean, known[-1].variance)
-
-    def repeat(call: NormCall) -> Tensor:
-        return call.by(known[call.place].mean, known[call.place].variance)
-
-    with torch.no_grad():
-        with BatchNormCalls(record):
-            whole = run(Chunk(data=few))
-        apart = []
-        for part in parts:
-            with BatchNormCalls(repeat):
-                apart.append(run(Chunk(data=part)))
-        flat = torch.cat([part.reshape(-1) for part in apart])
-        if not scalar and _differ(whole.reshape(-1), flat):
-            return False
-        if judge is None:
-            return True
-        losses = [judge(*pair) for pair in zip(apart, parts, strict=True)]
-        shares = [1.0] * len(parts)
-        if mass is not None:
-            masses = [mass_of(part, mass) for part in parts]
-            shares = [one / sum(masses) for one in masses]
-        pairs = zip(shares, losses, strict=True)
-        both = torch.stack([share * loss for share, loss in pairs]).sum()
-        return not _differ(judge(whole, few).reshape(-1), both.reshape(-1))
-
-
-def _few_that_count(
-    items: Sequence[Batch], mass: Mass | None
-) -> tuple[Batch, list[Batch]] | None:
-    """Return up to four samples, and the same in two parts that both count."""
-    for item in chain(items, _joined(items)):
-        samples = samples_in(item) or 0
-        for start in range(0, samples - 1, _FEW):
-            stop = min(start + _FEW, samples)
-            for cut in range(start + 1, stop):
-                spans = (start, cut), (cut, stop)
-                parts = [slice_batch(item, *span) for span in spans]
-                if mass is None or all(mass_of(part, mass) for part in parts):
-                    return slice_batch(item, start, stop), parts
-    return None
-
-
-def _joined(items: Sequence[Batch]) -> Iterator[Batch]:
-    """Yield the first batches as one, where each may hold a single sample."""
-    joined = join_batches(list(islice(items, _FEW)))
-    if joined is not None:
-        yield joined
-
-
-def not_separable() -> MeasurementError:
-    """Return what is said of a model or loss that is no sum over samples."""
-    return MeasurementError(
-        "samples measured together and apart give different numbers, so cutting or "
-        "joining batches would change the operator: state reduction='mean' or 'sum' as "
-        "the loss has it, or pass one batch without micro_batch if the model couples "
-        "samples other than by batch norm"
-    )
-
-
-def _differ(first: Tensor, second: Tensor) -> bool:
-    if first.shape != second.shape:
-        return True
-    limit = 10 * torch.finfo(first.dtype).eps ** 0.5 * float(first.abs().max())
-    return float((first - second).abs().max()) > limit

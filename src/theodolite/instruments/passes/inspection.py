@@ -6,27 +6,18 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, NormMode, derive
-from theodolite.instruments.model.objective import Batch, check_finite
-from theodolite.instruments.model.randomness import (
-    Draws,
-    Randomness,
-    check_repeats,
-    reseed,
-)
-from theodolite.instruments.norms.batch_norm_calls import (
+
+from ..model.objective import Batch, check_finite
+from ..model.randomness import Draws, Randomness, check_repeats, reseed
+from ..norms.batch_norm_calls import (
     BatchNormCalls,
     NormCall,
     batch_statistics,
     own_statistics,
 )
-from theodolite.instruments.passes.batches import samples_in, split_batch
-from theodolite.instruments.passes.grouping import (
-    Chunk,
-    Mass,
-    mass_of,
-    no_sample_counts,
-)
-from theodolite.instruments.passes.prepared_model import PreparedModel
+from .batches import samples_in, split_batch
+from .grouping import Chunk, Mass, mass_of, no_sample_counts
+from .prepared_model import PreparedModel
 
 
 def norms_couple(
@@ -43,7 +34,7 @@ def norms_couple(
         prepared: The model and its data.
         micro_batch: Samples a pass at most.
         mass: Share of a batch in a mean over all, None for a sum.
-        seed: Seed of whatever the model draws.
+        seed: Seed of the random numbers that the model draws.
         randomness: Refuse models that draw, or fix what they draw by the seed.
 
     Returns:

@@ -1,5 +1,6 @@
 """A model and its data, opened for passes again and again and followed in between."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -8,36 +9,30 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointError
 
-from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.differentiate.own_passes import Measure
-from theodolite.instruments.model.as_found import AsFound, opened
-from theodolite.instruments.model.fingerprint import Fingerprint
-from theodolite.instruments.model.objective import Batch, chosen_parameters
-from theodolite.instruments.model.randomness import reseed
-from theodolite.instruments.model.reach import Reach
-from theodolite.instruments.norms.batch_norm_calls import (
-    BatchNormCalls,
-    batch_statistics,
-)
-from theodolite.instruments.norms.coupling import Coupling, Room
-from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
-from theodolite.instruments.norms.normalisation import (
+from theodolite.core import Exclusive, MeasurementError, NormMode, safe_point
+
+from ..differentiate.model_backward import Measure
+from ..distributed.processes import Team
+from ..model.change_detection import ChangeDetector
+from ..model.objective import Batch, chosen_parameters
+from ..model.randomness import reseed
+from ..model.reachable_state import ReachableState
+from ..model.restoring import SavedState, opened
+from ..norms.batch_norm_calls import BatchNormCalls, batch_statistics
+from ..norms.coupling import Coupling, MemoryBudget
+from ..norms.full_statistics import Moments, frozen_statistics
+from ..norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
     refuse_dropout,
     set_norm_layers,
     settle_dropout,
 )
-from theodolite.instruments.passes.announcing import counted
-from theodolite.instruments.passes.batches import (
-    Batches,
-    check_devices,
-    tensors_in,
-)
-from theodolite.instruments.passes.grouping import Chunk, Group
-from theodolite.instruments.passes.one_model import refuse_other_weights, unwrapped
-from theodolite.instruments.passes.streams import StreamedBatches, read_batches
-from theodolite.instruments.team.processes import Team
+from .batches import Batches, check_devices, tensors_in
+from .grouping import Chunk, Group
+from .progress_line import counted
+from .ranks import refuse_other_weights, unwrapped
+from .streams import StreamedBatches, read_batches
 
 T = TypeVar("T")
 
@@ -60,7 +55,7 @@ def _opened(chunk: Chunk) -> tuple[Chunk, list[Tensor]]:
 
 
 class PreparedModel:
-    """A model that is run in sessions, each of which leaves it as found.
+    """A model that is run in sessions, each of which restores it.
 
     Args:
         model: Any module; a compiled one is unwrapped, and one of
@@ -103,7 +98,7 @@ class PreparedModel:
         self._careful = False
         self._quiet = False
         self._open = False
-        self._found: AsFound | None = None
+        self._saved: SavedState | None = None
         self._resolve()
         self.items = read_batches(batches, max_batches=max_batches)
         check_devices(self.items, self.device)
@@ -111,10 +106,11 @@ class PreparedModel:
         self._idle: list[Chunk] = []
         self._regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None
         self._begun = False
-        self._norms, self._room = False, Room(device=0)
+        self._norms, self._room = False, MemoryBudget(device=0)
         self._frozen: dict[nn.Module, Moments] = {}
-        self._fingerprint: Fingerprint | None = None
+        self._detector: ChangeDetector | None = None
         self._listeners: list[Callable[[], None]] = []
+        self._modes, self._look = self._modes_now(), lambda: self._norms
 
     @property
     def joins(self) -> bool:
@@ -123,7 +119,7 @@ class PreparedModel:
         return several and self.mode in (NormMode.FULL, NormMode.FROZEN)
 
     def when_changed(self, listener: Callable[[], None]) -> None:
-        """Have something called whenever the model is found changed."""
+        """Call a listener whenever the model has changed."""
         self._listeners.append(listener)
 
     @property
@@ -136,9 +132,10 @@ class PreparedModel:
         groups: list[Group],
         *,
         norms: bool,
-        room: Room,
+        room: MemoryBudget,
         idle: Sequence[Chunk] = (),
         regroup: Callable[[], tuple[list[Group], list[Chunk]]] | None = None,
+        look: Callable[[], bool] | None = None,
     ) -> None:
         """Say which passes a session makes, and whether norms couple samples.
 
@@ -148,9 +145,11 @@ class PreparedModel:
             room: Memory for what chunks carry from norm to norm.
             idle: Chunks in which nothing counts but their statistics, where norms are
                 frozen at those of all the data.
-            regroup: Makes groups and idle chunks anew, of data or weights of samples
-                that have changed.
+            regroup: Makes groups and idle chunks again when data or weights of samples
+                have changed.
+            look: Looks again whether norms couple samples, while sheltered.
         """
+        self._look = look or self._look
         self.groups, self._norms, self._room = groups, norms, room
         self._idle, self._regroup = list(idle), regroup
 
@@ -159,6 +158,20 @@ class PreparedModel:
         self._quiet = self.mode is NormMode.EVAL
         if not self._quiet:
             refuse_dropout(self.model)
+
+    def in_float64(self, batch: Batch) -> "PreparedModel":
+        """Return a copy of the model in float64, for passes over a batch as it is."""
+        copied = PreparedModel(
+            copy.deepcopy(self.model).double(),
+            [batch],
+            measure=self.measure,
+            norm_mode=self.mode,
+            params=self._names,
+            callables=self._callables,
+            check=self.check if self._scalar else None,
+        )
+        copied._quiet = self._quiet
+        return copied
 
     def try_out(self, look: Callable[[], T]) -> T:
         """Run the model for the first time, and notice whether it can be trusted.
@@ -169,30 +182,28 @@ class PreparedModel:
         reach = self._reach()
         with opened(self.model, careful=True, reach=reach):
             grads = [p.grad for p in self.model.parameters() if p.grad is not None]
-            before = Fingerprint(reach, grads)
+            before = ChangeDetector(reach, grads)
             with self.sheltered():
-                found = look()
+                result = look()
             self._careful = not before.matches(self._reach())
-        return found
+        return result
 
     @contextmanager
-    def sheltered(self, reach: Reach | None = None) -> Iterator[None]:
-        """Open the model before groups are settled; as found on the way out."""
+    def sheltered(self, reach: ReachableState | None = None) -> Iterator[None]:
+        """Open the model before groups are settled; restore it on exit."""
+        reach = reach or self._reach()
         with opened(
-            self.model,
-            careful=self._careful,
-            leaves=self.leaves,
-            reach=reach or self._reach(),
-        ) as found:
-            before, self._found = self._found, found
+            self.model, careful=self._careful, leaves=self.leaves, reach=reach
+        ) as saved:
+            before, self._saved = self._saved, saved
             try:
                 yield
             finally:
-                self._found = before
+                self._saved = before
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Open the model for the passes of a product; as found on the way out."""
+        """Open the model for the passes of a product; restore it on exit."""
         with self.together():
             yield
         counted()
@@ -200,10 +211,14 @@ class PreparedModel:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Open the model, unless it is open, for all sessions within."""
+        with Exclusive():  # also while one looks whether the model has changed
+            yield from self._opened_together()
+
+    def _opened_together(self) -> Iterator[None]:
         if self._open:
             yield
             return
-        with self.team.telling():
+        with self.team.reporting_errors():
             reach = self._reach()
             changed = self._follow_together(reach)
             with (
@@ -213,7 +228,7 @@ class PreparedModel:
             ):
                 self.renew()
                 if changed:
-                    self._measure_anew()
+                    self._measure_again()
                 self._open = True
                 try:
                     yield
@@ -230,15 +245,16 @@ class PreparedModel:
         """Whether products are made within one session, which found it unchanged."""
         return self._open
 
-    def _reach(self) -> Reach:
-        return Reach([self.model, *self._callables])
+    def _reach(self) -> ReachableState:
+        return ReachableState([self.model, *self._callables])
 
     def unchanged(self) -> bool:
         """Say whether model and data are as they were in the last session."""
-        known = self._fingerprint
-        return known is not None and known.matches(self._reach())
+        with Exclusive():
+            known = self._detector
+            return known is not None and known.matches(self._reach())
 
-    def _follow_together(self, reach: Reach) -> bool:
+    def _follow_together(self, reach: ReachableState) -> bool:
         """Notice a change here or in another process, where it must be the same."""
         changed = self._follow(reach)
         if not self.team.several or not self.team.largest(changed):
@@ -248,9 +264,9 @@ class PreparedModel:
             self._forget()
         return True
 
-    def _follow(self, reach: Reach) -> bool:
+    def _follow(self, reach: ReachableState) -> bool:
         """Notice that the model or the data changed, and drop what was known."""
-        if self._fingerprint is not None and self._fingerprint.matches(reach):
+        if self._detector is not None and self._detector.matches(reach):
             return False
         before = self.layout, self.dtype, self.device
         self._resolve()
@@ -262,9 +278,10 @@ class PreparedModel:
         streamed = isinstance(self.items, StreamedBatches)
         items = () if streamed else self.items
         data = [tensor for item in items for tensor in tensors_in(item)]
-        running = self.mode is NormMode.EVAL
-        spared = [] if running else norm_layers(self.model)
-        self._fingerprint = Fingerprint(reach, data, spared)
+        spared = [] if self.mode is NormMode.EVAL else norm_layers(self.model)
+        if self.mode is NormMode.AS_IS:
+            spared = [norm for norm in spared if norm.training]
+        self._detector = ChangeDetector(reach, data, spared)
         self._forget()
         return True
 
@@ -278,6 +295,7 @@ class PreparedModel:
 
         What counts for nothing is 0 even where it was 0/0.
         """
+        safe_point()
         batch = chunk.batch
         self.renew()
         reseed(chunk.seed)
@@ -303,26 +321,42 @@ class PreparedModel:
 
     def renew(self) -> None:
         """Bring the model to the state each pass starts from; only in a session."""
-        # No part of the pass, so that nobody who watches that need see it.
+        # No part of the pass, so modes that watch the pass must not see it.
         with torch._C.DisableTorchFunction():
-            if self._found is not None:
-                self._found.lend_buffers()
+            if self._saved is not None:
+                self._saved.lend_buffers()
             if self._quiet:
                 settle_dropout(self.model, self.mode)
             set_norm_layers(self.model, self.mode)
             freeze_norm_layers(self._frozen)
 
-    def _measure_anew(self) -> None:
+    def _measure_again(self) -> None:
         """Measure statistics; if that fails, the next session has to."""
         try:
+            self._follow_modes()
             if self._begun and self._regroup is not None:
                 self.groups, self._idle = [], []  # and with them what was joined
                 self.groups, self._idle = self._regroup()
             self._begun = True
             self._measure_statistics()
         except BaseException:
-            self._fingerprint = None
+            self._detector = None
             raise
+
+    def _modes_now(self) -> list[bool]:
+        return [module.training for module in self.model.modules()]
+
+    def _follow_modes(self) -> None:
+        """Look again at modules that have changed mode, where each keeps its own."""
+        if self.mode is not NormMode.AS_IS or self._modes_now() == self._modes:
+            return
+        if self._look() != self._norms:
+            raise MeasurementError(
+                "modules were put into train or eval mode since the operator was made, "
+                "so that batch norms couple samples that they did not, or no longer "
+                "do: make a new operator"
+            )
+        self._modes = self._modes_now()
 
     def _measure_statistics(self) -> None:
         """Find what norms need to know of all the data, at these parameters."""
@@ -346,9 +380,7 @@ class PreparedModel:
         """Find the parameters by name, since a module may be given new ones."""
         chosen = chosen_parameters(self.model, self._names)
         leaf = next(iter(chosen.values()))
-        if {(p.dtype, p.device) for p in chosen.values()} != {
-            (leaf.dtype, leaf.device)
-        }:
+        if len({(p.dtype, p.device) for p in chosen.values()}) > 1:
             raise MeasurementError(
                 "the parameters are of several dtypes or on several devices, wanted "
                 "is one: choose some with params=…, or convert the model"

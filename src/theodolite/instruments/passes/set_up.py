@@ -8,28 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.randomness import Randomness, check_randomness
-from theodolite.instruments.passes import forecast
-from theodolite.instruments.passes.batches import Batches, join_batches
-from theodolite.instruments.passes.graph_cache import GraphCache
-from theodolite.instruments.passes.graph_memory import Build, GraphMemory, Walk
-from theodolite.instruments.passes.grouping import (
-    Chunk,
-    Group,
-    Judge,
-    Mass,
-    group_batches,
-    is_separable,
-    not_separable,
-)
-from theodolite.instruments.passes.inspection import norms_couple
-from theodolite.instruments.passes.one_model import refuse_other_calls
-from theodolite.instruments.passes.prepared_model import PreparedModel
-from theodolite.instruments.passes.streams import StreamedBatches, partition_of
-from theodolite.instruments.passes.whole_data import WholeData
-from theodolite.instruments.team.processes import as_team
+from theodolite.core import Exclusive, MeasurementError, NormMode
+
+from ..distributed.processes import as_team
+from ..model.objective import Batch, Divisor
+from ..model.randomness import Randomness, check_randomness
+from . import forecast
+from .batches import Batches, join_batches
+from .graph_cache import GraphCache
+from .graph_memory import Build, GraphMemory, Walk
+from .grouping import Chunk, Group, group_batches
+from .inspection import norms_couple
+from .prepared_model import PreparedModel
+from .product_strategy import StrategyChoice
+from .ranks import refuse_other_calls
+from .separability import Separability
+from .streams import StreamedBatches, partition_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +38,7 @@ class SetUp:
             could not be told.
         partition: Samples of each batch as given, those of all ranks.
         micro_batch: Samples a pass at most.
-        seed: Seed of whatever the model draws.
+        seed: Seed of the random numbers that the model draws.
         coupled: Whether batch statistics run over several passes, on any rank.
     """
 
@@ -73,8 +67,7 @@ def set_up(
     walk: Walk,
     norm_mode: NormMode | str,
     params: Sequence[str] | None,
-    mass: Mass | None,
-    judge: Judge | None = None,
+    divisor: Divisor | None,
     scalar: bool,
     micro_batch: int | None = None,
     graph_bytes: int | None = None,
@@ -93,15 +86,14 @@ def set_up(
         kind: What is measured, in a word.
         measure: Runs the model on a batch; returns what is differentiated.
         build: Builds, of that and the leaves, the graph that products need.
-        walk: Makes a product of such a graph and its chunk, for what that takes.
+        walk: Multiplies tangents by such a graph of a chunk.
         norm_mode: Statistics that normalisation layers use.
         params: Names of parameters; all that require a gradient by default.
-        mass: Share of a batch in the mean of all, None for a sum.
-        judge: Makes a loss of outputs and their batch, where there is one.
+        divisor: How the loss combines samples, None where there is no loss.
         scalar: Whether a loss is measured, or outputs.
         micro_batch: Samples a pass at most, to save memory.
         graph_bytes: Memory that graphs may take; most of what is free by default.
-        seed: Seed of whatever the model draws.
+        seed: Seed of the random numbers that the model draws.
         randomness: Refuse models that draw, or fix what they draw by the seed.
         max_batches: Batches to take at most.
         callables: Further code that runs in sessions, such as a loss of outputs.
@@ -109,7 +101,8 @@ def set_up(
         team: Who else holds batches: a team, a process group, True for all processes.
     """
     team = as_team(team)
-    with team.telling():
+    mass = None if divisor is None or divisor.sums else divisor
+    with Exclusive(), team.reporting_errors():
         check_randomness(randomness)
         prepared = PreparedModel(
             model,
@@ -129,20 +122,29 @@ def set_up(
         memory = GraphMemory(prepared=prepared, build=build, walk=walk, allowed=allowed)
         if randomness == "refuse" or prepared.mode is NormMode.EVAL:
             prepared.without_dropout()
-        norms = prepared.try_out(
-            lambda: norms_couple(
-                prepared,
-                micro_batch=micro_batch,
-                mass=mass if scalar else None,
-                seed=seed,
-                randomness=randomness,
-            )
+        look = partial(
+            norms_couple,
+            prepared,
+            micro_batch=micro_batch,
+            mass=mass if scalar else None,
+            seed=seed,
+            randomness=randomness,
         )
+        norms = prepared.try_out(look)
         with prepared.sheltered():
+            separability = Separability(
+                prepared=prepared,
+                build=build,
+                walk=walk,
+                divisor=divisor,
+                scalar=scalar,
+                seed=seed,
+            )
+            separability.check(micro_batch)
             several = norms and micro_batch is None and len(prepared.items) > 1
             # One graph of what ranks hold apart is nowhere.
             offload = several and prepared.mode is NormMode.FULL and not team.several
-            offload = offload and WholeData(memory=memory).offloads()
+            offload = offload and StrategyChoice(memory=memory).offloads()
             group = partial(
                 group_batches,
                 mode=prepared.mode,
@@ -157,26 +159,18 @@ def set_up(
             )
             # Batches that cannot be joined share no graph, on the host or elsewhere.
             offload = offload and not any(one.coupled for one in groups)
-            cut = micro_batch is not None or prepared.joins
-            items, run = prepared.items, prepared.run
-            if scalar:
-                judge = _itself
-            if team.largest(
-                cut and not is_separable(items, run, mass, judge, scalar=scalar)
-            ):
-                raise not_separable()
             _refuse_to_part(prepared, groups)
             fits, largest = (True, None) if offload else memory.decide(groups)
         retain = fits and micro_batch is None
         together = several and not any(one.coupled for one in groups)
 
         def regroup() -> tuple[list[Group], list[Chunk]]:
-            """Weigh and join data anew that changed where it lies."""
+            """Weigh and join data again that changed in place."""
             items = list(prepared.items)
-            found = group(
+            groups = group(
                 items, joined=lambda: join_batches(items) if together else None
             )
-            return _parted(_held(found) if retain else found)
+            return _parted(_held(groups) if retain else groups)
 
         prepared.settle(
             # Graphs that are kept hold the data anyway.
@@ -185,6 +179,7 @@ def set_up(
             room=memory.room(largest),
             idle=idle,
             regroup=None if _streams(prepared) else regroup,
+            look=look,
         )
         return SetUp(
             prepared=prepared,
@@ -198,10 +193,6 @@ def set_up(
         )
 
 
-def _itself(value: Tensor, _: Batch) -> Tensor:
-    return value
-
-
 def _parted(groups: Sequence[Group]) -> tuple[list[Group], list[Chunk]]:
     """Return the groups that products take, and the chunks of the others."""
     idle = [chunk for group in groups if not group.counts for chunk in group.chunks]
@@ -213,7 +204,7 @@ def _held(groups: Sequence[Group]) -> list[Group]:
 
 
 def _streams(prepared: PreparedModel) -> bool:
-    """Whether any rank reads data anew, which refuses what has changed."""
+    """Whether any rank reads data again, which refuses changed data."""
     here = isinstance(prepared.items, StreamedBatches)
     return prepared.team.largest(here) > 0
 
@@ -236,5 +227,5 @@ def _refuse_to_part(prepared: PreparedModel, groups: Sequence[Group]) -> None:
 def _partition(prepared: PreparedModel) -> tuple[int | None, ...]:
     """Return the samples of each batch, rank after rank."""
     counts = [-1 if n is None else n for n in partition_of(prepared.items)]
-    found = prepared.team.concatenate(torch.tensor(counts)).tolist()
-    return tuple(None if n < 0 else n for n in found)
+    gathered = prepared.team.concatenate(torch.tensor(counts)).tolist()
+    return tuple(None if n < 0 else n for n in gathered)

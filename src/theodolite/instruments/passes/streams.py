@@ -8,20 +8,16 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from theodolite.core import MeasurementError
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.model.randomness import (
+from theodolite.core import Exclusive, MeasurementError, Undisturbed
+
+from ..model.objective import Batch
+from ..model.randomness import (
     generator_state,
     random_state,
     restore_generator,
     restore_random_state,
 )
-from theodolite.instruments.passes.batches import (
-    Batches,
-    samples_in,
-    slice_batch,
-    tensors_in,
-)
+from .batches import Batches, samples_in, slice_batch, tensors_in
 
 
 def read_batches(
@@ -74,10 +70,10 @@ def read_batches(
             )
     if not isinstance(batches, list):
         return StreamedBatches(batches, max_batches)
-    found = [batch for batch in batches if samples_in(batch) != 0]
-    if not found:
+    filled = [batch for batch in batches if samples_in(batch) != 0]
+    if not filled:
         raise _none()
-    return tuple(found[:max_batches])
+    return tuple(filled[:max_batches])
 
 
 class StreamedBatches(Sequence[Batch]):
@@ -96,7 +92,8 @@ class StreamedBatches(Sequence[Batch]):
     def __init__(self, loader: Iterable[Batch], max_batches: int | None) -> None:
         self._loader, self._most = loader, max_batches
         self._generators = _generators(loader)
-        self._start = random_state(), [generator_state(g) for g in self._generators]
+        with Exclusive():
+            self._start = self._random_states()
         self._marks: list[int] = []
         self._samples: list[int | None] = []
         self._known = False
@@ -112,9 +109,9 @@ class StreamedBatches(Sequence[Batch]):
     def first(self, count: int) -> "StreamedBatches":
         """Return no more than some batches of the same loader."""
         most = count if self._most is None else min(count, self._most)
-        found = StreamedBatches(self._loader, most)
-        found._start = found._state = self._start
-        return found
+        shorter = StreamedBatches(self._loader, most)
+        shorter._start = shorter._state = self._start
+        return shorter
 
     def __len__(self) -> int:
         if not self._known:
@@ -124,17 +121,17 @@ class StreamedBatches(Sequence[Batch]):
 
     def __iter__(self) -> Iterator[Batch]:
         place = 0
-        while (found := self._at(place)) is not None:
-            yield found[0]
+        while (entry := self._at(place)) is not None:
+            yield entry[0]
             place += 1
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(len(self)))]
-        found = self._at(place + len(self) if place < 0 else place)
-        if found is None:
+        entry = self._at(place + len(self) if place < 0 else place)
+        if entry is None:
             raise IndexError(place)
-        return found[0]
+        return entry[0]
 
     def _at(self, place: int) -> tuple[Batch] | None:
         """Return a batch in a tuple, as it may be None itself; None past the end."""
@@ -148,22 +145,26 @@ class StreamedBatches(Sequence[Batch]):
 
     def _advance(self) -> bool:
         """Read the next batch from the random states that the loader left."""
-        outside = random_state(), [generator_state(g) for g in self._generators]
         self._current = None
-        _restore(self._generators, self._state)
-        try:
-            if self._iterator is None:
-                self._iterator = iter(self._loader)
-            full = self._most is not None and self._place + 1 >= self._most
-            found = () if full else tuple(_next(self._iterator))
-            self._state = random_state(), [generator_state(g) for g in self._generators]
-        finally:
-            _restore(self._generators, outside)
-        if not found:
+        with Exclusive():
+            outside = self._random_states()
+            _restore(self._generators, self._state)
+            try:
+                if self._iterator is None:
+                    self._iterator = iter(self._loader)
+                full = self._most is not None and self._place + 1 >= self._most
+                entry = () if full else tuple(_next(self._iterator))
+                self._state = self._random_states()
+            finally:
+                _restore(self._generators, outside)
+        if not entry:
             return self._end()
-        self._place, self._current = self._place + 1, (found[0],)
-        self._note(found[0])
+        self._place, self._current = self._place + 1, (entry[0],)
+        self._note(entry[0])
         return True
+
+    def _random_states(self) -> Any:
+        return random_state(), [generator_state(g) for g in self._generators]
 
     def _end(self) -> bool:
         short = self._known and self._place + 1 < len(self._marks)
@@ -223,13 +224,13 @@ def partition_of(items: Sequence[Batch]) -> tuple[int | None, ...]:
 
 def checksum(batch: Batch) -> int:
     """Return a number that changes with the values of a batch's tensors."""
-    found = 0
+    total = 0
     for tensor in tensors_in(batch):
-        found = zlib.crc32(repr((tensor.dtype, tuple(tensor.shape))).encode(), found)
+        total = zlib.crc32(repr((tensor.dtype, tuple(tensor.shape))).encode(), total)
         plain = tensor.detach().cpu().contiguous().reshape(-1)
         raw: Any = plain.view(torch.uint8).numpy()
-        found = zlib.crc32(raw, found)
-    return found
+        total = zlib.crc32(raw, total)
+    return total
 
 
 def _generators(loader: Any) -> list[torch.Generator]:
@@ -237,15 +238,16 @@ def _generators(loader: Any) -> list[torch.Generator]:
     batches = getattr(loader, "batch_sampler", None)
     holders = [loader, batches, getattr(loader, "sampler", None)]
     holders.append(getattr(batches, "sampler", None))
-    found = [getattr(holder, "generator", None) for holder in holders]
-    kept = {id(g): g for g in found if isinstance(g, torch.Generator)}
+    candidates = [getattr(holder, "generator", None) for holder in holders]
+    kept = {id(g): g for g in candidates if isinstance(g, torch.Generator)}
     return list(kept.values())
 
 
 def _restore(generators: list[torch.Generator], states: Any) -> None:
-    restore_random_state(states[0])
-    for generator, state in zip(generators, states[1], strict=True):
-        restore_generator(generator, state)
+    with Undisturbed():
+        restore_random_state(states[0])
+        for generator, state in zip(generators, states[1], strict=True):
+            restore_generator(generator, state)
 
 
 def _next(iterator: Iterator[Batch]) -> Iterator[Batch]:

@@ -1,10 +1,10 @@
-"""Singular values of a block's Jacobian, by the cheapest way that is sure enough."""
+"""Singular values of a block's Jacobian, by the cheapest method that is accurate."""
 
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from theodolite.core import (
     ConfigError,
@@ -14,24 +14,69 @@ from theodolite.core import (
     Stopwatch,
     unknown_name,
 )
-from theodolite.instruments.model.objective import Batch, Outputs
-from theodolite.instruments.operators.block_jacobian import BlockJacobian
-from theodolite.instruments.operators.graph_noise import graph_noise
-from theodolite.instruments.operators.span import Block
-from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.singular.by_quadrature import CELLS, by_quadrature
-from theodolite.instruments.singular.over_ranks import over_ranks
-from theodolite.instruments.singular.per_sample import (
-    active_units,
-    bytes_wanted,
-    sample_values,
-    whole_values,
-)
-from theodolite.instruments.singular.reading import SingularValues
-from theodolite.instruments.solvers.bidiagonal import grid
-from theodolite.instruments.solvers.placement import Placement, check_placement
-from theodolite.instruments.team.processes import Team, as_team
+
+from ..distributed.processes import Team, as_team
+from ..model.objective import Batch, Outputs
+from ..operators.block_jacobian import BlockJacobian
+from ..operators.rounding_noise import rounding_noise
+from ..operators.span import Block
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import with_progress
+from ..solvers.basis_storage import Placement, check_placement
+from ..solvers.bidiagonal import grid
+from .dense_values import active_units, bytes_wanted, sample_values, whole_values
+from .quadrature_values import CELLS, SingularValues, by_quadrature
+
+
+class Take(Protocol):
+    """Takes the singular values of a Jacobian, and their errors."""
+
+    def __call__(
+        self,
+        jacobian: BlockJacobian,
+        rows: Tensor,
+        columns: Tensor,
+        *,
+        matrix_bytes: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Take them from the rows and columns of two masks."""
+        ...
+
+
+def over_ranks(
+    take: Take,
+    jacobian: BlockJacobian,
+    rows: Tensor,
+    columns: Tensor,
+    *,
+    matrix_bytes: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return singular values, descending, and their errors, the same on every rank.
+
+    Samples of several ranks that leave one another alone have a block each, and its
+    values are taken where it is. Else the matrix is put together on every rank.
+    """
+    team = jacobian.team
+    with team.reporting_errors():
+        if not team.several or jacobian.across:
+            given = take(jacobian, rows, columns, matrix_bytes=matrix_bytes)
+            values, errors = (_sent(jacobian, part) for part in given)
+            return values, errors
+        here = jacobian.here()
+        own = rows[jacobian.own[0]], columns[jacobian.own[1]]
+        given = take(here, *own, matrix_bytes=matrix_bytes)
+        jacobian.passes += here.passes
+        parts = [team.concatenate(torch.from_numpy(part)).numpy() for part in given]
+    order = np.argsort(parts[0], kind="stable")[::-1]
+    return parts[0][order], parts[1][order]
+
+
+def _sent(jacobian: BlockJacobian, part: np.ndarray) -> np.ndarray:
+    """Return the first rank's numbers, in case that others round otherwise."""
+    if not jacobian.team.several:
+        return part
+    return jacobian.team.broadcast(torch.from_numpy(part)).numpy()
+
 
 Method = Literal["auto", "dense", "blocks", "quadrature"]
 
@@ -42,7 +87,7 @@ _SMALL = 2_048
 _MINUTE = 60 / 0.28 * 1_600**3
 
 
-@announcing()
+@with_progress()
 def singular_values(
     model: nn.Module,
     batch: Batch,
@@ -73,7 +118,7 @@ def singular_values(
     ``auto`` takes the first of these that is exact and quick, else within ``tol``.
 
     Args:
-        model: Any module; left as found.
+        model: Any module; never changed.
         batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
         block: Name of a submodule, or of the first and the last of a span.
         norm_mode: Statistics that normalisation layers use.
@@ -84,8 +129,7 @@ def singular_values(
         seed: Of the random starts.
         matrix_bytes: Memory that Jacobians may take as matrices.
         basis_bytes: Memory that the vectors of a random start may take.
-        basis: Where it is kept: "device", "host", "shared" over the processes of a
-            team, or "auto" for the fastest with room.
+        basis: Kept on "device", "host", "shared" over a team, or "auto" (fastest).
         outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
             does not.
         team: Who else holds samples, where this process holds its share of the batch.
@@ -162,19 +206,21 @@ def _by_values(
     """Take every singular value, of the whole Jacobian or of its blocks."""
     rows, columns = active_units(jacobian)
     take = whole_values if method == "dense" else sample_values
-    found, errors = over_ranks(take, jacobian, rows, columns, matrix_bytes=matrix_bytes)
+    measured, errors = over_ranks(
+        take, jacobian, rows, columns, matrix_bytes=matrix_bytes
+    )
     if jacobian.dtype != torch.float64 and len(errors):
-        noise = graph_noise(jacobian)
+        noise = rounding_noise(jacobian)
         errors = errors if noise is None else np.maximum(errors, noise.norm)
     size = min(jacobian.shape)
     tolerance = float(errors.max(initial=0.0))
     # A value that is not told from zero may be one: only units that are off make zeros
-    # that are certain, and those are not among the values found.
-    kept, unsure = found > tolerance, int((found <= tolerance).sum())
-    values = found[kept]
+    # that are certain, and those are not among these values.
+    kept, unsure = measured > tolerance, int((measured <= tolerance).sum())
+    values = measured[kept]
     coupling = jacobian.coupling_rank if method == "blocks" else 0
-    points = grid(float(found[0]) if len(found) else 0.0, CELLS)
-    low, cdf, high = _fractions(found, errors, kept, points, size)
+    points = grid(float(measured[0]) if len(measured) else 0.0, CELLS)
+    low, cdf, high = _fractions(measured, errors, kept, points, size)
     spread = np.maximum(high - cdf, cdf - low) + coupling / size
     rank = len(values)
     ends = max(0, rank - coupling), min(size, rank + unsure + coupling)
@@ -198,23 +244,24 @@ def _by_values(
         # Where no value at all is told from zero, none was measured.
         status=Status.ROUNDING if unsure and not rank else status,
         norm_mode=jacobian.norm_mode,
+        norm_layers=jacobian.norm_layers,
         cost=watch.read(passes=jacobian.passes),
         method="per-sample blocks" if method == "blocks" else "dense",
     )
 
 
 def _fractions(
-    found: np.ndarray,
+    measured: np.ndarray,
     errors: np.ndarray,
     kept: np.ndarray,
     points: np.ndarray,
     size: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distribution function, and what it is at least and at most."""
-    smallest = np.where(kept, found, 0.0)
-    moved = (found + errors, smallest, np.where(kept, found - errors, 0.0))
+    smallest = np.where(kept, measured, 0.0)
+    moved = (measured + errors, smallest, np.where(kept, measured - errors, 0.0))
     above = [
-        len(found) - np.searchsorted(np.sort(values), points, side="right")
+        len(measured) - np.searchsorted(np.sort(values), points, side="right")
         for values in moved
     ]
     low, cdf, high = (1 - count / size for count in above)

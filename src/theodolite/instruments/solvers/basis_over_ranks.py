@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.basis import Basis, DeviceBasis
-from theodolite.instruments.solvers.sums import products
-from theodolite.instruments.team.processes import Team
+from ..distributed.processes import Team
+from ..operators.operator import Operator
+from .basis import Basis, DeviceBasis
+from .long_vectors import products
 
 
 class SharedBasis(Basis):
@@ -23,7 +23,7 @@ class SharedBasis(Basis):
 
     Args:
         capacity: Rows that it holds at most.
-        length: Numbers a row.
+        length: Numbers per row.
         like: A vector such as those that it will hold, or the operator of them.
         team: Who shares it.
         alike: Whether products come out the same in all processes, as sums over them
@@ -100,15 +100,15 @@ class SharedBasis(Basis):
         rows, own = self._own.rows(count), self._slice(vector)
         total = torch.zeros(count, dtype=torch.float64, device=self._device)
         for _ in range(times):
-            found = self._team.sum(products(rows, own).double())
-            own -= rows.T @ found.to(self.dtype)
-            total += found
+            coefficients = self._team.sum(products(rows, own).double())
+            own -= rows.T @ coefficients.to(self.dtype)
+            total += coefficients
         vector.copy_(self.whole(own))
         return total.cpu().numpy()
 
     def _slice(self, vector: Tensor) -> Tensor:
         """Return a copy of the own slice of a vector, of full width."""
-        found = vector.new_zeros(self._width)
+        own = vector.new_zeros(self._width)
         here = vector[self._first : self._first + self._width]
-        found[: len(here)] = here
-        return found
+        own[: len(here)] = here
+        return own

@@ -1,19 +1,37 @@
-r"""Extreme eigenpairs, and that none beyond them was missed.
+r"""Extreme eigenpairs, with a bound on eigenvalues that were not detected.
 
-A warm start finds its pairs in a few products and is blind to a direction that took
-the lead meanwhile. So the pairs $Y$ are multiplied once more, $HY = Y\Theta + R$, and a
-second search runs in their complement, from their residual plus a fresh random
-direction, until whatever it may have missed is too small to matter
-(:mod:`~theodolite.instruments.solvers.missed`). With $U$ the bound on the complement's
-eigenvalues and $\rho = \|R\|$ those of $H$ lie above the Ritz values by at most
+A warm start finds its pairs in a few products, but does not see a direction that took
+the lead meanwhile. A cold one that stops once residual² over the gap is small may take
+a cluster for one eigenvalue, and miss a leader above it. So the pairs $Y$ are
+multiplied once more, $HY = Y\Theta + R$, and a second search runs in their complement,
+from their residual plus a new random direction, until every eigenvalue that it may have
+missed is too small to matter. With $U$ the bound on the complement's eigenvalues and
+$\rho = \|R\|$, those of $H$ lie above the Ritz values by at most
 $2\rho^2/(\eta + \sqrt{\eta^2 + 4\rho^2})$ where $\eta = \theta_i - U \ge 0$, and by
 $U - \theta_i + \rho$ otherwise; never below them. Where the complement shows a value
-that belongs among the wanted, the pairs are found anew from both, and it is searched
-again.
+that belongs among the wanted, the pairs are computed again from both, and the
+complement is searched again.
+
+The bound $U$: a start that is uniform on the sphere of $\mathbb R^N$ has a share
+$w = (u \cdot g)^2$ in any one eigenvector $u$, Beta distributed with parameters $1/2$
+and $(N-1)/2$: below its quantile $q$ with probability $\delta$ only, for every matrix.
+The start's spectral measure then has an atom of $q$ or more at that eigenvalue
+$\lambda$; and an atom is at most the Christoffel number,
+$1/\sum_{j \le m} p_j(\lambda)^2$ with $p_j$ the orthonormal polynomials of the measure,
+which the recurrence of Lanczos gives. Where that number is below $q$ there is no
+eigenvalue, except with probability $\delta$. Beyond the outermost Ritz values the sum
+grows, so that one point bounds all that lies outside. A start $r + g$ with any fixed
+$r$ works as well: the density of $u \cdot g$ is symmetric and has one peak (for
+$N \ge 3$), so that a shift makes no interval around 0 more likely.
 
 References:
     Li and Li (2005), A note on eigenvalues of perturbed Hermitian matrices, Linear
     Algebra Appl. 395 (the quadratic bound).
+    van Dorsselaer, Hochstenbach and van der Vorst (2000), Computing probabilistic
+    bounds for extreme eigenvalues of symmetric matrices with the Lanczos method, SIAM
+    J. Matrix Anal. 22; they take the last polynomial in place of the sum.
+    Golub and Meurant (2010), Matrices, Moments and Quadrature, §2 (Christoffel
+    numbers).
 """
 
 from dataclasses import dataclass, replace
@@ -23,8 +41,9 @@ import torch
 from torch import Tensor
 
 from theodolite.core import Status, stream
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.eigenpairs import (
+
+from ..operators.operator import Operator
+from .eigenpairs import (
     Ends,
     Pairs,
     Search,
@@ -34,14 +53,82 @@ from theodolite.instruments.solvers.eigenpairs import (
     sharpened,
     wanted,
 )
-from theodolite.instruments.solvers.lanczos import Krylov, gaussian
-from theodolite.instruments.solvers.missed import excluded, least_share, reach
-from theodolite.instruments.solvers.sums import norm, squared_norm, take_out
+from .lanczos import Krylov, gaussian
+from .long_vectors import norm, squared_norm, take_out
+
+
+def least_share(size: int, chance: float) -> float:
+    """Return the share of a direction that a random start misses with a chance.
+
+    Example:
+        >>> round(least_share(1000, 0.01) * 1000, 6)
+        0.000157
+    """
+    from scipy.special import betaincinv
+
+    # On the line and in the plane the density has no single peak at 0, and Lanczos is
+    # exhausted before a bound would be wanted.
+    return float(betaincinv(0.5, (size - 1) / 2, chance)) if size > 2 else 0.0
+
+
+def excluded(
+    diagonal: np.ndarray, below: np.ndarray, point: float, share: float
+) -> bool:
+    r"""Whether no eigenvalue with this share of the start lies at or beyond a point.
+
+    Args:
+        diagonal: $\alpha_0, \dots, \alpha_{m-1}$ of the recurrence.
+        below: $\beta_1, \dots, \beta_m$, the last being the coupling to what comes
+            next.
+        point: Outside of all Ritz values, on the side that is asked about.
+        share: Least mass of an eigenvalue.
+    """
+    if share <= 0:
+        return False
+    before, here, total, last = 0.0, 1.0, 1.0, 0.0
+    for alpha, beta in zip(diagonal, below, strict=True):
+        if beta == 0:
+            return True
+        before, here = here, ((point - alpha) * here - last * before) / beta
+        total, last = total + here**2, beta
+        if total * share > 1:
+            return True
+    return False
+
+
+def undetected_bound(
+    diagonal: np.ndarray,
+    below: np.ndarray,
+    top: float,
+    share: float,
+) -> float:
+    """Return the most that an eigenvalue may be which Lanczos has not shown.
+
+    Args:
+        diagonal: As for :func:`excluded`.
+        below: As there.
+        top: The largest Ritz value.
+        share: Least mass of an eigenvalue.
+    """
+    if share <= 0:
+        return float("inf")
+    scale = max(float(np.abs(diagonal).max()), float(np.max(below)), 1e-300)
+    low, high = 0.0, 1e-12 * scale
+    while not excluded(diagonal, below, top + high, share):
+        low, high = high, 4 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        if excluded(diagonal, below, top + middle, share):
+            high = middle
+        else:
+            low = middle
+    return top + high
+
 
 # The pairs are sought so much more closely than they are wanted that an error below
 # the tolerance is a question of what was missed alone, also where the next value lies
 # a hundredth away: a warm start does not see the gap.
-_CLOSER, _GAP = 0.1, 0.01
+_CLOSER, _GAP, _RESIDUAL = 0.1, 0.01, 0.5
 
 
 @dataclass
@@ -59,9 +146,15 @@ def certified_pairs(
 ) -> Pairs:
     """Return the wanted eigenpairs with bounds on what was missed, in ``sharp``."""
     count = min(2 * search.k if search.ends == "both" else search.k, operator.shape[1])
-    search = replace(search, cap=float(np.sqrt(_GAP * search.tol)))
+    cap = float(np.sqrt(_GAP * search.tol))
+    if start is None:
+        # Residuals below the tolerance certify a value also where a near copy of it is
+        # left in the complement, and the second search ends the sooner.
+        cap = min(cap, _RESIDUAL * search.tol / float(np.sqrt(count)))
+    search = replace(search, cap=cap)
     closer = _CLOSER * search.tol if search.stop == "value" else search.tol
-    spare = max(2, search.max_matvecs - count)
+    # The search keeps one product for a check, which is that of the pairs here.
+    spare = max(2, search.max_matvecs - count + 1)
     pairs = searched(
         operator, replace(search, tol=closer, max_matvecs=spare), start=start
     )
@@ -127,7 +220,8 @@ def _exclude(
     floor = pairs.floor(torch.finfo(operator.dtype).eps)
     needed = [_needed(side, locked.norm, search.tol, floor) for side in sides]
     while _stepped(search, pairs, krylov):
-        tops = [float((side.sign * krylov.ritz().values).max()) for side in sides]
+        shown = krylov.ritz().values
+        tops = [float((side.sign * shown).max()) for side in sides]
         if any(top > point for top, point in zip(tops, needed, strict=True)):
             # However little was missed, the pairs will not do.
             if _refound(search, pairs, locked, krylov, floor):
@@ -152,14 +246,14 @@ class _Side:
 
 
 def _sides(values: np.ndarray, search: Search) -> list[_Side]:
-    found = wanted(values, search.k, search.ends)
+    by_end = wanted(values, search.k, search.ends)
     if search.ends == "magnitude":
-        sizes = np.abs(values[found[0]])
-        return [_Side(sign, found[0], sizes) for sign in (1, -1)]
+        sizes = np.abs(values[by_end[0]])
+        return [_Side(sign, by_end[0], sizes) for sign in (1, -1)]
     signs: dict[Ends, list[int]] = {"largest": [1], "smallest": [-1], "both": [1, -1]}
     return [
         _Side(sign, places, sign * values[places])
-        for sign, places in zip(signs[search.ends], found, strict=True)
+        for sign, places in zip(signs[search.ends], by_end, strict=True)
     ]
 
 
@@ -250,7 +344,7 @@ def _conclude(
         beyond = float(turned[best]) + float(ritz.bounds[best])
         if not krylov.invariant:
             top = float(turned[best])
-            beyond = reach(*_turned(krylov, side.sign), top, share)
+            beyond = undetected_bound(*_turned(krylov, side.sign), top, share)
         gap = side.heights - beyond
         near = 2 * locked.norm**2
         near = near / np.maximum(gap + np.hypot(gap, 2 * locked.norm), 1e-300)

@@ -1,12 +1,24 @@
 """What every spectrum asks of its operator and of its settings."""
 
+from typing import Any
+
+import torch
+
 from theodolite.core import ConfigError, MeasurementError, NormMode
-from theodolite.instruments.operators.operator import Operator
+
+from ..operators.operator import Operator
+from ..operators.rounding_noise import noise_norm
+
+# An error E makes products of a symmetric operator disagree by 2|E| at most.
+_EXPLAINED = 2.0
 
 
-def norm_mode_of(operator: Operator) -> NormMode:
-    """Return the operator's norm mode; a plain matrix counts as ``eval``."""
-    return NormMode(getattr(operator, "norm_mode", NormMode.EVAL))
+def norms_of(operator: Operator) -> dict[str, Any]:
+    """Return what readings say of norms; a plain matrix counts as ``eval``."""
+    return {
+        "norm_mode": NormMode(getattr(operator, "norm_mode", NormMode.EVAL)),
+        "norm_layers": getattr(operator, "norm_layers", {}),
+    }
 
 
 def check_symmetric(operator: Operator) -> None:
@@ -29,7 +41,51 @@ def check_count(name: str, value: int, least: int = 1) -> None:
         raise ConfigError(f"{name} is {value!r}: pass a whole number from {least} up")
 
 
+def check_precision(tol: float | None) -> None:
+    """Refuse what is no precision to ask of a sampling estimate."""
+    if tol is not None and not tol > 0:
+        raise ConfigError(f"tol is {tol!r}: pass a number above 0, as 0.1, or None")
+
+
+def relative_error(error: float, value: float) -> float:
+    """Return an error over the size of its value; infinite where that is 0."""
+    if value:
+        return error / abs(value)
+    return float("inf") if error else 0.0
+
+
 def check_level(level: float) -> None:
     """Refuse what is not a level of confidence."""
     if not 0 < level < 1:
         raise ConfigError(f"level is {level!r}: pass a number between 0 and 1, as 0.95")
+
+
+def refuse_asymmetry(
+    operator: Operator, gap: float, scale: float, explained: float = 0.0
+) -> float:
+    """Refuse products that disagree with symmetry by more than rounding explains.
+
+    Half the digits are granted to rounding, and all of them where there is nothing
+    else; beyond that the graph is looked into.
+
+    Args:
+        operator: What made the products.
+        gap: Their disagreement.
+        scale: Their size.
+        explained: Disagreement that is known to be rounding.
+
+    Returns:
+        The disagreement that is now known to be rounding.
+    """
+    eps = torch.finfo(operator.dtype).eps
+    if gap <= max(eps**0.5 * scale, explained) or scale <= eps:
+        return explained
+    explained = _EXPLAINED * noise_norm(operator)
+    if gap > explained:
+        raise MeasurementError(
+            f"the products disagree with symmetry by {gap / scale:.1e} of their size, "
+            f"and the rounding of the graph explains {explained / scale:.1e}: pass a "
+            "symmetric operator, or look for randomness and for derivatives written "
+            "by hand in the model"
+        )
+    return explained

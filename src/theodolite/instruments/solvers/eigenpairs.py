@@ -1,6 +1,6 @@
 r"""Extreme eigenpairs of a symmetric operator, by sweeps of Lanczos.
 
-A sweep runs in the complement of the pairs that were found before it. One sweep sees
+A sweep runs in the complement of the pairs that are known before it. One sweep sees
 one copy of a repeated eigenvalue; where its basis turns out invariant, or where
 repeated eigenvalues are sought, more sweeps follow until one shows nothing that belongs
 among the wanted.
@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from theodolite.core import MeasurementError, Status, stream
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.lanczos import Krylov, Ritz, gaussian
-from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
-from theodolite.instruments.solvers.sums import combined, norm
+
+from ..operators.operator import Operator
+from .basis_storage import ON_DEVICE, Storage
+from .lanczos import Krylov, Ritz, gaussian
+from .long_vectors import combined, norm
 
 Ends = Literal["both", "largest", "smallest", "magnitude"]
 Stop = Literal["residual", "value"]
@@ -33,7 +34,7 @@ class Search:
     """What is sought, and what may be spent on it.
 
     Of the residuals ``cap`` times the value is the most, whatever ``stop`` says. The
-    basis is kept as ``storage`` says; the pairs that were found are on the device.
+    basis is kept as ``storage`` says; known pairs are on the device.
     """
 
     k: int
@@ -50,7 +51,7 @@ class Search:
 
 @dataclass
 class Pairs:
-    """Eigenpairs found so far, in no order.
+    """Known eigenpairs, in no order.
 
     Attributes:
         values: Ritz values.
@@ -145,7 +146,7 @@ def _warm(start: Tensor, random: Tensor) -> Tensor:
 
 
 def _sweep(operator: Operator, search: Search, pairs: Pairs, first: Tensor) -> bool:
-    """Run Lanczos beside the pairs found, add what it finds, say whether to go on."""
+    """Run Lanczos beside the known pairs, add new ones, return whether to go on."""
     with operator.together():
         return _swept(operator, search, pairs, first)
 
@@ -198,11 +199,11 @@ def capacity_of(operator: Operator, search: Search, locked: int) -> int:
     n = operator.shape[1]
     row = n * torch.finfo(operator.dtype).bits // 8
     ends = 2 if search.ends == "both" else 1
-    least, found = min(n, least_basis(search.k, ends)), min(n, ends * search.k)
-    # The basis, its pending vector, the pairs already found and as many new ones.
-    held = int(search.basis_bytes // row) - 1 - locked - found
+    least, pairs = min(n, least_basis(search.k, ends)), min(n, ends * search.k)
+    # The basis, its pending vector, the known pairs and as many new ones.
+    held = int(search.basis_bytes // row) - 1 - locked - pairs
     if held < least:
-        wanted_bytes = (least + 1 + locked + found) * row
+        wanted_bytes = (least + 1 + locked + pairs) * row
         raise MeasurementError(
             f"{search.k} eigenpairs of {n:,} parameters take a basis of "
             f"{wanted_bytes / 2**30:.3g} GiB, allowed are "
@@ -273,15 +274,15 @@ def _extremes_and_last(
     ritz: Ritz, search: Search, pairs: Pairs
 ) -> list[tuple[int, float, float]]:
     """Return, an end each, the best new value and the last that is wanted so far."""
-    found = []
+    rows = []
     new, old = _height(ritz.values, search.ends), _height(pairs.values, search.ends)
     for fresh, known in zip(new, old, strict=True):
         place = int(fresh.argmax())
         last = np.sort(known)[::-1][: search.k][-1]
         if len(known) < search.k:
             last = -np.inf
-        found.append((place, float(fresh[place]), float(last)))
-    return found
+        rows.append((place, float(fresh[place]), float(last)))
+    return rows
 
 
 def _more_to_come(

@@ -17,16 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError
-from theodolite.instruments.operators.drawing import normal_vector
-from theodolite.instruments.operators.graph_noise import noise_norm
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.blocks import products
-from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
-from theodolite.instruments.solvers.sums import all_finite, norm, take_out
-
-# An error E makes products of a symmetric operator disagree by 2|E| at most.
-_EXPLAINED = 2.0
+from ..operators.operator import Operator, normal_vector, products
+from .basis_storage import ON_DEVICE, Storage
+from .checks import refuse_asymmetry
+from .long_vectors import all_finite, norm, take_out
 
 
 @dataclass(frozen=True)
@@ -151,7 +145,10 @@ class Krylov:
         with torch._C.DisableTorchFunction():  # an open model listens to all calls
             self._take(self._rows.agreed(product))
         if self.finite:
-            self._check_symmetry()
+            # What the rounding of the graph explains is noise, a part of every error.
+            self._explained = refuse_asymmetry(
+                self._operator, self.noise, self.scale, self._explained
+            )
 
     def _take(self, product: Tensor) -> None:
         m = self.size
@@ -163,7 +160,7 @@ class Krylov:
         seen = self._rows.remove_twice(product, m + 1)
         if len(self._locked):
             # What rounding has left along them would grow as the rest is normalised,
-            # and the next vector lie among those that were found: ghosts of them at 0.
+            # and the next vector lie among known eigenvectors: ghosts of them at 0.
             leak += _project_out(product, self._locked)
             seen += self._rows.remove(product, m + 1)
         self._leaks[:, m] = leak
@@ -186,23 +183,6 @@ class Krylov:
         else:
             self._rows.store(m, rest.div_(beta))
         self._projected[m, m - 1] = 0.0 if m == self.room else beta
-
-    def _check_symmetry(self) -> None:
-        # Half the digits are granted to rounding, and all of them where there is
-        # nothing else; beyond that the graph is looked into. What its rounding explains
-        # is noise, and part of every error.
-        eps = torch.finfo(self._rows.dtype).eps
-        limit = max(float(np.sqrt(eps)) * self.scale, self._explained)
-        if self.noise <= limit or self.scale <= eps:
-            return
-        self._explained = _EXPLAINED * noise_norm(self._operator)
-        if self.noise > self._explained:
-            raise MeasurementError(
-                f"the products disagree with symmetry by {self.noise / self.scale:.1e} "
-                "of their size, and the rounding of the graph explains "
-                f"{self._explained / self.scale:.1e}: pass a symmetric operator, or "
-                "look for randomness and for derivatives written by hand in the model"
-            )
 
     def ritz(self, size: int | None = None) -> Ritz:
         """Return the Ritz pairs of the basis, or of its first ``size`` vectors.
@@ -242,8 +222,8 @@ def grow(spaces: Sequence[Krylov], operator: Operator) -> None:
             if len(growing) == 1:  # in no more memory than one takes
                 growing[0].step()
                 continue
-            found = products(operator, [space.next for space in growing])
-            for space, product in zip(growing, found, strict=True):
+            multiplied = products(operator, [space.next for space in growing])
+            for space, product in zip(growing, multiplied, strict=True):
                 space.take(product)
 
 

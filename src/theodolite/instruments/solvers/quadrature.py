@@ -31,17 +31,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from theodolite.core import Status, stream
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.passes.forecast import refuse_beyond
-from theodolite.instruments.solvers.blocks import strides
-from theodolite.instruments.solvers.lanczos import Krylov, gaussian, grow
-from theodolite.instruments.solvers.placement import (
-    ON_DEVICE,
-    Placement,
-    Storage,
-    storage_for,
-)
-from theodolite.instruments.solvers.sums import squared_norm
+
+from ..operators.operator import Operator, strides
+from ..passes.forecast import refuse_beyond
+from .basis_storage import ON_DEVICE, Placement, Storage, storage_for
+from .lanczos import Krylov, gaussian, grow
+from .long_vectors import squared_norm
 
 # Points at which the truncation is looked at beyond an edge, evenly on a logarithmic
 # axis from a quarter of the distance to the nearest node.
@@ -81,7 +76,7 @@ class Quadrature:
         size: Order of the operator.
         scale: Largest node in magnitude.
         noise: Estimated error of a product.
-        status: CONVERGED, or NONFINITE where a product was not finite.
+        status: SAMPLED, or NONFINITE where a product was not finite.
         storage: Where the vectors of a rule were kept.
     """
 
@@ -96,6 +91,11 @@ class Quadrature:
     noise: float
     status: Status
     storage: Storage = ON_DEVICE
+
+    def status_at(self, precision: float, tol: float | None) -> Status:
+        """Return the status of an estimate, where ``tol`` was asked for or nothing."""
+        sampled = self.status is Status.SAMPLED
+        return Status.of_sample(precision, tol) if sampled else self.status
 
     @property
     def pooled(self) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +184,7 @@ def quadrature_of(
     storage = storage_for(operator, basis, vectors=steps + 1)
     table = np.zeros((5, n_probes, steps))
     squares, scale, noise = np.zeros(n_probes), 0.0, 0.0
-    status, done = Status.CONVERGED, 0
+    status, done = Status.SAMPLED, 0
     for places in strides(n_probes, operator, at_most=room):
         vectors = [gaussian(operator, stream(seed, "quadrature", p)) for p in places]
         squares[places] = [squared_norm(vector) for vector in vectors]
@@ -200,7 +200,7 @@ def quadrature_of(
             _fill(krylov, table[:, p])
             scale = max(scale, float(np.abs(table[0, p]).max(initial=0.0)))
             noise, done = max(noise, krylov.noise), p + 1
-        if status is not Status.CONVERGED:
+        if status is Status.NONFINITE:
             break
     nodes, weights, couplings, coarse_nodes, coarse_weights = table[:, :done]
     return Quadrature(
@@ -324,6 +324,6 @@ def beta_bound(
         # P(X ≤ share) falls as F rises.
         rising = below > target
         low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    found = (low + high) / 2
+    solution = (low + high) / 2
     edge = np.where(upper, share >= 1.0, share <= 0.0)
-    return np.where(edge, share, found)
+    return np.where(edge, share, solution)

@@ -20,14 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import Status, stream
-from theodolite.instruments.operators.drawing import sign_vector
-from theodolite.instruments.operators.operator import Operator
-from theodolite.instruments.solvers.basis import Basis
-from theodolite.instruments.solvers.blocks import products, strides
-from theodolite.instruments.solvers.lanczos import gaussian
-from theodolite.instruments.solvers.placement import ON_DEVICE, Storage
-from theodolite.instruments.solvers.sums import all_finite, dot, norm
+from theodolite.core import stream
+
+from ..operators.operator import Operator, products, sign_vector, strides
+from .basis import Basis
+from .basis_storage import ON_DEVICE, Storage
+from .checks import refuse_asymmetry
+from .lanczos import gaussian
+from .long_vectors import all_finite, dot, norm
 
 Draw = Callable[[Operator, np.random.Generator], Tensor]
 
@@ -52,10 +52,10 @@ class Sketch:
 
     def rest(self, vector: Tensor) -> Tensor:
         """Take the leading directions out of a vector."""
-        found = vector.clone()
+        rest = vector.clone()
         if self.directions.capacity:
-            self.directions.remove_twice(found, self.directions.capacity)
-        return found
+            self.directions.remove_twice(rest, self.directions.capacity)
+        return rest
 
 
 def signs(operator: Operator, generator: np.random.Generator) -> Tensor:
@@ -71,7 +71,9 @@ def sketch_of(
     keep: bool,
     storage: Storage = ON_DEVICE,
 ) -> Sketch:
-    """Find leading directions with twice ``rank`` products.
+    r"""Find leading directions with twice ``rank`` products.
+
+    Neighbours among them must fulfil $u^\top H v = v^\top H u$, up to rounding.
 
     Args:
         operator: Symmetric operator.
@@ -83,33 +85,37 @@ def sketch_of(
     rows = storage.basis(rank, operator.shape[1], operator)
     kept = storage.basis(rank, operator.shape[1], operator) if keep else None
     generator, scale = stream(seed, "sketch"), 0.0
-    forms, finite = np.zeros(rank), True
+    forms, finite, before = np.zeros(rank), True, None
     for places in strides(rank, operator):
         drawn = [gaussian(operator, generator) for _ in places]
-        for place, found in zip(places, products(operator, drawn), strict=True):
-            product = rows.agreed(found)
+        for place, given in zip(places, products(operator, drawn), strict=True):
+            product = rows.agreed(given)
             finite = finite and all_finite(product)
             rows.store(place, product)
     if finite:
         orthonormalise(rows, lambda: gaussian(operator, generator))
     for places in strides(rank if finite else 0, operator):
         some = [rows.row(place) for place in places]
-        found = products(operator, some)
-        for place, row, given in zip(places, some, found, strict=True):
+        multiplied = products(operator, some)
+        for place, row, given in zip(places, some, multiplied, strict=True):
             product = rows.agreed(given)
             finite = finite and all_finite(product)
             scale = max(scale, norm(product))
             forms[place] = dot(row, product)
+            if before is not None and finite:
+                gap = abs(dot(rows.row(place - 1), product) - dot(row, before))
+                refuse_asymmetry(operator, gap, scale)
+            before = product
             if kept is not None:
                 kept.store(place, product)
-    return Sketch(rows, forms, kept, scale if finite else 0.0, finite)
+    return Sketch(rows, forms, kept, scale, finite)
 
 
 def orthonormalise(rows: Basis, draw: Callable[[], Tensor]) -> None:
     """Make rows orthonormal in place, with no copy of them all.
 
     Gram and Schmidt again until nothing more goes; a row that was in the span of those
-    before it is drawn anew.
+    before it is drawn again.
     """
     eps = torch.finfo(rows.dtype).eps
     for place in range(rows.capacity):
@@ -140,8 +146,3 @@ def split(
     fits = basis_bytes // (copies * operator.shape[1] * operator.dtype.itemsize)
     rank = min(max_matvecs // 3, operator.shape[1] // 2, fits)
     return rank, max(2, max_matvecs - 2 * rank)
-
-
-def status_of(*, finite: bool) -> Status:
-    """Return CONVERGED, for an estimate with an error, or NONFINITE."""
-    return Status.CONVERGED if finite else Status.NONFINITE

@@ -8,15 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError, Stopwatch, stream
-from theodolite.instruments.model.as_found import preserve
-from theodolite.instruments.spheres.descents import (
-    Energy,
-    descend,
-    landscape,
-)
-from theodolite.instruments.spheres.distinct import Distinct
-from theodolite.instruments.spheres.found import CriticalPoints
-from theodolite.instruments.spheres.search import Search
+
+from ..model.restoring import preserve
+from .newton import Distinct, Energy, descend, landscape
+from .search import CriticalPoints, Search
 
 # Distance, over the radius, below which two ends of Newton's method are one point: far
 # above its error and far below how near two critical points come by chance.
@@ -45,7 +40,7 @@ def critical_points(
     Euler characteristic of the sphere, every point was met twice or more, the negative
     of each point is there where the energy is even or odd, and none has a singular
     Hessian. The alternating sum alone would not see two that are missing together, a
-    saddle and its neighbour; that a point with a basin as large as those found is
+    saddle and its neighbour; that a point with a basin as large as those seen is
     missing has then, by Good and Turing, a chance of about 1 in the number of starts.
 
     Args:
@@ -65,10 +60,10 @@ def critical_points(
 
     Example:
         >>> levels = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
-        >>> found = critical_points(
+        >>> points = critical_points(
         ...     lambda w: (levels * w**2).sum(1), dimension=3, radius=1.0, starts=50
         ... )
-        >>> found.counts, found.complete
+        >>> points.counts, points.complete
         (array([2, 2, 2]), True)
     """
     watch = Stopwatch()
@@ -77,17 +72,25 @@ def critical_points(
     with nullcontext() if module is None else preserve(module):
         device = _device(module)
         rng, apart = stream(seed, "starts"), _APART * radius
-        found, scale, passes, arrived, tried = Distinct(dimension, apart), 0.0, 0, 0, 0
+        distinct, scale, passes, arrived, tried = (
+            Distinct(dimension, apart),
+            0.0,
+            0,
+            0,
+            0,
+        )
         while True:
             count = min(tried or starts, max_starts - tried)
             drawn = torch.from_numpy(_on_sphere(rng, count, dimension, radius))
             drawn = drawn.to(device)
             scale = scale or _scale(energy, drawn)
             ends, spent = descend(energy, drawn, tol=tol * scale, max_steps=max_steps)
-            found.add((torch.cat([ends, -ends]) if antipodal else ends).cpu().numpy())
-            here = landscape(energy, torch.from_numpy(found.points).to(device))
+            distinct.add(
+                (torch.cat([ends, -ends]) if antipodal else ends).cpu().numpy()
+            )
+            here = landscape(energy, torch.from_numpy(distinct.points).to(device))
             search = Search(
-                found=found,
+                distinct=distinct,
                 here=here,
                 radius=radius,
                 scale=scale,

@@ -1,16 +1,110 @@
-"""What was found so far, and whether anything speaks for what is missing."""
+"""A search for critical points, its result, and signs that points are missing."""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial import KDTree
 
-from theodolite.core import NormMode, Status, Stopwatch
-from theodolite.instruments.spheres.descents import Landscape
-from theodolite.instruments.spheres.distinct import Distinct
-from theodolite.instruments.spheres.found import CriticalPoints
+from theodolite.core import (
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+    circumstances,
+    headline,
+)
+
+from .newton import Distinct, Landscape
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CriticalPoints(Reading):
+    r"""Critical points of an energy on a sphere.
+
+    Attributes:
+        counts: How many there are of each index.
+        total: How many there are.
+        missing: Zero where the search is complete, infinity where some are missing;
+            the error of the counts.
+        euler: $\sum (-1)^{index}$ over all points.
+        characteristic: What it is for all: 2 on spheres of even dimension, else 0.
+        starts: Starts that arrived somewhere.
+        lone: Points met once only: their share of the starts is about the chance that
+            the next start finds a new one.
+        energies: Of the points, in rising order.
+        energy_errors: What the residual leaves open of each, to first order.
+        indices: Negative eigenvalues of the tangent Hessian at each.
+        residuals: Size of the tangent gradient at each, over that at random points.
+        distances: How far the true point is, to first order, in units of the radius.
+        bends: Smallest magnitude of the tangent Hessian's eigenvalues at each.
+        hits: Starts that ended at each.
+        points: The points, a row each.
+    """
+
+    dims: ClassVar = {
+        "counts": ("index",),
+        "total": (),
+        "missing": (),
+        "euler": (),
+        "characteristic": (),
+        "starts": (),
+        "lone": (),
+        "energies": ("point",),
+        "energy_errors": ("point",),
+        "indices": ("point",),
+        "residuals": ("point",),
+        "distances": ("point",),
+        "bends": ("point",),
+        "hits": ("point",),
+    }
+    error_of: ClassVar = {
+        "counts": "missing",
+        "total": "missing",
+        "energies": "energy_errors",
+    }
+
+    counts: np.ndarray
+    total: int
+    missing: float
+    euler: int
+    characteristic: int
+    starts: int
+    lone: int
+    energies: np.ndarray
+    energy_errors: np.ndarray
+    indices: np.ndarray
+    residuals: np.ndarray
+    distances: np.ndarray
+    bends: np.ndarray
+    hits: np.ndarray
+    points: np.ndarray
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing speaks for a point that is missing."""
+        return self.missing == 0
+
+    def below(self, energy: float) -> np.ndarray:
+        """Return how many there are of each index, of energies up to one."""
+        kept = self.indices[self.energies <= energy]
+        return np.bincount(kept, minlength=self.counts.size)
+
+    def summary_lines(self) -> list[str]:
+        """Return counts by index, the test of completeness and the worst residual."""
+        by_index: list[Any] = self.counts.tolist()
+        worst = float(self.residuals.max()) if self.residuals.size else 0.0
+        return [
+            headline(self),
+            f"  {self.total} points, by index {by_index}",
+            f"  alternating sum {self.euler}, of all {self.characteristic}; "
+            f"{self.lone} points met once in {self.starts} starts",
+            f"  residuals up to {worst:.2g}",
+            circumstances(self),
+        ]
+
 
 # A Hessian's eigenvalue below this share of its largest has no certain sign.
 _SINGULAR = 1e-9
@@ -18,10 +112,10 @@ _SINGULAR = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Points found, with the landscape at each.
+    """Critical points so far, with the landscape at each.
 
     Attributes:
-        found: The points.
+        distinct: The points.
         here: Energies and derivatives at them.
         radius: Of the sphere.
         scale: Size of the gradient at random points.
@@ -31,7 +125,7 @@ class Search:
         bound: Greatest number possible, if known.
     """
 
-    found: Distinct
+    distinct: Distinct
     here: Landscape
     radius: float
     scale: float
@@ -43,12 +137,12 @@ class Search:
     @property
     def dimension(self) -> int:
         """Of the space around the sphere."""
-        return self.found.points.shape[1]
+        return self.distinct.points.shape[1]
 
     @cached_property
     def eigenvalues(self) -> np.ndarray:
         """Of the tangent Hessians, ascending; the zero along each point left out."""
-        points = self.found.points / self.radius
+        points = self.distinct.points / self.radius
         hessians = self.here.hessians.cpu().numpy()
         # Moved out of the way: the greatest by far, and the last.
         far = 10 * (np.abs(hessians).max(initial=0.0) * self.dimension + 1)
@@ -78,7 +172,7 @@ class Search:
     @property
     def lone(self) -> int:
         """Points met once only."""
-        return int((self.found.hits == 1).sum())
+        return int((self.distinct.hits == 1).sum())
 
     @property
     def complete(self) -> bool:
@@ -93,12 +187,12 @@ class Search:
         return not self.antipodal or self._paired()
 
     def _paired(self) -> bool:
-        tree = KDTree(self.found.points)
-        distance, _ = tree.query(-self.found.points)
+        tree = KDTree(self.distinct.points)
+        distance, _ = tree.query(-self.distinct.points)
         return bool((distance < self.apart).all())
 
     def reading(self, *, seed: int, watch: Stopwatch, passes: int) -> CriticalPoints:
-        """Return what was found, by rising energy."""
+        """Return the points, by rising energy."""
         energies = self.here.energies.cpu().numpy()
         order = np.argsort(energies, kind="stable")
         sizes = self.here.gradients.norm(dim=1).cpu().numpy()
@@ -120,8 +214,8 @@ class Search:
             residuals=(sizes / self.scale)[order],
             distances=(distances / self.radius)[order],
             bends=self.bends[order],
-            hits=self.found.hits[order],
-            points=self.found.points[order],
+            hits=self.distinct.hits[order],
+            points=self.distinct.points[order],
             status=status if math.isfinite(self.scale) else Status.NONFINITE,
             norm_mode=NormMode.EVAL,
             seed=seed,

@@ -1,12 +1,11 @@
 """The tangent kernel as a matrix.
 
-- ``kernel``: the instrument.
-- ``work``: how the matrix is filled, block by block; ``gram`` holds it.
-- ``layer_sweep``, ``layer_rows``: rows of Jacobians from what single layers saw.
-- ``rows``: rows of Jacobians of any model, by pulling back.
-- ``by_products``: the matrix where no process has a graph of all the data.
-- ``noise``: how far the matrix is from exact arithmetic.
-- ``reading``: the result.
+- ``kernel``: the instrument and its result.
+- ``strategies``: how the matrix is filled, block by block; ``gram`` holds it and adds
+  rows of Jacobians of any model.
+- ``layer_sweep``, ``layer_rows``: rows of Jacobians from inputs of single layers.
+- ``product_strategy``: the matrix where no process has a graph of all the data, and
+  the rounding error of any of them.
 
 May touch: ``solvers`` and what stands before it. Start reading at ``kernel``.
 """

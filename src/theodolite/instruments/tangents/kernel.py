@@ -1,61 +1,129 @@
-"""The whole tangent kernel of a batch, streamed, checked and certified."""
+"""The whole tangent kernel of a batch, its certificate and its result."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import MeasurementError, NormMode, Status, Stopwatch
-from theodolite.instruments.differentiate.own_passes import Measure
-from theodolite.instruments.model.as_found import opened
-from theodolite.instruments.model.objective import (
-    Batch,
-    checked_outputs,
-    chosen_parameters,
-    outputs_of,
+from theodolite.core import (
+    Exclusive,
+    MeasurementError,
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+    condition_of,
 )
-from theodolite.instruments.model.reach import Reach
-from theodolite.instruments.norms.batch_norm_calls import (
-    BatchNormCalls,
-    own_statistics,
-    plain_statistics,
-)
-from theodolite.instruments.norms.full_statistics import Moments, frozen_statistics
-from theodolite.instruments.norms.normalisation import (
+
+from ..differentiate.model_backward import Measure
+from ..distributed.processes import Team, as_team
+from ..model.objective import Batch, checked_outputs, chosen_parameters, outputs_of
+from ..model.reachable_state import ReachableState
+from ..model.restoring import opened
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics, plain_statistics
+from ..norms.full_statistics import Moments, frozen_statistics
+from ..norms.normalisation import (
     freeze_norm_layers,
     norm_layers,
+    norm_layers_as_is,
     set_norm_layers,
     settle_dropout,
 )
-from theodolite.instruments.operators.graph_noise import GraphNoise
-from theodolite.instruments.operators.tangent import TangentKernel
-from theodolite.instruments.passes.announcing import announcing
-from theodolite.instruments.passes.batches import (
-    Batches,
-    join_batches,
-    refuse_two_alike,
-)
-from theodolite.instruments.passes.forecast import as_bytes
-from theodolite.instruments.passes.one_model import (
-    refuse_other_calls,
-    refuse_other_weights,
-    unwrapped,
-)
-from theodolite.instruments.passes.streams import read_batches
-from theodolite.instruments.tangents.by_products import ProductWork
-from theodolite.instruments.tangents.layer_sweep import one_width, plan
-from theodolite.instruments.tangents.noise import kernel_noise
-from theodolite.instruments.tangents.reading import DenseTangentKernel, spectrum_ends
-from theodolite.instruments.tangents.work import KernelWork
-from theodolite.instruments.team.processes import Team, as_team
+from ..operators.jacobian import TangentKernel
+from ..operators.rounding_noise import RoundingNoise
+from ..passes.batches import Batches, join_batches, refuse_two_alike
+from ..passes.forecast import as_bytes
+from ..passes.progress_line import with_progress
+from ..passes.ranks import refuse_other_calls, refuse_other_weights, unwrapped
+from ..passes.streams import read_batches
+from .layer_sweep import one_width, plan
+from .product_strategy import ProductStrategy, kernel_noise
+from .strategies import LayerStrategy
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseTangentKernel(Reading):
+    r"""The tangent kernel $DF\,DF^\top$ of some data, and its ends.
+
+    Attributes:
+        matrix: Rows are (sample, output), samples slow; or samples alone, summed over
+            equal outputs, if traced.
+        matrix_error: Rounding of an entry at most.
+        largest: Largest eigenvalue.
+        smallest: Smallest eigenvalue.
+        eigenvalue_error: How far the true one is at most: that of a backward stable
+            eigensolver plus the rounding of the matrix.
+        condition: Their ratio; infinite and ``status`` ROUNDING where the smallest
+            cannot be told from 0.
+        peak_bytes: Memory forecast for the call, which it keeps within.
+        samples: Number of samples.
+        outputs: Outputs of one sample.
+        traced: Whether the matrix is summed over equal outputs.
+    """
+
+    dims: ClassVar = {
+        "matrix": ("row", "column"),
+        "matrix_error": (),
+        "largest": (),
+        "smallest": (),
+        "eigenvalue_error": (),
+        "condition": (),
+        "condition_error": (),
+        "peak_bytes": (),
+    }
+    error_of: ClassVar = {
+        "matrix": "matrix_error",
+        "largest": "eigenvalue_error",
+        "smallest": "eigenvalue_error",
+        "condition": "condition_error",
+    }
+
+    matrix: np.ndarray
+    matrix_error: float
+    largest: float
+    smallest: float
+    eigenvalue_error: float
+    condition: float
+    condition_error: float
+    peak_bytes: int
+    samples: int
+    outputs: int
+    traced: bool
+
+
+def spectrum_ends(
+    matrix: Tensor, rounding: float
+) -> tuple[tuple[float, float, float, float, float], Status]:
+    r"""Return the ends of the spectrum, their error and the condition number.
+
+    Rounding moves $JJ^\top$ by $\varepsilon \|J\|_F^2 = \varepsilon \operatorname{tr}K$
+    in norm, up to a factor near 1, and the eigensolver adds $\varepsilon n
+    \lambda_{\max}$.
+    """
+    values = torch.linalg.eigvalsh(matrix).cpu().numpy()
+    largest, smallest = float(values[-1]), float(values[0])
+    error = rounding + float(np.finfo(np.float64).eps) * len(values) * largest
+    if smallest < -error:
+        raise MeasurementError(
+            f"the tangent kernel has an eigenvalue {smallest:.2e}, below the "
+            f"-{error:.2e} that rounding explains, though it is a Gram matrix: look "
+            "for changing state in the model"
+        )
+    condition = condition_of(np.maximum(values, 0), quantile=0.0, rounding=error)
+    status = Status.EXACT if condition.resolved else Status.ROUNDING
+    ratio = condition.ratio if condition.resolved else float("inf")
+    return (largest, smallest, error, ratio, condition.error), status
+
 
 # Where there is no finer type to compare with, so many roundings of the largest entry
 # are allowed for, by choice.
 _ROUNDINGS = 16
 
 
-@announcing()
+@with_progress()
 def tangent_kernel(
     model: nn.Module,
     batches: Batches,
@@ -79,10 +147,10 @@ def tangent_kernel(
     hold apart (``full``) are beyond any one graph, and every row takes a product.
 
     Args:
-        model: Any module; left as found.
+        model: Any module; never changed.
         batches: Inputs, a pair (inputs, …) or a mapping of keyword arguments, or a
-            list or DataLoader of them. A list of tensors is one batch, as loaders
-            make it of a pair; of two tensors alike it is refused.
+            list or DataLoader of them. A list of tensors is one batch; two tensors of
+            one shape are refused.
         norm_mode: Statistics that normalisation layers use. But for ``batch`` through
             BatchNorm, how the data is split changes nothing.
         params: Names of parameters; all that require a gradient by default.
@@ -90,8 +158,8 @@ def tangent_kernel(
         certify: Compute the eigenvalues and check that none is negative; without,
             they are NaN.
         matrix_bytes: Memory that the matrix and the work on it may take.
-        outputs: ``outputs(model, batch) -> tensor``; the model's own by default.
-        team: Who else holds batches, where this process holds its share of them. Rows
+        outputs: ``outputs(model, batch) -> tensor``; the model's outputs by default.
+        team: Processes that hold the other batches. Rows
             are the outputs of all, rank after rank, and every rank has the whole.
 
     Returns:
@@ -106,7 +174,7 @@ def tangent_kernel(
     """
     matrix_bytes = as_bytes("matrix_bytes", matrix_bytes)
     mode, watch, team = NormMode(norm_mode), Stopwatch(), as_team(team)
-    with team.telling():
+    with Exclusive(), team.reporting_errors():
         model = unwrapped(model) if team.several else model
         named = chosen_parameters(model, params)
         chosen = list(named.values())
@@ -129,23 +197,25 @@ def tangent_kernel(
             )
 
         with (
-            opened(model, careful=True, reach=Reach([model, outputs])) as found,
+            opened(
+                model, careful=True, reach=ReachableState([model, outputs])
+            ) as state,
             BatchNormCalls(plain_statistics),
         ):
-            found.lend_buffers()
+            state.lend_buffers()
             for parameter in model.parameters():
                 parameter.requires_grad_(False)
             frozen: dict[nn.Module, Moments] = {}
 
             def run(batch: Batch) -> Tensor:
-                found.lend_buffers()  # of a state that the last run moved
+                state.lend_buffers()  # of a state that the last run moved
                 freeze_norm_layers(frozen)
                 return _checked(pick(model, batch))
 
             settle_dropout(model, mode)
             set_norm_layers(model, mode)
             norms = _takes_batch_statistics(
-                lambda: pick.try_out(model, given[0], begin=found.lend_buffers),
+                lambda: pick.try_out(model, given[0], begin=state.lend_buffers),
                 mode,
                 team,
             )
@@ -155,18 +225,18 @@ def tangent_kernel(
                 layers = norm_layers(model)
                 frozen |= frozen_statistics(layers, given, run, team)
             width = one_width(given, run, team) if apart else 0
-            done: tuple[KernelWork | ProductWork, Tensor, str] | None = None
+            done: tuple[LayerStrategy | ProductStrategy, Tensor, str] | None = None
             if not apart:
                 scenes = _scenes(given, mode, norms)
                 sheet = plan(model, scenes, run, chosen, team)
                 if coupled:
                     sheet = replace(sheet, units=[], rest=chosen)
-                by_passes = KernelWork(
+                by_passes = LayerStrategy(
                     model, scenes, run, chosen, sheet, trace_outputs, matrix_bytes, team
                 )
                 done = (by_passes, *by_passes.kernel(coupled=coupled))
         if done is None:
-            by_products = ProductWork(
+            by_products = ProductStrategy(
                 operator(None), width, trace_outputs, matrix_bytes
             )
             done = (by_products, *by_products.kernel())
@@ -181,7 +251,7 @@ def tangent_kernel(
                 # The matrix itself and a copy in float64 are there meanwhile.
                 room=work.peak_bytes - matrix.numel() * (matrix.itemsize + 8),
             )
-        return _read(matrix, work, mode, method, certify, watch, noise)
+        return _read(model, matrix, work, mode, method, certify, watch, noise)
 
 
 def _takes_batch_statistics(
@@ -211,8 +281,8 @@ def _scenes(given: Sequence[Batch], mode: NormMode, norms: bool) -> Sequence[Bat
     return [joined]
 
 
-def _checked(found: object) -> Tensor:
-    outputs = checked_outputs(found)
+def _checked(given: object) -> Tensor:
+    outputs = checked_outputs(given)
     if outputs.ndim == 0 or not outputs.numel() or not outputs.is_floating_point():
         raise MeasurementError(
             f"the outputs have shape {tuple(outputs.shape)} and type {outputs.dtype}: "
@@ -222,13 +292,14 @@ def _checked(found: object) -> Tensor:
 
 
 def _read(
+    model: nn.Module,
     matrix: Tensor,
-    work: KernelWork | ProductWork,
+    work: LayerStrategy | ProductStrategy,
     mode: NormMode,
     method: str,
     certify: bool,
     watch: Stopwatch,
-    noise: GraphNoise | None,
+    noise: RoundingNoise | None,
 ) -> DenseTangentKernel:
     whole = matrix.double()
     eps = torch.finfo(matrix.dtype).eps
@@ -257,6 +328,7 @@ def _read(
         traced=work.traced,
         status=status,
         norm_mode=mode,
+        norm_layers=norm_layers_as_is(model, mode),
         cost=watch.read(passes=work.passes),
         method=method,
     )

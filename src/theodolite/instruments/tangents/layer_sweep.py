@@ -10,18 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import MeasurementError
-from theodolite.instruments.differentiate.own_passes import is_transformed
-from theodolite.instruments.differentiate.pullback import pull_back_many
-from theodolite.instruments.model.objective import Batch
-from theodolite.instruments.norms.batch_norm_calls import BatchNormCalls, own_statistics
-from theodolite.instruments.tangents.gram import Gram
-from theodolite.instruments.tangents.layer_rows import (
-    Call,
-    known,
-    outer_factors,
-    rows_of,
-)
-from theodolite.instruments.team.processes import Team
+
+from ..differentiate.model_backward import is_transformed
+from ..differentiate.pullback import pull_back_many
+from ..distributed.processes import Team
+from ..model.objective import Batch
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from .gram import Gram
+from .layer_rows import Call, known, outer_factors, rows_of
 
 Run = Callable[[Batch], Tensor]
 
@@ -77,8 +73,8 @@ def plan(
         for slot, parameter in module._parameters.items():
             if parameter is not None and parameter in owners:
                 owners[parameter].append((module, slot))
-    found, samples, widths = _sizes(model, scenes, run)
-    sizes, width = _agreed_sizes(found, team), _agreed_width(widths, team)
+    own, samples, widths = _sizes(model, scenes, run)
+    sizes, width = _agreed_sizes(own, team), _agreed_width(widths, team)
     units, rest = [], []
     for parameter, uses in owners.items():
         plain = all(sizes.get(m) and slot in ("weight", "bias") for m, slot in uses)
@@ -152,10 +148,10 @@ def _sizes(
         for module in layers:
             calls = met.get(module, [])
             count = outputs.numel() // max(1, len(outputs))
-            found = sum(_spread(module) * a + 2 * count * z for _, a, z in calls)
+            held = sum(_spread(module) * a + 2 * count * z for _, a, z in calls)
             fits = bool(calls) and all(n == len(outputs) for n, _, _ in calls)
             past = sizes.get(module, 1)
-            sizes[module] = past + found if fits and past else 0
+            sizes[module] = past + held if fits and past else 0
     return sizes, samples, widths
 
 
@@ -181,13 +177,13 @@ def _agreed_sizes(sizes: dict[nn.Module, int], team: Team) -> dict[nn.Module, in
 
 def _agreed_width(widths: set[int], team: Team) -> int:
     ends = team.gather(torch.tensor([min(widths), max(widths)]))
-    found = sorted({int(width) for pair in ends for width in pair} | widths)
-    if len(found) > 1:
+    counts = sorted({int(width) for pair in ends for width in pair} | widths)
+    if len(counts) > 1:
         raise MeasurementError(
-            f"batches have {found} outputs a sample: the tangent kernel wants the same "
-            "of all"
+            f"batches have {counts} outputs a sample: the tangent kernel wants the "
+            "same of all"
         )
-    return found[0]
+    return counts[0]
 
 
 def _spread(module: nn.Module) -> int:
@@ -257,10 +253,10 @@ def _add_unit(
 
 def _add_outer(unit: Unit, seen: list[dict[nn.Module, list[Call]]], gram: Gram) -> bool:
     """Add a matrix that meets one vector a sample; False where it does not."""
-    found = _outer(unit, seen)
-    if gram.team.largest(found is None) or found is None:
+    factors = _outer(unit, seen)
+    if gram.team.largest(factors is None) or factors is None:
         return False
-    gram.add_outer(*found)
+    gram.add_outer(*factors)
     return True
 
 

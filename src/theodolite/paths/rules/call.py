@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from theodolite.paths.maps import LinearMap
+from ..tape import LinearMap
 
 Slot = tuple[str, int | None]
 
@@ -114,8 +114,8 @@ class Call:
                 _place(filled, slot, operand)
             args = [filled[a.name] for a in names if not a.kwarg_only]
             kwargs = {a.name: filled[a.name] for a in names if a.kwarg_only}
-            found = chosen(*args, **kwargs)
-            return found[place] if several else found
+            result = chosen(*args, **kwargs)
+            return result[place] if several else result
 
         return run
 

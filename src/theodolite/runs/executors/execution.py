@@ -1,27 +1,31 @@
-"""Bring a run folder to the end: every cell computed once, whoever does it."""
+"""Compute all cells of a run folder once each, with the executor asked for."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 
-from theodolite.core import ConfigError, RunError
-from theodolite.runs.executors.inprocess import InProcess
-from theodolite.runs.executors.pool import Pool
-from theodolite.runs.executors.task import Executor, Report, State, Task, Work
-from theodolite.runs.folder.cells import Cell, cell_key, describe, unique
-from theodolite.runs.folder.folder import RunFolder
-from theodolite.runs.folder.launch import Launch
-from theodolite.runs.telling.progress import Progress, QuietProgress
-from theodolite.runs.telling.trackers.tracking import Tracker, Tracking
+from theodolite.core import ConfigError, RunError, unknown_name
 
-# How long to wait before asking again after a cell that another process is at.
+from ..folder.cells import Cell, cell_key, describe, unique
+from ..folder.folder import RunFolder
+from ..folder.launch import Launch
+from ..progress.display import Progress, QuietProgress
+from ..progress.trackers import Tracker, Tracking
+from .pool import Pool
+from .ray.cluster import RayCluster
+from .task import Executor, InProcess, Report, State, Task, Work
+
+EXECUTORS = ("pool", "ray")
+# After this many cells in a row that kill their workers, the run ends.
+_KILLERS = 3
+# Seconds to wait before looking again at a cell that another process computes.
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.02, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """What one call of :func:`execute` did.
+    """The result of one call of :func:`execute`.
 
     Attributes:
         n_done_before: Cells that were finished at the start.
@@ -44,28 +48,37 @@ class Execution:
 
 @dataclass
 class _Tally:
-    """Counts in the making."""
+    """Counts while cells are computed."""
 
     launch: Launch
     progress: Progress
-    told: Callable[[Cell], None] = lambda cell: None
+    log: Callable[[Cell], None] = lambda cell: None
     n_computed: int = 0
     n_elsewhere: int = 0
     cpu_s: float = 0.0
     failures: dict[str, Report] = field(default_factory=dict)
+    killers_in_a_row: int = 0
 
     def add(self, cell: Cell, report: Report) -> None:
         if report.state is State.UNSAVED:
             raise RunError(report.message)
+        killed = report.killed_worker
+        self.killers_in_a_row = self.killers_in_a_row + 1 if killed else 0
         if report.state is State.FAILED:
             self.failures[describe(cell)] = report
             self.launch.fail(describe(cell), report.message, report.trace)
+            if self.killers_in_a_row == _KILLERS:
+                raise RunError(
+                    f"{_KILLERS} cells in a row killed their workers, the last "
+                    f"({describe(cell)}): {report.message}; the others were left, "
+                    "finished cells are saved and a rerun resumes from them"
+                )
             return
         if report.state is State.COMPUTED:
             self.n_computed += 1
             self.cpu_s += report.cost.cpu_s
             self.launch.count(report.cost)
-            self.told(cell)
+            self.log(cell)
         else:
             self.n_elsewhere += 1
         self.progress.advance(cell, report.cost)
@@ -94,12 +107,12 @@ def execute(
         work: Takes a cell's labels, returns its rows; picklable unless ``jobs=0``.
         jobs: Worker processes; one per usable processor by default, 0 for none.
         initialise: Called once in each worker, or here for ``jobs=0``.
-        progress: Told of every finished cell.
+        progress: Shows every finished cell.
         pool: An executor to use in place of ``jobs`` and ``initialise``.
         label: Name in the progress display; paper and study by default.
         strict: Raise if a cell failed, once all others are finished.
-        trackers: Told the rows of each cell that is computed, at the cell's place in
-            ``cells``; one that fails is dropped.
+        trackers: Get the rows of each cell that is computed, with its place in
+            ``cells`` as the step; a tracker that fails is dropped.
 
     Raises:
         RunError: Cells failed, or the folder cannot be written.
@@ -116,12 +129,12 @@ def execute(
         folder.launch(jobs=executor.jobs) as launch,
         Tracking.of(trackers).during(spec) as tracking,
     ):
-        tally = _Tally(launch, progress, _teller(folder, cells, tracking))
+        tally = _Tally(launch, progress, _logger(folder, cells, tracking))
         progress.start(len(cells), n_before, label)
         try:
             _drain(executor, Task(folder, work), todo, tally)
         except BaseException:
-            folder.clean()  # of what workers held when they were ended
+            folder.clean()  # locks and part files of workers that were killed
             raise
         finally:
             progress.finish()
@@ -138,10 +151,10 @@ def execute(
     )
 
 
-def _teller(
+def _logger(
     folder: RunFolder, cells: list[Cell], tracking: Tracking
 ) -> Callable[[Cell], None]:
-    """Return what tells the trackers, if there are any, of a saved cell."""
+    """Return a function that logs a saved cell to the trackers, if there are any."""
     if not tracking:
         return lambda cell: None
     place = {cell_key(cell): step for step, cell in enumerate(cells)}
@@ -159,13 +172,11 @@ def _executor(
                 "a pool comes with its own jobs and initialise: give them to the Pool"
             )
         return nullcontext(pool)
-    if jobs == 0:
-        return nullcontext(InProcess(initialise=initialise))
-    return Pool(jobs, initialise=initialise)
+    return executor_for("pool", jobs=jobs, initialise=initialise)
 
 
 def _drain(executor: Executor, task: Task, todo: list[Cell], tally: _Tally) -> None:
-    """Go round until no cell is left that another process is still at."""
+    """Repeat until no cell is left that another process still computes."""
     wait_s = _FIRST_WAIT_S
     while todo:
         busy: list[Cell] = []
@@ -194,3 +205,71 @@ def _failed(folder: RunFolder, cells: list[Cell], tally: _Tally) -> RunError:
         f"first ({cell}) with {report.message!r} (traceback in {tally.launch.name}); "
         f"{n_saved} finished cells are saved and a rerun resumes from them"
     )
+
+
+def check_executor(
+    name: str, *, jobs: int | None, address: str | None, gpus: float | None
+) -> None:
+    """Refuse settings that the executor of that name does not have.
+
+    Args:
+        name: ``pool`` or ``ray``.
+        jobs: Cells at once; 0 for this process.
+        address: Of a Ray cluster.
+        gpus: GPUs per cell on Ray.
+
+    Raises:
+        ConfigError: With the command line's names of the settings.
+    """
+    if name not in EXECUTORS:
+        raise unknown_name("executor", name, EXECUTORS)
+    if name == "pool" and (address is not None or gpus is not None):
+        given = "--address" if address is not None else "--gpus"
+        raise ConfigError(
+            f"{given} was given and the executor is the local pool: add --executor "
+            "ray, or leave it out"
+        )
+    if name == "ray" and jobs == 0:
+        raise ConfigError(
+            "--jobs 0 works in this process, which Ray cannot: leave out --jobs or "
+            "--executor ray"
+        )
+
+
+def executor_for(
+    name: str,
+    *,
+    jobs: int | None = None,
+    address: str | None = None,
+    gpus: float | None = None,
+    device: str | None = None,
+    initialise: Callable[[], None] | None = None,
+) -> AbstractContextManager[Executor]:
+    """Return the executor of a name, as a context manager.
+
+    Args:
+        name: ``pool`` or ``ray``.
+        jobs: Cells at once; as many as fit by default, 0 for this process.
+        address: Of a Ray cluster; one is started here by default.
+        gpus: GPUs per cell on Ray; by default one where the device is CUDA.
+        device: Where cells compute.
+        initialise: Called once in each worker.
+
+    Example:
+        >>> with executor_for("pool", jobs=0) as executor:
+        ...     executor.jobs
+        0
+    """
+    check_executor(name, jobs=jobs, address=address, gpus=gpus)
+    if name == "ray":
+        # Ray hides the GPUs that a task does not ask for.
+        wanted = 1.0 if (device or "").startswith("cuda") else 0.0
+        return RayCluster(
+            address,
+            gpus=wanted if gpus is None else gpus,
+            initialise=initialise,
+            jobs=jobs,
+        )
+    if jobs == 0:
+        return nullcontext(InProcess(initialise=initialise))
+    return Pool(jobs, initialise=initialise)

@@ -6,17 +6,28 @@ cannot (a cluster without a shared disk) it calls :meth:`Task.compute` far away
 and :meth:`Task.keep` at home.
 """
 
+import os
 import traceback
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from theodolite.core import Cost, Row, RunError, Stopwatch, TheodoliteError
-from theodolite.runs.folder.atomic import refusing
-from theodolite.runs.folder.cells import Cell, labels
-from theodolite.runs.folder.folder import RunFolder
 
+from ..folder.atomic import refusing
+from ..folder.cells import Cell, labels
+from ..folder.folder import RunFolder
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "BLIS_NUM_THREADS",
+)
 Work = Callable[[dict[str, Any]], Iterable[Row]]
 
 
@@ -38,6 +49,7 @@ class Report:
     cost: Cost = field(default_factory=Cost)
     message: str = ""
     trace: str = ""
+    killed_worker: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Computed:
     cost: Cost
     message: str = ""
     trace: str = ""
+    killed_worker: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,14 +87,20 @@ class Task:
         watch = Stopwatch()
         try:
             rows = list(self.work(labels(cell)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Computed(None, watch.read(), _reason(error), traceback.format_exc())
         return Computed(rows, watch.read())
 
     def keep(self, cell: Cell, computed: Computed) -> Report:
         """Save what was computed, where the folder is."""
         if computed.rows is None:
-            return Report(State.FAILED, computed.cost, computed.message, computed.trace)
+            return Report(
+                State.FAILED,
+                computed.cost,
+                computed.message,
+                computed.trace,
+                computed.killed_worker,
+            )
         try:
             self.folder.save(cell, computed.rows, computed.cost)
         except RunError as error:
@@ -115,7 +134,60 @@ class Executor(Protocol):
         ...
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, TheodoliteError):
         return str(error)
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
     return f"{type(error).__name__}: {error}"
+
+
+class InProcess:
+    """Run cells here, one after the other, with as many threads as a worker has.
+
+    Sums depend on how many threads share them; with one thread the values are
+    those of the pool, bit for bit.
+
+    Args:
+        initialise: Called once before the first cell, as in a worker.
+    """
+
+    jobs = 0
+
+    def __init__(self, *, initialise: Callable[[], None] | None = None) -> None:
+        self._initialise = initialise
+
+    def run(
+        self, task: Callable[[Cell], Report], cells: Iterable[Cell]
+    ) -> Generator[tuple[Cell, Report], None, None]:
+        """Yield each cell with its report, in order."""
+        from threadpoolctl import threadpool_limits
+
+        if self._initialise is not None:
+            self._initialise()
+            self._initialise = None
+        # The environment is for libraries that a cell is the first to load. Once for
+        # all cells: finding the libraries of a process takes milliseconds.
+        with one_thread_environment(), threadpool_limits(limits=1):
+            for cell in cells:
+                yield cell, task(cell)
+
+
+@contextmanager
+def one_thread_environment(**more: str) -> Iterator[None]:
+    """Ask libraries that start now for one thread; put the environment back.
+
+    Args:
+        more: Other variables to set meanwhile.
+    """
+    settings = {**dict.fromkeys(_THREADS, "1"), **more}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from theodolite.core import RunError, Summary, SummaryError, parse_summary
-from theodolite.runs.folder.atomic import refusing
-from theodolite.runs.folder.checked import Damage, DamagedError
-from theodolite.runs.folder.folder import RunFolder
+
+from .atomic import refusing
+from .checked import Damage, DamagedError
+from .folder import RunFolder
 
 SUMMARY = "summary.json"
 Judged = tuple[RunFolder, Summary]
@@ -35,12 +36,12 @@ class Results:
         Raises:
             DamagedError: One was, and cannot be read.
         """
-        found = self.judged.get((paper, study))
-        if found is None:
+        last = self.judged.get((paper, study))
+        if last is None:
             for damage in self.damages:
                 if damage.folder.parts[-3:-1] == (paper, study):
                     raise DamagedError(damage)
-        return found
+        return last
 
 
 def results_in(

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from theodolite.core import ConfigError, Cost, Row, Rows, plain, to_lines
-from theodolite.runs.folder.canonical import canonical, short_hash
+
+from .spec import canonical, short_hash
 
 Cell = Mapping[str, Any]
 

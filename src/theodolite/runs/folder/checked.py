@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from theodolite.core import RunError
-from theodolite.runs.folder.atomic import write_atomic
-from theodolite.runs.folder.lock import wait_lock
+
+from .atomic import wait_lock, write_atomic
 
 CHECKS = "checks"
 _SUFFIX = ".sha256"
@@ -61,7 +61,7 @@ class DamagedError(RunError):
     def __init__(self, damage: Damage) -> None:
         self.damage = damage
         super().__init__(
-            f"{damage}: {damage.advice} writes it anew from the finished cells"
+            f"{damage}: {damage.advice} writes it again from the finished cells"
         )
 
     def __reduce__(self) -> tuple[type["DamagedError"], tuple[Damage]]:
@@ -134,8 +134,8 @@ def checked_text(folder: Path, name: str) -> str | None:
 def written_names(folder: Path) -> list[str]:
     """Return the names of all files that were written with a digest, sorted."""
     checks = folder / CHECKS
-    found = checks.rglob(f"*{_SUFFIX}") if checks.is_dir() else ()
-    names = (str(path.relative_to(checks).as_posix()) for path in found)
+    paths = checks.rglob(f"*{_SUFFIX}") if checks.is_dir() else ()
+    names = (str(path.relative_to(checks).as_posix()) for path in paths)
     return sorted(name.removesuffix(_SUFFIX) for name in names)
 
 

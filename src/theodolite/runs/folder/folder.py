@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from theodolite.core import ConfigError, Cost, Row, Rows, RunError, strict
-from theodolite.runs.folder.atomic import refusing, sweep, write_atomic
-from theodolite.runs.folder.canonical import canonical
-from theodolite.runs.folder.cells import (
+
+from .atomic import refusing, sweep, try_lock, wait_lock, write_atomic
+from .cells import (
     Cell,
     SavedCell,
     cell_key,
@@ -31,7 +31,7 @@ from theodolite.runs.folder.cells import (
     labels,
     unique,
 )
-from theodolite.runs.folder.checked import (
+from .checked import (
     CHECKS,
     Damage,
     DamagedError,
@@ -43,10 +43,8 @@ from theodolite.runs.folder.checked import (
     write_checked,
     written_names,
 )
-from theodolite.runs.folder.launch import Launch
-from theodolite.runs.folder.lock import try_lock, wait_lock
-from theodolite.runs.folder.origin import now, provenance
-from theodolite.runs.folder.spec import RunSpec
+from .launch import Launch, now, provenance
+from .spec import RunSpec, canonical
 
 _INFO = "run.json"
 _OWN = {_INFO, "launches", "cells", "locks", CHECKS, "damaged"}
@@ -77,7 +75,7 @@ class RunFolder:
     def create(cls, root: Path | str, spec: RunSpec) -> Self:
         """Make the folder of a spec under ``root``, or return the one there.
 
-        A damaged ``run.json`` is set aside and written anew: the folder's name is the
+        A damaged ``run.json`` is set aside and written again: the folder's name is the
         digest of the spec, so that the cells in it are those of the spec.
 
         Raises:
@@ -120,7 +118,7 @@ class RunFolder:
 
     @classmethod
     def restored(cls, path: Path | str) -> Self:
-        """Open a run folder, writing a damaged ``run.json`` anew.
+        """Open a run folder, and write a damaged ``run.json`` again.
 
         What was run is read from the records of its launches.
 
@@ -197,8 +195,8 @@ class RunFolder:
 
     def damages(self) -> list[Damage]:
         """Read every file of the run, and return what is wrong with any of them."""
-        found = [damage_of(self.path, name) for name in written_names(self.path)]
-        return [*filter(None, found), *self._torn_cells()]
+        damages = [damage_of(self.path, name) for name in written_names(self.path)]
+        return [*filter(None, damages), *self._torn_cells()]
 
     def launch(self, *, jobs: int, scale: str | None = None) -> Launch:
         """Return a launch record to enter while work goes on."""

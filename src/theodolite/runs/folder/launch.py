@@ -1,19 +1,27 @@
-"""One record for each time somebody works on a run folder."""
+"""One record for each launch on a run folder, and where numbers come from."""
 
+import functools
+import importlib.metadata
 import json
 import os
+import platform
 import secrets
 import socket
+import subprocess
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from theodolite import __version__
 from theodolite.core import Cost, RunError, strict
-from theodolite.runs.folder.atomic import refusing
-from theodolite.runs.folder.checked import write_checked
-from theodolite.runs.folder.origin import code_version, now
+
+from .atomic import refusing
+from .checked import write_checked
+
+_PACKAGES = ("numpy", "scipy", "torch")
 
 
 class Launch:
@@ -90,3 +98,66 @@ def _outcome(error: BaseException | None) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     return f"failed: {error}"
+
+
+def provenance() -> dict[str, Any]:
+    """Return what a later reader needs to obtain the same numbers again."""
+    return {
+        **code_version(),
+        "python": platform.python_version(),
+        "packages": {name: _installed(name) for name in _PACKAGES},
+        "platform": platform.platform(),
+        "processors": usable_cores(),
+    }
+
+
+def code_version() -> dict[str, Any]:
+    """Return the version, and the commit where the package lies in a checkout."""
+    commit, dirty = _checkout()
+    return {"version": __version__, "commit": commit, "dirty": dirty}
+
+
+def now() -> str:
+    """Return the time in UTC, ISO 8601, to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def usable_cores() -> int:
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def _checkout() -> tuple[str | None, bool | None]:
+    package = Path(__file__).parents[2]
+    # Tracked, not merely below a checkout: a virtual environment often lies in one.
+    if _git(package, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return None, None
+    commit = _git(package, "rev-parse", "HEAD")
+    changes = _git(package.parent, "status", "--porcelain", "--", ".")
+    return commit or None, None if changes is None else bool(changes)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+            env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

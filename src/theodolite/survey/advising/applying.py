@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError
-from theodolite.survey.advising.prescribing import written_here
-from theodolite.survey.advising.refitting import refit
-from theodolite.survey.records.finding import Advice
+from theodolite.core import ConfigError, Exclusive
+
+from ..records.finding import Advice
+from .prescribing import written_here
+from .refitting import refit
 
 
 @dataclass(kw_only=True)
@@ -44,7 +45,8 @@ def copied(model: nn.Module, optimiser: torch.optim.Optimizer | None) -> Treated
         ConfigError: The model cannot be copied.
     """
     try:
-        model, before = copy.deepcopy(model), model
+        with Exclusive():
+            model, before = copy.deepcopy(model), model
     except (RuntimeError, TypeError, ValueError) as error:
         raise ConfigError(
             f"the model cannot be copied ({str(error).splitlines()[0]}), wanted is one "

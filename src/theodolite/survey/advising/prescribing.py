@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from theodolite.survey.advising import settings, surgeries, weights
-from theodolite.survey.advising.remedy import Remedy
-from theodolite.survey.records.finding import Advice, Finding
-from theodolite.survey.records.whole_survey import Survey
+from ..records.finding import Advice, Finding
+from ..records.whole_survey import Survey
+from . import settings, surgeries, weights
+from .remedy import Remedy
 
 REMEDIES: tuple[Remedy, ...] = (
     *settings.REMEDIES,
@@ -30,6 +30,8 @@ def advise(survey: Survey, findings: Iterable[Finding]) -> tuple[Advice, ...]:
                 continue
             code = remedy.write(survey, finding)
             if code is not None:
+                if finding.on_samples:
+                    code = f"# Measured{finding.on_samples}.\n{code}"
                 advice = Advice(
                     rule=finding.rule, title=remedy.title, code=code, kind=remedy.kind
                 )

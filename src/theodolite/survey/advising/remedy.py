@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from theodolite.survey.records.finding import AdviceKind, Finding
-from theodolite.survey.records.whole_survey import Survey
+from ..records.finding import AdviceKind, Finding
+from ..records.whole_survey import Survey
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,9 @@ from theodolite.instruments import (
     evaluate,
     join_batches,
     preserve,
+    preserve_process,
     read_batches,
     samples_in,
-    tensors_in,
 )
 
 # Batches that are read of a long stream: ours.
@@ -67,10 +67,8 @@ class Pool:
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Seed torch, on the devices of the samples, and leave it as found."""
-        tensors = tensors_in(self.batches[0])
-        devices = {t.device.index for t in tensors if t.device.type == "cuda"}
-        with torch.random.fork_rng(devices=sorted(d for d in devices if d is not None)):
+        """Seed torch, and leave it as found with all settings of the process."""
+        with preserve_process():
             torch.manual_seed(seed)
             yield
 

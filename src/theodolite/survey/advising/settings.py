@@ -1,10 +1,10 @@
 """Remedies that leave the network alone: rates, batches, modes, the optimiser."""
 
-from theodolite.survey.advising.remedy import Remedy
-from theodolite.survey.findings.evidence import divided, single
-from theodolite.survey.findings.rates import several_rates
-from theodolite.survey.records.finding import Finding
-from theodolite.survey.records.whole_survey import Survey
+from ..findings.evidence import divided, single
+from ..findings.rates import several_rates
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .remedy import Remedy
 
 # Half of the stable rate leaves room for curvature that grows: ours.
 ROOM = 0.5
@@ -17,7 +17,7 @@ DECAY = 0.01
 def _stable(survey: Survey) -> float | None:
     """Return half of the largest stable rate of the optimiser in use."""
     rate, ratio = single(survey, "rate_in_use"), single(survey, "rate_over_stable")
-    if rate is None or ratio is None or not ratio.value > 0:
+    if rate is None or ratio is None or not ratio.value > ratio.error:
         return None
     return ROOM * divided(rate, ratio).value
 

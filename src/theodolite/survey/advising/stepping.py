@@ -5,8 +5,9 @@ import math
 import torch
 
 from theodolite.instruments import Loss, evaluate
-from theodolite.survey.advising.applying import Treated
-from theodolite.survey.advising.samples import Pool
+
+from .applying import Treated
+from .samples import Pool
 
 
 def loss_after(

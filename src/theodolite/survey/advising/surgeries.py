@@ -1,10 +1,10 @@
 """Remedies that change what the network computes."""
 
-from theodolite.survey.advising.remedy import Remedy, operated
-from theodolite.survey.findings.evidence import by_block, middle
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.finding import Finding
-from theodolite.survey.records.whole_survey import Survey
+from ..findings.evidence import by_block, middle
+from ..records.block import Block
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .remedy import Remedy, operated
 
 # Size of a branch beside its skip, at which paths of many lengths matter: ours.
 FAIR_GAIN = 0.5

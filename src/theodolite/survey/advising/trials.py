@@ -10,16 +10,12 @@ import torch
 from torch import nn
 
 from theodolite.core import ConfigError, sampled
-from theodolite.instruments import Loss
-from theodolite.survey.advising.applying import (
-    Treated,
-    apply_advice,
-    check_written,
-    copied,
-)
-from theodolite.survey.advising.samples import Pool
-from theodolite.survey.advising.stepping import loss_after
-from theodolite.survey.records.finding import Advice, Trial
+from theodolite.instruments import Loss, preserve_process
+
+from ..records.finding import Advice, Trial
+from .applying import Treated, apply_advice, check_written, copied
+from .samples import Pool
+from .stepping import loss_after
 
 # Level of the interval, and the share of the loss below which a gain is none: ours.
 LEVEL = 0.05
@@ -65,6 +61,7 @@ class _Arm:
     untrained: str = ""
 
 
+@preserve_process()
 def try_advice(
     advice: Sequence[Advice],
     subject: Treatable,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from theodolite.survey.advising.remedy import Remedy
-from theodolite.survey.findings.evidence import by_module
-from theodolite.survey.records.finding import Finding
-from theodolite.survey.records.whole_survey import Survey
+from ..findings.evidence import by_module
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .remedy import Remedy
 
 
 def _after_he(survey: Survey, finding: Finding) -> str | None:

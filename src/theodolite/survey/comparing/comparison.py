@@ -6,12 +6,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Rows, strict
-from theodolite.survey.comparing.differences import Difference
-from theodolite.survey.comparing.matching import BlockPair
-from theodolite.survey.records.files import write_json
-from theodolite.survey.records.finding import Finding
-from theodolite.survey.records.whole_survey import Survey
+from theodolite.core import Rows, printable, strict
+
+from ..records.files import write_json
+from ..records.finding import Finding
+from ..records.whole_survey import Survey
+from .differences import Difference
+from .matching import BlockPair
 
 _COLUMNS, _FINDINGS, _DIFFERENCES = 100, 4, 12
 _ARROWS = {"up": "↑", "down": "↓", "no": "="}
@@ -25,11 +26,13 @@ class Comparison:
         before: The first survey.
         after: The second.
         pairs: Their blocks, paired, in order of depth.
-        differences: Of every number that both hold, with intervals.
+        differences: Of every number that both hold on all samples, with intervals.
         gone: Findings of the first that the second has not.
         new: Findings of the second that the first has not.
         kept: Findings of both, as the second has them.
         caveats: Why the two may not compare, a sentence each.
+        not_compared: Numbers that were taken on a part of the samples, or on other
+            numbers of samples: these numbers, then the quantities.
     """
 
     before: Survey
@@ -40,6 +43,7 @@ class Comparison:
     new: tuple[Finding, ...] = ()
     kept: tuple[Finding, ...] = ()
     caveats: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
     def rows(self) -> Rows:
         """Return the differences as flat rows."""
@@ -83,6 +87,7 @@ class Comparison:
             "new": [one.rule for one in self.new],
             "kept": [one.rule for one in self.kept],
             "caveats": list(self.caveats),
+            "not_compared": list(self.not_compared),
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -91,14 +96,16 @@ class Comparison:
 
     def to_html(self, path: str | Path) -> None:
         """Write the comparison as one self-contained page."""
-        from theodolite.survey.page.writing import write_page
+        from ..page.writing import write_page
 
         write_page(self, path)
 
     def __str__(self) -> str:
-        return "\n".join(
-            line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
-            for line in _lines(self)
+        return printable(
+            "\n".join(
+                line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
+                for line in _lines(self)
+            )
         )
 
     def _repr_html_(self) -> str:
@@ -132,6 +139,8 @@ def _lines(comparison: Comparison) -> Iterator[str]:
             f"  {_ARROWS[one.changed]} {one.quantity}{labels}  {one.before:.4g} → "
             f"{one.after:.4g}, difference {one.low:.3g} to {one.high:.3g}"
         )
+    for said in comparison.not_compared:
+        yield f"  not compared: {said}"
     if (more := len(comparison.differences) - len(shown)) > 0:
         yield f"  {more} more differences by block and module: see .rows()"
 

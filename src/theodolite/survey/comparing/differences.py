@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from theodolite.core import Row, Rows
-from theodolite.survey.comparing.matching import BlockPair
+
+from ..records.outcomes import on_samples, samples_of
+from .matching import BlockPair
 
 # Two-sided 95 % of a normal law. Errors that are bounds, not standard errors, are
 # covered too: a + b is never above 1.42 times the root of their squares' sum.
@@ -80,22 +82,66 @@ def differences_of(
 ) -> tuple[Difference, ...]:
     """Return the difference of every number that both surveys hold once.
 
+    Numbers that were taken on a part of the samples, or on other numbers of samples,
+    are left out: see :func:`not_compared`.
+
     Args:
         before: Rows of the first survey.
         after: Rows of the second.
         pairs: Which block of the one is which of the other.
     """
+    ours, theirs, told = _paired(before, after, pairs)
+    return tuple(
+        _difference(ours[key], theirs[key], told)
+        for key in ours
+        if key in theirs and _comparable(ours[key], theirs[key])
+    )
+
+
+def not_compared(
+    before: Rows, after: Rows, pairs: Sequence[BlockPair]
+) -> tuple[str, ...]:
+    """Say which numbers that both hold were not taken on all of the same samples.
+
+    Args:
+        before: Rows of the first survey.
+        after: Rows of the second.
+        pairs: Which block of the one is which of the other.
+    """
+    ours, theirs, _ = _paired(before, after, pairs)
+    found: dict[str, dict[str, None]] = {}
+    for key in ours:
+        if key in theirs and not _comparable(ours[key], theirs[key]):
+            against = " against ".join(_counts(row[key]) for row in (ours, theirs))
+            found.setdefault(against, {})[str(ours[key]["quantity"])] = None
+    return tuple(f"{against}: {', '.join(names)}" for against, names in found.items())
+
+
+def _comparable(one: Row, other: Row) -> bool:
+    """Tell whether both numbers were taken on all samples, and on as many."""
+    counts = samples_of(one), samples_of(other)
+    same = counts[0] == counts[1] and one.get("n_samples") == other.get("n_samples")
+    return same and not any(map(on_samples, counts))
+
+
+def _counts(row: Row) -> str:
+    samples = samples_of(row)
+    if samples is None:
+        return "a number of samples that it does not say"
+    return f"{samples[0]} of {samples[1]} samples"
+
+
+def _paired(
+    before: Rows, after: Rows, pairs: Sequence[BlockPair]
+) -> tuple[dict[Any, Row], dict[Any, Row], dict[str, str]]:
+    """Return both surveys' rows by what they are of, and names for blocks of both."""
     names = {
         pair.after.name: pair.before.name
         for pair in pairs
         if pair.before is not None and pair.after is not None
     }
     told = {p.before.name: p.name for p in pairs if p.before and p.after}
-    ours = _single(before, {})
-    theirs = _single(after, names)
-    return tuple(
-        _difference(ours[key], theirs[key], told) for key in ours if key in theirs
-    )
+    return _single(before, {}), _single(after, names), told
 
 
 def _single(rows: Iterable[Row], names: Mapping[str, str]) -> dict[Any, Row]:

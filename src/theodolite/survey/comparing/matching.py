@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.survey.records.block import Block
+from ..records.block import Block
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import ConfigError
-from theodolite.survey.comparing.comparison import Comparison
-from theodolite.survey.comparing.differences import differences_of
-from theodolite.survey.comparing.matching import match_blocks
-from theodolite.survey.records.whole_survey import Survey
+from theodolite.core import ConfigError, norm_words
+
+from ..records.whole_survey import Survey
+from .comparison import Comparison
+from .differences import differences_of, not_compared
+from .matching import match_blocks
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from theodolite.survey.subjects.clothed import Subject as Dressed
+    from ..subjects.clothed import Subject as Dressed
 
     Subject = Survey | nn.Module | Dressed
 else:
@@ -44,7 +45,8 @@ def compare(
 
     Returns:
         Differences of all that both hold, with intervals, and the findings that are
-        gone, new and kept.
+        gone, new and kept. Numbers that were taken on a part of the samples given, or
+        on other numbers of samples, are not compared, and it says which.
 
     Raises:
         ConfigError: One is a survey and the other is not, or one optimiser was given.
@@ -68,7 +70,8 @@ def compare(
             "optimisers=(of the first, of the second)"
         )
     from theodolite.instruments import read_batches
-    from theodolite.survey.whole.surveying import survey
+
+    from ..whole.surveying import survey
 
     # A loader that shuffles would otherwise show each network other samples.
     same = None if batches is None else read_batches(batches)
@@ -93,12 +96,33 @@ def compare_surveys(before: Survey, after: Survey) -> Comparison:
         new=tuple(one for one in after.findings if one.rule not in old),
         kept=tuple(one for one in after.findings if one.rule in old),
         caveats=tuple(_caveats(before, after)),
+        not_compared=not_compared(before.rows(), after.rows(), pairs),
     )
 
 
+def _modes_differ(before: Survey, after: Survey) -> bool:
+    """Return whether norms were in different modes, where both have some."""
+    if before.norm_mode != after.norm_mode:
+        return True
+    if not before.norm_layers or not after.norm_layers:
+        return False
+    ours, theirs = (
+        {str(name): mode for mode, names in one.norm_layers.items() for name in names}
+        for one in (before, after)
+    )
+    shared = ours.keys() & theirs.keys()
+    changed = any(ours[name] != theirs[name] for name in shared)
+    return changed or set(ours.values()) != set(theirs.values())
+
+
 def _caveats(before: Survey, after: Survey) -> Iterator[str]:
+    if _modes_differ(before, after):
+        one, other = (norm_words(s.norm_mode, s.norm_layers) for s in (before, after))
+        yield (
+            f"The norm modes of the two differ ({one}; {other}): part of a difference "
+            "may come from that."
+        )
     for name, one, other in (
-        ("norm mode", before.norm_mode, after.norm_mode),
         ("seed", before.seed, after.seed),
         ("inputs", before.inputs, after.inputs),
         ("loss", before.settings.get("loss"), after.settings.get("loss")),

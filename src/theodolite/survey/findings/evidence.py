@@ -7,9 +7,11 @@ from statistics import median_low
 from typing import TypeVar
 
 from theodolite.core import Row
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.finding import Severity
-from theodolite.survey.records.whole_survey import Survey
+
+from ..records.block import Block
+from ..records.finding import Severity
+from ..records.outcomes import NOT_RESOLVED, on_samples, samples_of
+from ..records.whole_survey import Survey
 
 T = TypeVar("T")
 
@@ -18,16 +20,25 @@ T = TypeVar("T")
 class Figure:
     """A number and its error; 0 where it is exact.
 
+    Attributes:
+        value: The number.
+        error: Its error.
+        samples: On how many of how many samples it was taken, if that is known.
+
     Example:
         >>> print(Figure(3.0, 0.1))
         3 ± 0.1
+        >>> print(Figure(3.0, 0.1, (8, 256)))
+        3 ± 0.1 on 8 of 256 samples
     """
 
     value: float
     error: float = 0.0
+    samples: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        return f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
+        told = f"{self.value:.3g}" + (f" ± {self.error:.1g}" if self.error else "")
+        return told + on_samples(self.samples)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +78,16 @@ class Evidence:
 
 
 def figure_of(row: Row) -> Figure:
-    """Return a row's number; one that was not finite is NaN or infinite.
+    """Return a row's number; one that was not finite or resolved is NaN or infinite.
 
     A finite number without an error is not known, so that no rule fires on it.
     """
-    value, error = row.get("value"), row.get("error")
+    value, error, samples = row.get("value"), row.get("error"), samples_of(row)
     if value is None:
-        return Figure(float(row.get("nonfinite", "nan")))
-    return Figure(float(value), math.nan if error is None else float(error))
+        said = row.get("nonfinite", "nan")
+        return Figure(math.nan if said == NOT_RESOLVED else float(said), 0.0, samples)
+    error = math.nan if error is None else float(error)
+    return Figure(float(value), error, samples)
 
 
 def single(survey: Survey, quantity: str, **labels: object) -> Figure | None:
@@ -107,12 +120,14 @@ def decades(first: Figure, second: Figure) -> Figure:
         >>> print(decades(Figure(100.0, 1.0), Figure(1.0)))
         2 ± 0.004
     """
+    samples = fewest(first, second)
     if second.value <= 0 or math.isnan(first.value) or math.isinf(second.value):
         return Figure(math.nan)
     if first.value <= 0 or math.isinf(first.value):
-        return Figure(-math.inf if first.value <= 0 else math.inf)
+        return Figure(-math.inf if first.value <= 0 else math.inf, 0.0, samples)
     relative = math.hypot(first.error / first.value, second.error / second.value)
-    return Figure(math.log10(first.value / second.value), relative / math.log(10))
+    ratio = math.log10(first.value / second.value)
+    return Figure(ratio, relative / math.log(10), samples)
 
 
 def divided(first: Figure, second: Figure) -> Figure:
@@ -121,7 +136,14 @@ def divided(first: Figure, second: Figure) -> Figure:
         return Figure(math.nan)
     ratio = first.value / second.value
     over = abs(second.error * ratio / second.value)
-    return Figure(ratio, math.hypot(first.error / second.value, over))
+    error = math.hypot(first.error / second.value, over)
+    return Figure(ratio, error, fewest(first, second))
+
+
+def fewest(*figures: Figure) -> tuple[int, int] | None:
+    """Return the samples of the number that was taken on the fewest."""
+    known = [figure.samples for figure in figures if figure.samples is not None]
+    return min(known, default=None)
 
 
 def largest(pairs: Iterable[tuple[T, Figure]]) -> tuple[T, Figure] | None:

@@ -1,16 +1,13 @@
 r"""Whether these samples can be learned: inputs, tangent kernel, margins."""
 
+from dataclasses import replace
+
 from theodolite.core import Row
-from theodolite.survey.findings.evidence import (
-    Evidence,
-    Figure,
-    by_module,
-    divided,
-    figure_of,
-    single,
-)
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.whole_survey import Survey
+
+from ..records.outcomes import on_samples
+from ..records.whole_survey import Survey
+from .evidence import Evidence, Figure, by_module, divided, figure_of, single
+from .rule import Rule
 
 # Relative spacing of numbers of the common types.
 SPACING = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10}
@@ -48,7 +45,7 @@ def _tied(survey: Survey) -> Evidence | None:
         return None
     ratio = divided(figure_of(rows[0]), largest)
     return Evidence(
-        figure=Figure(abs(ratio.value), ratio.error),
+        figure=replace(ratio, value=abs(ratio.value)),
         threshold=int(rows[0].get("n_rows", 1)) * spacing,
         above=False,
         told=_reason(survey, rows[0]),
@@ -89,12 +86,15 @@ def _against(survey: Survey) -> Evidence | None:
         return None
     if not wrong.value <= FIT or usual.value <= usual.error:
         return None
-    ratio = divided(Figure(-worst.value, worst.error), usual)
+    ratio = divided(replace(worst, value=-worst.value), usual)
     return Evidence(
         figure=ratio,
         threshold=AGAINST,
         above=True,
-        told=f"Here {100 * wrong.value:.2g} % of the samples are on the wrong side.",
+        told=(
+            f"Here {100 * wrong.value:.2g} % of the samples are on the wrong side"
+            f"{on_samples(wrong.samples).replace(' on', ', counted on', 1)}."
+        ),
     )
 
 
@@ -123,7 +123,7 @@ RULES = (
     ),
     Rule(
         name="outputs-tied",
-        severity="warning",
+        severity="note",
         title="Some outputs of these samples cannot be moved apart",
         says=(
             "What a small change of the parameters can do to the outputs of the "

@@ -1,8 +1,8 @@
 """What is as it should be, said as well."""
 
-from theodolite.survey.findings.evidence import Evidence, Figure, body, decades
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.whole_survey import Survey
+from ..records.whole_survey import Survey
+from .evidence import Evidence, Figure, body, decades
+from .rule import Rule
 
 # Decades between the largest and the smallest: ours.
 STEADY = 1.0

@@ -1,16 +1,10 @@
 """Normalisation used where it cannot work."""
 
-from theodolite.survey.findings.evidence import (
-    Evidence,
-    Figure,
-    by_module,
-    figure_of,
-    largest,
-    single,
-    smallest,
-)
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.whole_survey import Survey
+from dataclasses import replace
+
+from ..records.whole_survey import Survey
+from .evidence import Evidence, Figure, by_module, figure_of, largest, single, smallest
+from .rule import Rule
 
 # Samples at which the variance of n normal numbers is known to half of itself,
 # sqrt(2 / (n - 1)) = 1/2.
@@ -68,7 +62,7 @@ def _far(survey: Survey) -> Evidence | None:
     fresh |= {n for n, f in by_module(survey, "batch_per_channel") if f.value < FEW}
     means = by_module(survey, "running_mean_distance")
     ratios = [
-        (name, Figure(abs(f.value), f.error))
+        (name, replace(f, value=abs(f.value)))
         for name, f in by_module(survey, "running_var_ratio")
     ]
     found = [pair for pair in (*means, *ratios) if pair[0] not in fresh]

@@ -3,17 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from theodolite.survey.findings.evidence import (
-    Evidence,
-    Figure,
-    by_module,
-    divided,
-    figure_of,
-    single,
-)
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.whole_survey import Survey
+from ..records.block import Block
+from ..records.whole_survey import Survey
+from .evidence import Evidence, Figure, by_module, divided, fewest, figure_of, single
+from .rule import Rule
 
 # Rates over the largest stable one: above 1 a quadratic diverges, above 2 also the
 # network that escapes to a flatter place (Lewkowycz et al., 2020).
@@ -32,12 +25,14 @@ def _ratio(survey: Survey) -> Figure | None:
     """Return the rate over the stable one, where what is stable is known.
 
     An adaptive optimiser that has made no step yet has no scales; those of its first
-    gradient change within a few steps, and say nothing of the steps after.
+    gradient change within a few steps, and say nothing of the steps after. A ratio
+    whose interval holds zero is not resolved.
     """
     rows = survey.find("rate_over_stable")
     if len(rows) != 1 or "squared gradient" in str(rows[0].get("preconditioner")):
         return None
-    return figure_of(rows[0])
+    ratio = figure_of(rows[0])
+    return ratio if ratio.value > ratio.error else None
 
 
 def _too_large(survey: Survey) -> Evidence | None:
@@ -109,7 +104,7 @@ def _cold(survey: Survey) -> Evidence | None:
         return None
     ratio, root = divided(last, first), math.sqrt(len(post))
     return Evidence(
-        figure=Figure(root * ratio.value, root * ratio.error),
+        figure=Figure(root * ratio.value, root * ratio.error, ratio.samples),
         threshold=UNEVEN,
         above=True,
         where=tuple(b.name for b in post),
@@ -126,7 +121,7 @@ def _size(survey: Survey, blocks: Sequence[Block]) -> Figure | None:
         return None
     size = math.sqrt(sum(f.value**2 for f in found) / len(found))
     spread = math.hypot(*(f.value * f.error for f in found)) / len(found)
-    return Figure(size, spread / size if size else 0.0)
+    return Figure(size, spread / size if size else 0.0, fewest(*found))
 
 
 def _post_norm(norms: tuple[str, ...]) -> bool:
@@ -150,12 +145,12 @@ def _noisy(survey: Survey) -> Evidence | None:
     figure = figure_of(rows[0])
     if not math.isfinite(figure.error + figure.value):  # |G|² < about 2 tr Σ / N
         seen = rows[0].get("n_samples", 0) * rows[0].get("n_parts", 0)
-        figure = Figure(seen / 2 / size)
+        figure = Figure(seen / 2 / size, 0.0, figure.samples)
     return Evidence(
         figure=figure,
         threshold=NOISY,
         above=True,
-        told=f"It is {figure} batches of {size}.",
+        told=f"In batches of {size} it is {figure}.",
     )
 
 
@@ -196,7 +191,7 @@ RULES = (
     ),
     Rule(
         name="warm-up-missing",
-        severity="warning",
+        severity="note",
         title="Norms behind additions at full rate from the first step",
         says=(
             "With norms behind the additions the gradients of the last blocks do not "

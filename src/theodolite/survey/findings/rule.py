@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.survey.findings.evidence import Evidence
-from theodolite.survey.records.finding import Confidence, Finding, Severity
-from theodolite.survey.records.whole_survey import Survey
+from ..records.finding import Confidence, Finding, Severity
+from ..records.whole_survey import Survey
+from .evidence import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,7 @@ class Rule:
         evidence = None if self._made_up(survey) else self.read(survey)
         if evidence is None or not evidence.beyond:
             return None
+        samples = evidence.figure.samples
         return Finding(
             rule=self.name,
             severity=evidence.severity or self.severity,
@@ -59,6 +60,8 @@ class Rule:
             source=self.source,
             study=self.study,
             confidence=self.confidence,
+            n_samples=samples[0] if samples else None,
+            of_samples=samples[1] if samples else None,
         )
 
     def _made_up(self, survey: Survey) -> bool:

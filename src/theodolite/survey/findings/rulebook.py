@@ -1,18 +1,11 @@
 """All rules, and what they find in a survey."""
 
 from theodolite.core import unknown_name
-from theodolite.survey.findings import (
-    learnable,
-    merits,
-    norms,
-    rates,
-    signals,
-    skips,
-    units,
-)
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.finding import Finding, Severity
-from theodolite.survey.records.whole_survey import Survey
+
+from ..records.finding import Finding, Severity
+from ..records.whole_survey import Survey
+from . import learnable, merits, norms, rates, signals, skips, units
+from .rule import Rule
 
 RULES: tuple[Rule, ...] = (
     *signals.RULES,
@@ -30,12 +23,16 @@ def find(survey: Survey) -> tuple[Finding, ...]:
     """Return what the numbers of a survey mean, worst first.
 
     A rule whose measure was not made, or whose number is within its error of the
-    threshold, is silent.
+    threshold, is silent. Praise is given only where every trained parameter is known to
+    get a gradient.
 
     Args:
         survey: What was measured.
     """
+    counted = survey.number("n_zero_gradients")
+    moved = counted is not None and counted["value"] == 0
     found = [f for rule in RULES if (f := rule.judge(survey)) is not None]
+    found = [f for f in found if moved or f.severity != "good"]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.severity]))
 
 

@@ -2,21 +2,22 @@
 
 import math
 
-from theodolite.survey.findings.evidence import (
+from ..records.block import Block
+from ..records.whole_survey import Survey
+from .evidence import (
     Evidence,
     Figure,
     by_block,
     by_module,
     divided,
+    fewest,
     figure_of,
     largest,
     middle,
     single,
     smallest,
 )
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.whole_survey import Survey
+from .rule import Rule
 
 # A branch below this share of its skip does nothing that float32 training would see in
 # the output; one above ten leaves the skip a hundredth of the energy: ours.
@@ -90,7 +91,7 @@ def _damped(survey: Survey) -> Evidence | None:
     slopes = [f.value * f.error / (1 + f.value**2) for _, f in post]
     left = math.exp(sum(logs))
     return Evidence(
-        figure=Figure(left, left * math.hypot(*slopes)),
+        figure=Figure(left, left * math.hypot(*slopes), fewest(*(f for _, f in post))),
         threshold=SKIP_LEFT,
         above=False,
         where=tuple(b.name for b, _ in post),
@@ -173,19 +174,20 @@ RULES = (
             "measured: the gain in speed is not borne out (why_it_helps FAILS); the "
             "level of 0.1 is ours"
         ),
-        study="macdonald2023skip/why_it_helps",
+        study="beyond/why_it_helps",
         confidence="measured",
         read=_lost,
     ),
     Rule(
         name="branches-stuck-at-zero",
-        severity="sick",
-        title="Branches start at zero and cannot leave it",
+        severity="note",
+        title="Branches start at zero and get hardly any gradient",
         says=(
             "All layers of these branches are so near zero that none of them gets a "
             "gradient worth the name: with n layers it is the product of the n − 1 "
-            "others. From three layers on the curvature vanishes as well. Make only "
-            "the last layer of a branch small."
+            "others. From three layers on the curvature vanishes as well. That is "
+            "sound where only the last factor of a branch is small (layer scale, a "
+            "norm that starts at zero): the rest follows once it has grown."
         ),
         quantity="gradient_rms of branches over that of the rest",
         measures=("map", "signal"),

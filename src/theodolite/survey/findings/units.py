@@ -3,7 +3,8 @@
 from dataclasses import replace
 from math import isfinite
 
-from theodolite.survey.findings.evidence import (
+from ..records.whole_survey import Survey
+from .evidence import (
     Evidence,
     Figure,
     by_block,
@@ -13,24 +14,38 @@ from theodolite.survey.findings.evidence import (
     largest,
     single,
 )
-from theodolite.survey.findings.rule import Rule
-from theodolite.survey.records.whole_survey import Survey
+from .rule import Rule
 
 # Shares of a layer's units: ours. Half of a layer dead is sick, a quarter worth a note.
 DEAD = 0.25
 MOSTLY_DEAD = 0.5
 SATURATED = 0.5
 TWINS = 0.5
+# Layers of fewer units lose many by chance, and are often bottlenecks by design: ours.
+FEW_UNITS = 16
+# Parameters that a sentence names.
+_NAMED = 8
 # Multiples of the loss of a guess, and of inputs of variance 1: ours.
 SURE = 2.0
 LARGE_INPUTS = 10.0
 
 
-def _worst(survey: Survey, quantity: str, threshold: float) -> Evidence | None:
-    """Read the largest share over the layers."""
+def _worst(
+    survey: Survey, quantity: str, threshold: float, *, wide: bool = False
+) -> Evidence | None:
+    """Read the largest share over the layers, or over those that carry the signal.
+
+    Args:
+        survey: What was measured.
+        quantity: The share.
+        threshold: What it is held against.
+        wide: Whether to leave out gates and layers of few units.
+    """
     shares = [
         (str(row.get("layer") or row["module"]), figure_of(row))
         for row in survey.find(quantity)
+        if not wide
+        or not (row.get("gate") or row.get("n_units", FEW_UNITS) < FEW_UNITS)
     ]
     worst = largest(shares)
     if worst is None:
@@ -45,12 +60,41 @@ def _worst(survey: Survey, quantity: str, threshold: float) -> Evidence | None:
     )
 
 
-def _dead(survey: Survey) -> Evidence | None:
-    found = _worst(survey, "dead_share", DEAD)
-    if found is None:
+def _worst_of_units(
+    survey: Survey, quantity: str, threshold: float, *, sick: float
+) -> Evidence | None:
+    """Read the largest share: a note, unless a layer that carries the signal is sick.
+
+    Args:
+        survey: What was measured.
+        quantity: The share.
+        threshold: What it is held against.
+        sick: From which share of a wide layer on it is sick.
+    """
+    wide = _worst(survey, quantity, threshold, wide=True)
+    if wide is not None and replace(wide, threshold=sick).beyond:
+        return replace(wide, severity="sick")
+    found = _worst(survey, quantity, threshold)
+    return found and replace(found, severity="note")
+
+
+def _without_gradient(survey: Survey) -> Evidence | None:
+    """Count the trained parameters whose gradient is zero in every entry."""
+    rows = survey.find("n_zero_gradients")
+    if len(rows) != 1:
         return None
-    mostly = found.figure.value - found.figure.error > MOSTLY_DEAD
-    return replace(found, severity="sick" if mostly else "note")
+    names = tuple(row["parameter"] for row in survey.find("zero_gradient"))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return Evidence(
+        figure=figure_of(rows[0]),
+        threshold=0.0,
+        above=True,
+        where=names,
+        told=(
+            f"Here it is {len(names)} of {rows[0].get('n_parameters')} parameters: "
+            f"{', '.join(names[:_NAMED])}{more}."
+        ),
+    )
 
 
 def _sure(survey: Survey) -> Evidence | None:
@@ -138,10 +182,12 @@ RULES = (
         measures=("units",),
         source=(
             "a rectifier that is shut has derivative 0; the levels of 0.25 for a note "
-            "and 0.5 are ours"
+            "and 0.5 are ours; a note in gates and in layers of fewer than 16 units"
         ),
         confidence="proved",
-        read=_dead,
+        read=lambda survey: _worst_of_units(
+            survey, "dead_share", DEAD, sick=MOSTLY_DEAD
+        ),
     ),
     Rule(
         name="saturated-units",
@@ -170,10 +216,27 @@ RULES = (
         measures=("units",),
         source=(
             "gradient descent is equivariant under exchanging equal units, which "
-            "therefore stay equal; the level of 0.5 is ours"
+            "therefore stay equal; the level of 0.5 is ours; a note in gates and in "
+            "layers of fewer than 16 units"
         ),
         confidence="proved",
-        read=lambda survey: _worst(survey, "twin_share", TWINS),
+        read=lambda survey: _worst_of_units(survey, "twin_share", TWINS, sick=TWINS),
+    ),
+    Rule(
+        name="zero-gradient",
+        severity="note",
+        title="Some parameters get no gradient",
+        says=(
+            "Their gradient is zero in every entry, so that this batch does not move "
+            "them. Behind a factor that starts at zero that ends with the first "
+            "steps; a layer that is never called, or whose units are all dead, stays "
+            "as it is."
+        ),
+        quantity="n_zero_gradients",
+        measures=("signal",),
+        source="counted",
+        confidence="proved",
+        read=_without_gradient,
     ),
     Rule(
         name="sure-and-wrong",

@@ -8,11 +8,12 @@ import numpy as np
 
 from theodolite.core import TheodoliteError
 from theodolite.instruments import SingularValues, singular_values
-from theodolite.survey.measures.charting import Stretch
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.marked import Marked
-from theodolite.survey.measures.site import Site
-from theodolite.survey.measures.spread import spread_out
+
+from .charting import Stretch
+from .contract import Allowance, Found, Measure, number
+from .marked import Marked
+from .site import Site
+from .spread import spread_out
 
 _SHARES = tuple(place / 10 for place in range(11))
 _STEPS = (48, 24, 12)

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from theodolite.instruments import extremes_of, trace_of
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import FEW, TOLERANCE, error_of, samples_for
-from theodolite.survey.measures.metered import Metered
-from theodolite.survey.measures.site import Site
-from theodolite.survey.measures.spread import spread_out
+
+from .contract import Allowance, Found, Measure, number
+from .curvature import FEW, TOLERANCE, error_of, samples_for
+from .metered import Metered
+from .site import Site
+from .spread import spread_out
 
 _PRODUCTS = 6
 

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 
 from theodolite.core import unknown_name
-from theodolite.survey.measures.block_spectra import JacobianMeasure
-from theodolite.survey.measures.by_block import BlockCurvatureMeasure
-from theodolite.survey.measures.contract import Measure
-from theodolite.survey.measures.curvature import CurvatureMeasure
-from theodolite.survey.measures.densities import DensityMeasure
-from theodolite.survey.measures.labels import ClassifierMeasure
-from theodolite.survey.measures.mapping import MapMeasure
-from theodolite.survey.measures.norm_statistics import NormsMeasure
-from theodolite.survey.measures.optimisers import OptimiserMeasure
-from theodolite.survey.measures.path_lengths import PathsMeasure
-from theodolite.survey.measures.rates import RatesMeasure
-from theodolite.survey.measures.signal_by_depth import SignalMeasure
-from theodolite.survey.measures.tangents import TangentMeasure
-from theodolite.survey.measures.units import UnitsMeasure
+
+from .block_spectra import JacobianMeasure
+from .by_block import BlockCurvatureMeasure
+from .contract import Measure
+from .curvature import CurvatureMeasure
+from .densities import DensityMeasure
+from .labels import ClassifierMeasure
+from .mapping import MapMeasure
+from .norm_statistics import NormsMeasure
+from .optimisers import OptimiserMeasure
+from .path_lengths import PathsMeasure
+from .rates import RatesMeasure
+from .signal_by_depth import SignalMeasure
+from .tangents import TangentMeasure
+from .units import UnitsMeasure
 
 MEASURES: tuple[Measure, ...] = (
     MapMeasure(),

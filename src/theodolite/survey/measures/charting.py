@@ -18,8 +18,9 @@ from theodolite.anatomy import (
     record,
 )
 from theodolite.instruments import Batch
-from theodolite.survey.measures.taps import Place, Places
-from theodolite.survey.records.block import Block
+
+from ..records.block import Block
+from .taps import Place, Places
 
 
 @dataclass(frozen=True, kw_only=True)

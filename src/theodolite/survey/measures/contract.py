@@ -5,15 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from torch.overrides import TorchFunctionMode
+from theodolite.core import StopCheck
 
-from theodolite.survey.measures.site import Site
+from .site import Site
 
 Found = dict[str, Any]
 
 
-class OutOfTimeError(Exception):
-    """The allowance of a measure is spent; its rows so far stand."""
+class OutOfTimeError(BaseException):
+    """The allowance of a measure is spent; its rows so far stand.
+
+    No ``Exception``, since code that tries something out must not take it for a
+    failure of a model.
+    """
 
 
 class Allowance:
@@ -43,28 +47,21 @@ class Allowance:
             raise OutOfTimeError
 
 
-class Deadline(TorchFunctionMode):
-    """Stops whatever runs inside when an allowance is well overdrawn, once.
+def deadline(allowance: Allowance, *, grace: float) -> StopCheck:
+    """Stop what runs inside at a safe point, once an allowance is well overdrawn.
 
-    Measures mind their allowance themselves; this is for what they cannot see into. It
-    stops between functions of torch.
+    Measures mind their allowance themselves; this is for what they cannot see into.
 
     Args:
         allowance: What the measure may take.
         grace: Seconds beyond it that are forgiven.
     """
 
-    def __init__(self, allowance: Allowance, *, grace: float) -> None:
-        super().__init__()
-        self._allowance, self._grace, self._armed = allowance, grace, True
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if self._armed and self._allowance.left() < -self._grace:
-            self._armed = False  # what cleans up behind may take its time
+    def check() -> None:
+        if allowance.left() < -grace:
             raise OutOfTimeError
-        return func(*args, **(kwargs or {}))
+
+    return StopCheck(check)
 
 
 class Measure(ABC):

@@ -9,9 +9,10 @@ from theodolite.instruments import (
     extremes_of,
     trace_of,
 )
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.metered import Metered
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance, Found, Measure, number
+from .metered import Metered
+from .site import Site
 
 # Fewer products say little of the largest eigenvalue, more hardly add to a first look.
 FEWEST, MOST = 5, 60
@@ -30,8 +31,8 @@ class CurvatureMeasure(Measure):
     """Largest and smallest eigenvalue of the loss Hessian, and its trace.
 
     Of a batch that is too large for its allowance the first samples are taken, which
-    rows say by ``n_samples``. Errors of eigenvalues that converged suppose that Lanczos
-    missed none; of others they are twice the residual.
+    rows say by ``n_samples``. Errors of eigenvalues that converged hold but for a 1 %
+    chance that a larger one was missed; of others they are twice the residual.
     """
 
     name: ClassVar = "curvature"

@@ -6,10 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from theodolite.instruments import SpectralDensity, density_of
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import FEW, samples_for
-from theodolite.survey.measures.metered import Metered
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance, Found, Measure, number
+from .curvature import FEW, samples_for
+from .metered import Metered
+from .site import Site
 
 _STEPS, _MOST_STEPS, _MOST_PROBES = 12, 48, 4
 _POINTS = 96

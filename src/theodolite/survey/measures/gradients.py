@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import NormMode
+from theodolite.core import Exclusive, NormMode
 from theodolite.instruments import (
     Batch,
     Loss,
@@ -24,8 +24,8 @@ def flat_gradient(
     model: nn.Module, batch: Batch, *, loss: Loss, norm_mode: NormMode
 ) -> Tensor:
     """Return the gradient by all parameters that require one, as one vector."""
-    leaves = [p for p in model.parameters() if p.requires_grad]
-    with opened(model, careful=False) as before:
+    with Exclusive(), opened(model, careful=False) as before:
+        leaves = [p for p in model.parameters() if p.requires_grad]
         before.lend_buffers()
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
         value = evaluate(model, batch, loss)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from theodolite.instruments import HalfSquareLoss
-from theodolite.survey.measures.site import Site
-from theodolite.survey.subjects.hugging_face import own_loss
+
+from ..subjects.hugging_face import own_loss
+from .site import Site
 
 # How near a loss of unknown kind is to the cross-entropy that it is taken for.
 _ALIKE = 1e-3

@@ -1,12 +1,9 @@
 """Weights whose scale a norm behind them takes away."""
 
 from theodolite.anatomy import Call, Recording
-from theodolite.survey.measures.charting import (
-    RESHAPING,
-    fed_by_inputs,
-    weights_behind,
-)
-from theodolite.survey.measures.site import Site
+
+from .charting import RESHAPING, fed_by_inputs, weights_behind
+from .site import Site
 
 # Calls that hand on what they are given, up to its shape and a shift.
 _HANDED_ON = RESHAPING | {"add"}
@@ -19,13 +16,17 @@ def invariant_weights(site: Site) -> set[str]:
     r"""Return the names of weights that a norm follows, and no slope runs along.
 
     A norm makes the loss invariant to the scale of the weights before it, hence
-    $\langle \nabla_w \ell, w\rangle = 0$; both are asked for.
+    $\langle \nabla_w \ell, w\rangle = 0$; both are asked for. A norm layer in eval
+    mode takes no scale away.
     """
+    still = site.norm_layers.get("eval", ())
     recording = site.chart.anatomy.recording
     fed = fed_by_inputs(recording)
     parameters = dict(site.model.named_parameters())
     found: set[str] = set()
     for norm in site.chart.anatomy.norms:
+        if norm.module in still:
+            continue
         call = recording.calls[norm.call]
         for name in _weights_before(recording, call, fed):
             if name in parameters and _is_flat(site, name):

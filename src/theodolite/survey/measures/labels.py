@@ -8,9 +8,10 @@ import numpy as np
 from torch import Tensor
 
 from theodolite.core import TheodoliteError
-from theodolite.instruments import classifier_norms, collapse
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.site import Site, targets_in
+from theodolite.instruments import classifier_norms, collapse, samples_in
+
+from .contract import Allowance, Found, Measure, number
+from .site import Site, targets_in
 
 # Gradients that norms take, since each layer's scale is tried, and collapse.
 _PASSES = 16
@@ -40,28 +41,33 @@ class ClassifierMeasure(Measure):
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield norms and margins, then collapse."""
-        batches = _fitting(site, allowance)
+        batches, labels = _fitting(site, allowance)
         given: dict[str, Any] = {"norm_mode": site.norm_mode, "outputs": site.outputs}
         try:
-            yield from _norm_rows(classifier_norms(site.model, batches, **given))
+            found = classifier_norms(site.model, batches, **given)
+            yield from ({**row, **labels} for row in _norm_rows(found))
         except TheodoliteError as refused:
             site.unsupported.append(f"the classifier's norms: {refused}")
         allowance.check()
         try:
-            yield from _collapse_rows(collapse(site.model, batches, **given))
+            found = collapse(site.model, batches, **given)
+            yield from ({**row, **labels} for row in _collapse_rows(found))
         except TheodoliteError as refused:
             site.unsupported.append(f"neural collapse: {refused}")
 
 
-def _fitting(site: Site, allowance: Allowance) -> Any:
+def _fitting(site: Site, allowance: Allowance) -> tuple[Any, dict[str, int]]:
+    """Return as much data as fit, and on how many of how many samples that is."""
     each = _PASSES * site.gradient_s(site.samples)
     if each > allowance.left():
         few = site.samples
         while few > 8 and _PASSES * site.gradient_s(few) > allowance.left():
             few //= 2
-        return site.first(few)
+        return site.first(few), {"n_samples": few, "of_samples": site.samples}
     count = max(1, int(allowance.left() / max(each, 1e-9)))
-    return [site.batches[place] for place in range(min(count, len(site.batches)))]
+    read = [site.batches[place] for place in range(min(count, len(site.batches)))]
+    n_samples = sum(samples_in(batch) or 1 for batch in read)
+    return read, {"n_samples": n_samples, "of_samples": site.all_samples}
 
 
 def _norm_rows(found: Any) -> Iterator[Found]:

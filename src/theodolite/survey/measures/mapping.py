@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from theodolite.anatomy import Span
-from theodolite.survey.measures.charting import Stretch
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.site import Site
+
+from .charting import Stretch
+from .contract import Allowance, Found, Measure, number
+from .site import Site
 
 
 class MapMeasure(Measure):
@@ -70,7 +71,8 @@ def _gain(site: Site, stretch: Stretch) -> Iterator[Found]:
     gain = total / skip.rms
     error = math.hypot(spread, gain * skip.rms_error) / skip.rms
     labels = {"block": stretch.block.name, "depth": stretch.block.index}
-    yield number("branch_gain", gain, error, **labels)
+    n_samples = site.sounding.samples
+    yield number("branch_gain", gain, error, n_samples=n_samples, **labels)
 
 
 def _scales(site: Site, stretch: Stretch) -> Iterator[Found]:

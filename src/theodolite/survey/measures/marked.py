@@ -6,8 +6,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from theodolite.core import MeasurementError
-from theodolite.survey.measures.charting import Chart
-from theodolite.survey.measures.taps import Action, Place, Taps
+
+from .charting import Chart
+from .taps import Action, Place, Taps
 
 
 class Marked(nn.Module):

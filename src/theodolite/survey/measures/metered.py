@@ -7,8 +7,9 @@ from torch import Tensor
 
 from theodolite.core import NormMode
 from theodolite.instruments import Operator
-from theodolite.survey.measures.contract import Allowance
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance
+from .site import Site
 
 _ROUNDINGS = 10.0
 

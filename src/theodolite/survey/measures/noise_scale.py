@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments import Batch, samples_in, slice_batch
-from theodolite.survey.measures.contract import Allowance
-from theodolite.survey.measures.gradients import flat_gradient
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance
+from .gradients import flat_gradient
+from .site import Site
 
 PARTS = 8
 # Numbers of each gradient that are multiplied at a time.

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.gauges import NormIntake
-from theodolite.survey.measures.site import Site
+from .contract import Allowance, Found, Measure, number
+from .gauges import NormIntake
+from .site import Site
 
 _BatchNorm = nn.modules.batchnorm._BatchNorm
 
@@ -48,8 +48,8 @@ class NormsMeasure(Measure):
             labels = {"module": name, "kind": type(module).__name__}
             count = intake.per_sample * (site.samples if intake.across else 1)
             yield number("batch_per_channel", count, 0.0, **labels)
-            error = site.rounding * intake.least
-            yield number("variance_min", intake.least, error, **labels)
+            error, seen = site.rounding * intake.least, site.sounding.samples
+            yield number("variance_min", intake.least, error, n_samples=seen, **labels)
             training = site.modes.get(name, module.training)
             yield number("in_train_mode", float(training), 0.0, **labels)
             frozen = float(training and _is_frozen(module))
@@ -72,10 +72,11 @@ def _running(
     off = (_plain(mean) - intake.mean) / variance.sqrt()
     ratio = ((_plain(running) + module.eps) / variance).log()
     count = max(intake.per_sample * site.sounding.samples, 1)
-    distance = float(off.square().mean().sqrt())
-    yield number("running_mean_distance", distance, 1 / math.sqrt(count), **labels)
+    distance, seen = float(off.square().mean().sqrt()), site.sounding.samples
+    error, told = 1 / math.sqrt(count), {**labels, "n_samples": seen}
+    yield number("running_mean_distance", distance, error, **told)
     log_ratio = float(ratio.square().mean().sqrt())
-    yield number("running_var_ratio", log_ratio, math.sqrt(2 / count), **labels)
+    yield number("running_var_ratio", log_ratio, math.sqrt(2) * error, **told)
     if module.num_batches_tracked is not None:
         yield number("batches_tracked", int(module.num_batches_tracked), 0.0, **labels)
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 from torch.optim import Optimizer
 
 from theodolite.core import NormMode
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.invariant import invariant_weights
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance, Found, Measure, number
+from .invariant import invariant_weights
+from .site import Site
 
 
 class OptimiserMeasure(Measure):

@@ -13,7 +13,8 @@ from torch.utils._pytree import tree_map
 
 from theodolite.core import NormMode, TheodoliteError
 from theodolite.instruments import Batch, Hessian, Loss
-from theodolite.survey.measures.gradients import flat_gradient, settle
+
+from .gradients import flat_gradient, settle
 
 # Times that a step of Lanczos takes that, over bases of a few vectors: measured.
 _STEPS = 3.0

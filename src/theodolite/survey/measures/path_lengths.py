@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from theodolite.paths import path_ensemble
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.site import Site
+
+from .contract import Allowance, Found, Measure, number
+from .site import Site
 
 _LEAST, _MOST = 2, 16
 

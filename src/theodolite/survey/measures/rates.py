@@ -8,24 +8,16 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from theodolite.instruments import ExtremeEigenvalues, Hessian, Operator, samples_in
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.curvature import (
-    FEW,
-    FEWEST,
-    ends_of,
-    error_of,
-    samples_for,
-)
-from theodolite.survey.measures.in_use import InUse, bound_of, in_use, kind_of
-from theodolite.survey.measures.metered import Metered, Preconditioned
-from theodolite.survey.measures.noise_scale import (
-    gradients_of,
-    noise_scale,
-    parts_of,
-    products_of,
-)
-from theodolite.survey.measures.preconditioner import scales_of
-from theodolite.survey.measures.site import Site
+
+from ..records.outcomes import NOT_RESOLVED
+from .contract import Allowance, Found, Measure, number
+from .curvature import FEW, FEWEST, ends_of, error_of, samples_for
+from .in_use import InUse, bound_of, in_use, kind_of
+from .metered import Metered, Preconditioned
+from .noise_scale import gradients_of, noise_scale, parts_of, products_of
+from .preconditioner import scales_of
+from .signal_by_depth import zero_gradient_rows
+from .site import Site
 
 
 class RatesMeasure(Measure):
@@ -34,8 +26,9 @@ class RatesMeasure(Measure):
     ``stable_rate`` is the bound of :mod:`~theodolite.survey.measures.stability` at the
     largest eigenvalue, of $H$ or, for Adam and RMSprop, of $P^{-1/2} H P^{-1/2}$;
     ``stable_rate_low`` and ``stable_rate_high`` follow from the error of that
-    eigenvalue. Settings are those of the optimiser given, else momentum 0.9. Weight
-    decay that acts through the gradient is added to the curvature.
+    eigenvalue; where its interval holds zero all three are not resolved. Settings are
+    those of the optimiser given, else momentum 0.9. Weight decay that acts through the
+    gradient is added to the curvature.
 
     ``rate_over_stable`` is told where the whole batch was taken and there is curvature:
     the largest eigenvalue of $D^{1/2} H D^{1/2}$ with $D$ each parameter's rate over
@@ -54,6 +47,7 @@ class RatesMeasure(Measure):
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield the noise scale, then plain rates, then adaptive ones, with the own."""
+        yield from zero_gradient_rows(site)
         yield from _noise_rows(site, allowance, 0.25 * allowance.left())
         if site.leading is not None:
             yield from _plain_rows(site)
@@ -85,7 +79,8 @@ def _scaled_rows(
     """Yield rates of adaptive rules, and how the one in use compares with its own."""
     use = in_use(site.optimiser, parameters)
     scales, source = scales_of(site.optimiser, parameters, site.sounding.gradients)
-    labels = {"n_samples": samples, "preconditioner": source}
+    fewest = min(samples, site.sounding.samples) if "gradient" in source else samples
+    labels = {"n_samples": fewest, "preconditioner": source}
     apart = use is not None and not use.alike
     if use is not None and use.plain:
         assert site.leading is not None
@@ -128,7 +123,9 @@ def _noise_rows(site: Site, allowance: Allowance, seconds: float) -> Iterator[Fo
     scale, error = noise_scale(
         products_of(list(gradients_of(site, parts, allowance))), size
     )
-    labels = {"n_samples": size, "n_parts": len(parts)}
+    several = size == site.samples and len(parts) > 1
+    of = site.all_samples if several else site.samples
+    labels = {"n_samples": size, "n_parts": len(parts), "of_samples": of}
     yield number("gradient_noise_scale", scale, error, **labels)
     each = site.samples
     yield number("noise_scale_per_batch", scale / each, error / each, **labels)
@@ -144,12 +141,16 @@ def _rate_rows(
     plain = name in ("gd", "momentum")
     decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
     curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
-    most = bound_of(name, group)
-    rate = most / curvature if curvature > 0 else math.inf
-    low = most / (curvature + error) if curvature + error > 0 else math.inf
-    high = most / (curvature - error) if curvature > error else math.inf
     told = {**labels, "optimiser": name, "status": str(top.status)}
-    half = max(rate - low, min(high, 1e300) - rate) if math.isfinite(rate) else math.nan
+    if abs(curvature) <= error or math.isnan(curvature + error):
+        for end in ("", "_low", "_high"):
+            told |= {"nonfinite": NOT_RESOLVED}
+            yield number(f"stable_rate{end}", math.nan, **told)
+        return
+    most = bound_of(name, group)
+    ends = (curvature, curvature + error, curvature - error)
+    rate, low, high = (most / end if curvature > 0 else math.inf for end in ends)
+    half = max(rate - low, high - rate) if curvature > 0 else math.nan
     yield number("stable_rate", rate, half, **told)
     yield number("stable_rate_low", low, half, **told)
     yield number("stable_rate_high", high, half, **told)

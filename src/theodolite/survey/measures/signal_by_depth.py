@@ -8,13 +8,10 @@ from torch import Tensor, nn
 
 from theodolite.core import TheodoliteError
 from theodolite.instruments import tensors_in
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.guessing import (
-    CONSTANT,
-    loss_of_a_guess,
-    takes_softmax,
-)
-from theodolite.survey.measures.site import Site, logits_in, targets_in
+
+from .contract import Allowance, Found, Measure, number
+from .guessing import CONSTANT, loss_of_a_guess, takes_softmax
+from .site import Site, logits_in, targets_in
 
 
 class SignalMeasure(Measure):
@@ -25,7 +22,8 @@ class SignalMeasure(Measure):
     samples. ``input_condition`` is the largest variance of an input feature over the
     median one. ``loss_at_chance`` is the loss of a guess that knows nothing of the
     inputs, ``simplex_distance`` how far outputs are from being probabilities, of losses
-    that take a softmax of them.
+    that take a softmax of them. ``n_zero_gradients`` counts trained parameters whose
+    gradient is zero in every entry, and ``zero_gradient`` names them.
     """
 
     name: ClassVar = "signal"
@@ -40,12 +38,17 @@ class SignalMeasure(Measure):
         yield from _loss_rows(site)
         yield from _depth_rows(site)
         yield from _module_rows(site)
+        yield from zero_gradient_rows(site)
 
 
 def _depth_rows(site: Site) -> Iterator[Found]:
     sounding = site.sounding
     for stretch in site.chart.stretches:
-        labels = {"block": stretch.block.name, "depth": stretch.block.index}
+        labels = {
+            "block": stretch.block.name,
+            "depth": stretch.block.index,
+            "n_samples": sounding.samples,
+        }
         signal = sounding.forward.get(stretch.output)
         if signal is None:
             site.unsupported.append(
@@ -80,7 +83,25 @@ def _module_rows(site: Site) -> Iterator[Found]:
         known = [grad for grad in grads if grad is not None]
         if known:
             value = _rms(known)
-            yield number("gradient_rms", value, site.rounding * value, module=owner)
+            labels = {"module": owner, "n_samples": site.sounding.samples}
+            yield number("gradient_rms", value, site.rounding * value, **labels)
+
+
+def zero_gradient_rows(site: Site) -> Iterator[Found]:
+    """Yield which trained parameters get no gradient, and their number.
+
+    They come with the first measure that asks, so that no number stands twice.
+    """
+    if site.gradients_told:
+        return
+    site.gradients_told = True
+    gradients, seen = site.sounding.gradients, {"n_samples": site.sounding.samples}
+    names = [n for n, g in gradients.items() if g.numel() and not bool(g.any())]
+    of = {"n_parameters": len(gradients), **seen}
+    yield number("n_zero_gradients", len(names), 0.0, **of)
+    for name in names:
+        labels = {"module": name.rpartition(".")[0], "parameter": name, **seen}
+        yield number("zero_gradient", gradients[name].numel(), 0.0, **labels)
 
 
 def _rms(tensors: list[Tensor]) -> float:
@@ -98,7 +119,8 @@ def _loss_rows(site: Site) -> Iterator[Found]:
     error = site.rounding * abs(sounding.loss)
     if logits is not None and isinstance(site.loss, nn.CrossEntropyLoss):
         error = max(error, _spread(site.loss, logits, targets))
-    yield number("loss", sounding.loss, error, n_samples=sounding.samples)
+    seen = {"n_samples": sounding.samples}
+    yield number("loss", sounding.loss, error, **seen)
     yield from _input_rows(site)
     if logits is None:
         return
@@ -106,20 +128,20 @@ def _loss_rows(site: Site) -> Iterator[Found]:
     if chance is not None:
         guess = "the mean" if isinstance(site.loss, CONSTANT) else "equal chances"
         error = site.rounding * abs(chance)
-        yield number("loss_at_chance", chance, error, guess=guess)
+        yield number("loss_at_chance", chance, error, guess=guess, **seen)
     flat = logits.double()
     rms = float(flat.square().mean().sqrt())
-    yield number("logit_rms", rms, site.rounding * rms)
+    yield number("logit_rms", rms, site.rounding * rms, **seen)
     if flat.ndim > 1 and flat.shape[-1] > 1:
         axis = 1 if _class_axis(site.loss, flat) == 1 else -1
         spread = flat.amax(axis) - flat.amin(axis)
         wide = spread.reshape(-1)
         error = float(wide.std()) / math.sqrt(len(wide)) if len(wide) > 1 else math.nan
-        yield number("logit_spread", float(wide.mean()), error)
+        yield number("logit_spread", float(wide.mean()), error, **seen)
         if not takes_softmax(site, logits, targets):
             return
         away = (flat.sum(axis) - 1).abs().max() + flat.clamp(max=0).abs().max()
-        yield number("simplex_distance", float(away), site.rounding)
+        yield number("simplex_distance", float(away), site.rounding, **seen)
 
 
 def _input_rows(site: Site) -> Iterator[Found]:
@@ -136,7 +158,8 @@ def _input_rows(site: Site) -> Iterator[Found]:
         entries = [stretch.entry for stretch in site.chart.stretches[:1]]
         if entries and entries[0] in site.sounding.forward:  # scaled on the way
             value = site.sounding.forward[entries[0]].rms
-        yield number("input_rms", value, site.rounding * value)
+        seen = {"n_samples": site.sounding.samples}
+        yield number("input_rms", value, site.rounding * value, **seen)
         yield from _input_condition(site, real[0])
 
 
@@ -159,7 +182,8 @@ def _input_condition(site: Site, inputs: Tensor) -> Iterator[Found]:
     ratio = float(variances.max() / variances.median())
     # Two variances of n normal numbers, each known to sqrt(2/n) of itself.
     error = 2 * ratio / math.sqrt(len(rows))
-    yield number("input_condition", ratio, error, n_features=len(variances))
+    labels = {"n_features": len(variances), "n_samples": site.sounding.samples}
+    yield number("input_condition", ratio, error, **labels)
 
 
 def _class_axis(loss: Any, logits: Tensor) -> int:

@@ -21,16 +21,18 @@ from theodolite.instruments import (
     ExtremeEigenvalues,
     Hessian,
     Loss,
+    norm_layers_as_is,
     opened,
     run_model,
     samples_in,
     slice_batch,
 )
-from theodolite.survey.measures.charting import Chart, blank_chart, chart_of
-from theodolite.survey.measures.gradients import settle
-from theodolite.survey.measures.pace import Pace, pace_of, rounding_of_products
-from theodolite.survey.measures.sounding import Sounding, sound
-from theodolite.survey.measures.taps import OtherWayError
+
+from .charting import Chart, blank_chart, chart_of
+from .gradients import settle
+from .pace import Pace, pace_of, rounding_of_products
+from .sounding import Sounding, sound
+from .taps import OtherWayError
 
 # Samples that tell what a network is made of.
 _CHARTED = 8
@@ -53,7 +55,8 @@ class Site:
     """A model opened for a survey.
 
     Attributes:
-        model: The model, in eval mode but for its norms, which are in the norm mode.
+        model: The model, in modes in which it draws nothing, its norms in the norm
+            mode.
         batches: The data.
         loss: What is differentiated.
         norm_mode: Statistics that normalisation layers use.
@@ -63,11 +66,13 @@ class Site:
         optimiser: The optimiser in use, if one was given.
         labels_known: Whether targets are anybody's, rather than made up.
         modes: Train or eval mode in which each module was found, by its name.
+        random_layers_off: Whether modules drew random numbers and are in eval mode.
         unsupported: Sentences on layers that an instrument cannot handle.
         mode_asked: The norm mode that was asked for, where this is another.
         unmapped: Why there is no map, where it was tried and failed.
         passes: Backward passes spent so far.
         leading: Ends of the Hessian's spectrum and samples, once they are measured.
+        gradients_told: Whether a measure has listed the parameters without a gradient.
     """
 
     model: nn.Module
@@ -80,11 +85,13 @@ class Site:
     optimiser: Optimizer | None = None
     labels_known: bool = True
     modes: Mapping[str, bool] = field(default_factory=dict)
+    random_layers_off: bool = False
     unsupported: list[str] = field(default_factory=list)
     mode_asked: NormMode | None = None
     unmapped: str = ""
     passes: int = 0
     leading: tuple[ExtremeEigenvalues, int] | None = None
+    gradients_told: bool = False
 
     @property
     def left_s(self) -> float:
@@ -100,6 +107,11 @@ class Site:
     def samples(self) -> int:
         """Samples of the first batch, 1 where they cannot be told apart."""
         return samples_in(self.batch) or 1
+
+    @cached_property
+    def all_samples(self) -> int:
+        """Samples of all batches; most measures read the first batch alone."""
+        return sum(samples_in(batch) or 1 for batch in self.batches)
 
     @cached_property
     def dtype(self) -> torch.dtype:
@@ -120,6 +132,11 @@ class Site:
         Sixteen roundings of the model's type.
         """
         return 16 * torch.finfo(self.dtype).eps
+
+    @cached_property
+    def norm_layers(self) -> dict[str, tuple[str, ...]]:
+        """Names of norm layers by their mode, under ``as_is``."""
+        return norm_layers_as_is(self.model, self.norm_mode)
 
     def first(self, samples: int) -> Batch:
         """Return no more than some samples of the first batch."""

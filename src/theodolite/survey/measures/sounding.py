@@ -24,8 +24,9 @@ from theodolite.instruments import (
     run_model,
     samples_in,
 )
-from theodolite.survey.measures.charting import Chart, convolved
-from theodolite.survey.measures.gauges import (
+
+from .charting import Chart, convolved
+from .gauges import (
     NormIntake,
     Signal,
     UnitCounts,
@@ -34,8 +35,8 @@ from theodolite.survey.measures.gauges import (
     squares_of,
     unit_counts,
 )
-from theodolite.survey.measures.gradients import settle
-from theodolite.survey.measures.taps import Action, Place, Taps
+from .gradients import settle
+from .taps import Action, Place, Taps
 
 _NORMS = (
     nn.modules.batchnorm._BatchNorm,

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from theodolite.instruments import Batch, tangent_kernel, tensors_in
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.site import Site, logits_in
+
+from .contract import Allowance, Found, Measure, number
+from .site import Site, logits_in
 
 _LEAST, _MOST = 2, 16
 # Gradients that a row of the kernel takes, with its comparison in finer arithmetic.
@@ -42,7 +43,8 @@ class TangentMeasure(Measure):
                 float(g.double().square().sum()) for g in sounding.gradients.values()
             )
             ratio = square / (2 * sounding.loss)
-            yield number("pl_ratio", ratio, 4 * site.rounding * ratio)
+            seen = {"n_samples": sounding.samples}
+            yield number("pl_ratio", ratio, 4 * site.rounding * ratio, **seen)
         samples = min(_LEAST, site.samples)
         while 2 * samples <= min(_MOST, site.samples):
             if _seconds(site, 2 * samples) > allowance.left():

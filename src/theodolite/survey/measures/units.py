@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from theodolite.survey.measures.charting import fed_by_inputs
-from theodolite.survey.measures.contract import Allowance, Found, Measure, number
-from theodolite.survey.measures.feeding import layer_before
-from theodolite.survey.measures.site import Site
+from .charting import fed_by_inputs
+from .contract import Allowance, Found, Measure, number
+from .feeding import inside_gates, layer_before
+from .site import Site
 
 
 class UnitsMeasure(Measure):
@@ -16,7 +16,8 @@ class UnitsMeasure(Measure):
     A unit that gives zero for all $n$ samples gives it, by the rule of three, with a
     chance of at most $3/n$ otherwise; that is the error of ``dead_share``.
     ``twin_share`` counts live units that give what another gives. The label ``layer``
-    is the layer of weights before the activation.
+    is the layer of weights before the activation; ``gate`` says whether its units only
+    scale another signal.
     """
 
     name: ClassVar = "units"
@@ -37,11 +38,11 @@ class UnitsMeasure(Measure):
         """Yield shares, activation by activation."""
         recording = site.chart.anatomy.recording
         fed = fed_by_inputs(recording)
+        gates = inside_gates(site.chart.anatomy, fed)
         seen: dict[str, int] = {}
         for activation in site.chart.anatomy.activations:
-            counts = site.sounding.units.get(
-                recording.calls[activation.call].outputs[0]
-            )
+            output = recording.calls[activation.call].outputs[0]
+            counts = site.sounding.units.get(output)
             if counts is None:
                 continue
             name = activation.module or "the model"
@@ -51,6 +52,8 @@ class UnitsMeasure(Measure):
                 "kind": activation.kind,
                 "n_units": counts.units,
                 "layer": layer_before(recording, recording.calls[activation.call], fed),
+                "gate": output in gates,
+                "n_samples": site.sounding.samples,
             }
             share = counts.dead / max(counts.units, 1)
             doubt = 3 / site.sounding.samples if counts.dead else 0.0

@@ -1,8 +1,8 @@
-"""What a person looks at: surveys, comparisons and watched trainings as one HTML file.
+"""Surveys, comparisons and watched trainings as one HTML file each.
 
-Start at ``sheets`` (survey and comparison) and ``course`` (training), which lay out
-what ``templates/`` shows; ``cross_section`` and ``chart`` draw, ``words`` names
-quantities, ``embedded`` holds the numbers to download, ``writing`` makes the file,
-``plotting`` the figure of a survey. Imports every other inner room; ``Survey.to_html``
-and its kin reach up here when they are called.
+Start at ``survey_page`` (survey and comparison) and ``training_page``, which lay out
+what ``templates/`` shows. ``depth`` says what a survey has at each depth,
+``cross_section`` draws it, ``network_charts`` draws what is of the whole network,
+``tables`` writes rows, ``words`` names quantities, ``writing`` makes the file.
+Scales, charts and the base template are those of :mod:`theodolite.pages`.
 """

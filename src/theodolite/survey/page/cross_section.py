@@ -1,24 +1,34 @@
-"""The network cut open along its depth: one column a block, one track a quantity."""
+"""The network along its depth: one column per block, one track per quantity."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from theodolite.survey.page.columns import Column, Side
-from theodolite.survey.page.heat import Cells, reach_of
-from theodolite.survey.page.numbers import number, tick
-from theodolite.survey.page.scales import Scale, scale_of
-from theodolite.survey.page.svg import box, element, group, line
-from theodolite.survey.page.tracks import (
-    TRACKS,
-    Mark,
-    Track,
-    marks_of,
-    shares_of,
-    why_missing,
+from theodolite.core import MeasurementError, Rows
+from theodolite.figures import draw_cross_section
+from theodolite.pages import (
+    HeatCells,
+    Scale,
+    box,
+    element,
+    group,
+    line,
+    path,
+    scale_of,
+    short_number,
+    words,
 )
+
+from ..records.outcomes import on_fewest
+from .depth import TRACKS, Column, Mark, Side, Track, columns_of, side_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..records.whole_survey import Survey
 
 _LEFT, _RIGHT = 58, 10
 # All columns fit a wide screen down to this width; more of them scroll.
@@ -30,6 +40,7 @@ _LEAST_BAR = 1.5
 _TALL = {"heat": 96, "line": 58, "dots": 62, "bars": 44}
 # Columns narrower than this cannot each carry a name.
 _NAMED, _LONGEST = 18.0, 15
+_KINDS = ("residual", "plain", "stem", "head")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,49 +51,53 @@ class Section:
         columns: Blocks in order of depth.
         pitch: Width of a column.
         marks: Numbers by side and quantity.
-        reach: Decades that the colours span.
-        heated: Whether there is anything to colour.
+        ratios: What the colours must tell apart.
     """
 
     columns: tuple[Column, ...]
     pitch: float
     marks: Mapping[str, Mapping[str, list[Mark | None]]]
-    reach: float
-    heated: bool
+    ratios: tuple[float, ...]
+
+    def left(self, index: int) -> float:
+        """Return the left end of a column."""
+        return _LEFT + self.pitch * index
+
+    def middle(self, index: int) -> float:
+        """Return the middle of a column."""
+        return self.left(index) + self.pitch / 2
 
 
 def section_of(sides: Sequence[Side], columns: tuple[Column, ...]) -> Section:
-    """Gather what is to be drawn of all sides."""
-    values = [v for s in sides for c in columns for _, v in shares_of(s, c)]
+    """Return what is to be drawn of all sides."""
     pitch = _WIDE / max(len(columns), 1)
     return Section(
         columns=columns,
         pitch=min(_BROADEST, max(_NARROWEST, pitch)),
         marks={
-            side.key: {t.quantity: marks_of(t, side, columns) for t in TRACKS}
+            side.key: {track.quantity: track.marks(side, columns) for track in TRACKS}
             for side in sides
         },
-        reach=reach_of(values),
-        heated=bool(values),
+        ratios=tuple(v for s in sides for c in columns for _, v in s.shares_of(c)),
     )
 
 
 def draw_section(section: Section, side: Side) -> Markup:
     """Return the cross-section of one side."""
-    at, parts = 4.0, [_map(section, side, 4.0)]
+    at = 4.0
+    parts = [_map(section, side, at)]
     at += _HEADING + _MAP_TALL + _GAP
     for track in TRACKS:
         drawn, tall = _track(section, side, track, at)
         parts.append(drawn)
         at += _HEADING + tall + _GAP
-    parts.append(_names(section, at))
+    names = short_names([column.name for column in section.columns])
+    parts.append(_names(section, names, at))
+    parts.append(group(_columns(section, side, at), "columns"))
     wide = _LEFT + section.pitch * len(section.columns) + _RIGHT
-    parts.append(group(_columns(section, side, at), class_="columns"))
     # Names of the first columns reach to the left, those of tracks to the right.
-    longest = max(
-        (len(n) for n in short_names([c.name for c in section.columns])), default=0
-    )
-    whole, tall = max(wide, 470.0), at + 22 + 4.6 * longest
+    whole = max(wide, 470.0)
+    tall = at + 22 + 4.6 * max(map(len, names), default=0)
     return element(
         "svg",
         *parts,
@@ -91,189 +106,48 @@ def draw_section(section: Section, side: Side) -> Markup:
         height=tall,
         viewBox=f"0 0 {whole:.0f} {tall:.0f}",
         role="group",
-        aria_label=f"Cross-section by depth {side.word}: a column a block",
+        aria_label=f"Cross-section by depth {side.word}: one column per block",
     )
 
 
-def _left(section: Section, index: int) -> float:
-    return _LEFT + section.pitch * index
+def cross_section(survey: "Survey") -> "Figure":
+    """Draw a cross-section of the network by depth, with matplotlib.
+
+    Raises:
+        MeasurementError: Nothing was measured by depth.
+    """
+    rows = rows_by_depth(survey)
+    if not len(rows):
+        raise MeasurementError(
+            f"the survey of {survey.title} holds no number by depth: survey with the "
+            "measures map, signal or jacobian"
+        )
+    drawn = {track.quantity for track in TRACKS}
+    on = on_fewest(row for row in survey.rows() if row["quantity"] in drawn)
+    return draw_cross_section(rows, title=f"{survey.title}{on}")
 
 
-def _middle(section: Section, index: int) -> float:
-    return _left(section, index) + section.pitch / 2
-
-
-def _heading(text: str, at: float) -> Markup:
-    return element("text", text, class_="heading", x=2, y=at + 13)
-
-
-def _map(section: Section, side: Side, at: float) -> Markup:
-    """Draw bodies, skips and norms; one path a look, however many blocks there are."""
-    top, gap = at + _HEADING, min(3.0, section.pitch * 0.12)
-    wide = section.pitch - 2 * gap
-    paths: dict[str, list[str]] = {}
-    for column in section.columns:
-        block = column.blocks.get(side.key)
-        if block is None:
-            continue
-        left = _left(section, column.index) + gap
-        body = f"body {_safe(block.kind)}"
-        paths.setdefault(body, []).append(box(left, top + 18, wide, 12))
-        if block.skip:
-            look = "identity" if block.skip == "identity" else "changed"
-            arc = _arc(left, left + wide, top + 18)
-            paths.setdefault(f"skip {look}", []).append(arc)
-        for look, share in _norms(block.norms):
-            dot = f"M{left + share * wide:.1f} {top + 37:.1f}h0"
-            paths.setdefault(look, []).append(dot)
-    parts = [_heading("Blocks, their skips and norms", at)]
-    for look, found in paths.items():
-        broad = min(5.2, wide * 0.6) if look.startswith("norm") else None
-        parts.append(element("path", class_=look, stroke_width=broad, d="".join(found)))
-    return group(parts, class_="map")
-
-
-def _arc(left: float, right: float, base: float) -> str:
-    top = base - 20
-    bends = f"{left:.1f} {top:.1f} {right:.1f} {top:.1f}"
-    return f"M{left:.1f} {base:.1f}C{bends} {right:.1f} {base:.1f}"
-
-
-def _norms(norms: Sequence[str]) -> Iterator[tuple[str, float]]:
-    placements = {norm.partition(":")[2] for norm in norms}
-    for place, share in (("pre", 0.12), ("inside", 0.5), ("post", 0.88)):
-        if place in placements:
-            yield "norm", share
-    if placements - {"pre", "inside", "post"}:
-        yield "norm other", 0.5
-
-
-def _track(
-    section: Section, side: Side, track: Track, at: float
-) -> tuple[Markup, float]:
-    heading = _heading(track.title, at)
-    top = at + _HEADING
-    if track.kind == "heat":
-        cells = _strips(section, side, top, _TALL["heat"])
-        if cells is not None:
-            return group([heading, cells], class_="track heat"), _TALL["heat"]
-    else:
-        own = section.marks[side.key][track.quantity]
-        if any(own):
-            tall = _TALL[track.kind]
-            drawn = _numbers(section, track, own, top, tall)
-            return group([heading, *drawn], class_=f"track {track.kind}"), tall
-    told = f"Not shown: {why_missing(track, side)}"
-    cut = told if len(told) <= 150 else f"{told[:149]}…"
-    missing = element("text", cut, class_="missing", x=2, y=top + 12)
-    return group([heading, missing], class_="track missing"), 16.0
-
-
-def _strips(section: Section, side: Side, top: float, tall: float) -> Markup | None:
-    cells, found = Cells(section.reach), False
-    gap = min(0.8, section.pitch * 0.06)
-    for column in section.columns:
-        shares = shares_of(side, column)
-        step = tall / max(len(shares), 1)
-        for row, (_, value) in enumerate(reversed(shares)):
-            found = True
-            left = _left(section, column.index) + gap
-            cells.add(value, left, top + row * step, section.pitch - 2 * gap, step)
-    if not found:
-        return None
-    ends = (("largest", 10.0), ("median", tall / 2 + 4), ("smallest", tall - 2))
-    return group(
-        [
-            cells.drawn(),
-            *(
-                element("text", name, x=_LEFT - 6, y=top + y, text_anchor="end")
-                for name, y in ends
-            ),
-        ]
-    )
-
-
-def _numbers(
-    section: Section, track: Track, own: list[Mark | None], top: float, tall: float
-) -> Iterator[Markup]:
-    scale = _scale(section, track, top, tall)
-    right = _left(section, len(section.columns))
-    for value in scale.ticks(2 if scale.log else 3):
-        y = scale(value)
-        yield element("path", class_="grid", d=f"M{_LEFT} {y:.1f}H{right:.1f}")
-        yield element("text", tick(value), x=_LEFT - 6, y=y + 3.5, text_anchor="end")
-    if track.reference is not None:
-        y = scale(track.reference)
-        yield element("path", class_="rule", d=f"M{_LEFT} {y:.1f}H{right:.1f}")
-    if track.kind == "line":
-        for stretch in _stretches(section, own, scale):
-            yield element("path", class_="stroke", d=line(stretch))
-    yield from _marks(section, track, own, scale)
-
-
-def _scale(section: Section, track: Track, top: float, tall: float) -> Scale:
-    shown = [m for marks in section.marks.values() for m in marks[track.quantity] if m]
-    values = [v for mark in shown for v in (mark if track.spread else mark[:1])]
-    log = track.log and all(v > 0 for v in values)
-    within = [] if track.reference is None else [track.reference]
-    within += [0.0, _LEAST_SHARE] if track.kind == "bars" else []
-    return scale_of(values, top + tall, top, log=log, within=within)
-
-
-def _stretches(
-    section: Section, own: list[Mark | None], scale: Scale
-) -> Iterator[list[tuple[float, float]]]:
-    run: list[tuple[float, float]] = []
-    for index, mark in enumerate([*own, None]):
-        if mark is not None:
-            run.append((_middle(section, index), scale(mark[0])))
-        elif run:
-            yield run
-            run = []
-
-
-def _marks(
-    section: Section, track: Track, own: list[Mark | None], scale: Scale
-) -> Iterator[Markup]:
-    broad = min(6.4, section.pitch * 0.72)
-    dots, reaches, bars = [], [], []
-    for index, mark in enumerate(own):
-        if mark is None:
-            continue
-        x, y = _middle(section, index), scale(mark[0])
-        if track.kind == "bars":
-            half = section.pitch * 0.36
-            # A share of nothing is seen to be measured.
-            wide, base = 2 * half, scale(0.0)
-            top = min(y, base - _LEAST_BAR)
-            bars.append(box(x - half, top, wide, base - top))
-            continue
-        if mark[1] < mark[2]:
-            reaches.append(f"M{x:.1f} {scale(mark[1]):.1f}V{scale(mark[2]):.1f}")
-        dots.append(f"M{x:.1f} {y:.1f}h0")
-    if dots:
-        yield element("path", class_="dots", stroke_width=broad, d="".join(dots))
-    if reaches:
-        yield element("path", class_="reach", d="".join(reaches))
-    if bars:
-        yield element("path", class_="bar", d="".join(bars))
-
-
-def _names(section: Section, at: float) -> Markup:
-    names = short_names([column.name for column in section.columns])
-    every = max(1, math.ceil(_NAMED / section.pitch))
-    parts = []
-    for column, name in zip(section.columns, names, strict=True):
-        if column.index % every:
-            continue
-        x = _middle(section, column.index) + 3
-        turn = f"translate({x:.1f} {at + 12:.1f}) rotate(-45)"
-        parts.append(element("text", name, transform=turn, text_anchor="end"))
-    return group(parts, class_="names")
+def rows_by_depth(survey: "Survey") -> Rows:
+    """Return what a cross-section shows, one row per block and quantity."""
+    side, columns = side_of(survey), columns_of(survey)
+    rows: list[dict[str, Any]] = []
+    for track in TRACKS:
+        marks = track.marks(side, columns)
+        for column, mark in zip(columns, marks, strict=True):
+            place = {"block": column.name, "depth": column.index}
+            if track.kind == "heat":
+                mine = side.by_block[column.name].where(quantity=track.quantity)
+                rows += [{**row, **place} for row in mine]
+            elif mark is not None:
+                value, low, high = mark
+                error = None if track.spread else max(high - value, value - low)
+                number = {"quantity": track.quantity, "value": value, "error": error}
+                rows.append(number | place)
+    return Rows(rows)
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return names without what all share at the front, cut from the left.
+    """Return names without the front that all share, cut from the left.
 
     Example:
         >>> short_names(["model.layers.0", "model.layers.1"])
@@ -291,43 +165,194 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [one if len(one) <= _LONGEST else f"…{one[1 - _LONGEST :]}" for one in kept]
 
 
-def _columns(section: Section, side: Side, tall: float) -> Iterator[Markup]:
+def _heading(text: str, at: float) -> Markup:
+    return words(text, 2, at + 13, look="heading")
+
+
+def _map(section: Section, side: Side, at: float) -> Markup:
+    """Draw bodies, skips and norms, as one path per look."""
+    top, gap = at + _HEADING, min(3.0, section.pitch * 0.12)
+    wide = section.pitch - 2 * gap
+    paths: dict[str, list[str]] = {}
     for column in section.columns:
-        told = _told(section, side, column)
+        block = column.blocks.get(side.key)
+        if block is None:
+            continue
+        left = section.left(column.index) + gap
+        kind = block.kind if block.kind in _KINDS else "plain"
+        paths.setdefault(f"body {kind}", []).append(box(left, top + 18, wide, 12))
+        if block.skip:
+            look = "identity" if block.skip == "identity" else "changed"
+            arc = _arc(left, left + wide, top + 18)
+            paths.setdefault(f"skip {look}", []).append(arc)
+        for look, share in _norms(block.norms):
+            dot = f"M{left + share * wide:.1f} {top + 37:.1f}h0"
+            paths.setdefault(look, []).append(dot)
+    parts = [_heading("Blocks, their skips and norms", at)]
+    for look, pieces in paths.items():
+        broad = min(5.2, wide * 0.6) if look.startswith("norm") else None
+        parts.append(path(look, "".join(pieces), stroke_width=broad))
+    return group(parts, "map")
+
+
+def _arc(left: float, right: float, base: float) -> str:
+    bends = f"{left:.1f} {base - 20:.1f} {right:.1f} {base - 20:.1f}"
+    return f"M{left:.1f} {base:.1f}C{bends} {right:.1f} {base:.1f}"
+
+
+def _norms(norms: Sequence[str]) -> Iterator[tuple[str, float]]:
+    placements = {norm.partition(":")[2] for norm in norms}
+    for place, share in (("pre", 0.12), ("inside", 0.5), ("post", 0.88)):
+        if place in placements:
+            yield "norm", share
+    if placements - {"pre", "inside", "post"}:
+        yield "norm other", 0.5
+
+
+def _track(
+    section: Section, side: Side, track: Track, at: float
+) -> tuple[Markup, float]:
+    """Return a track and how tall it is."""
+    on = side.samples(track.quantity)
+    heading = _heading(track.title + (f",{on}" if on else ""), at)
+    top, tall = at + _HEADING, _TALL[track.kind]
+    own = section.marks[side.key][track.quantity]
+    if track.kind == "heat":
+        drawn = list(_strips(section, side, top, tall))
+    else:
+        drawn = list(_numbers(section, track, own, top, tall)) if any(own) else []
+    if drawn:
+        return group([heading, *drawn], f"track {track.kind}"), tall
+    missing = f"Not shown: {track.why_missing(side)}"
+    cut = missing if len(missing) <= 150 else f"{missing[:149]}…"
+    parts = [heading, words(cut, 2, top + 12, look="missing")]
+    return group(parts, "track missing"), 16.0
+
+
+def _strips(section: Section, side: Side, top: float, tall: float) -> Iterator[Markup]:
+    cells, gap = HeatCells(section.ratios), min(0.8, section.pitch * 0.06)
+    columns = [(column, side.shares_of(column)) for column in section.columns]
+    if not any(shares for _, shares in columns):
+        return
+    for column, shares in columns:
+        step = tall / max(len(shares), 1)
+        for row, (_, value) in enumerate(reversed(shares)):
+            left = section.left(column.index) + gap
+            cells.add(value, left, top + row * step, section.pitch - 2 * gap, step)
+    yield cells.drawn()
+    for name, y in (
+        ("largest", 10.0),
+        ("median", tall / 2 + 4),
+        ("smallest", tall - 2),
+    ):
+        yield words(name, _LEFT - 6, top + y, "end")
+
+
+def _numbers(
+    section: Section, track: Track, own: list[Mark | None], top: float, tall: float
+) -> Iterator[Markup]:
+    scale = _scale(section, track, top, tall)
+    right = section.left(len(section.columns))
+    for value, label in scale.ticks(2 if scale.kind == "log" else 3):
+        y = scale(value)
+        yield path("grid", f"M{_LEFT} {y:.1f}H{right:.1f}")
+        yield words(label, _LEFT - 6, y + 3.5, "end")
+    if track.reference is not None:
+        yield path("rule", f"M{_LEFT} {scale(track.reference):.1f}H{right:.1f}")
+    if track.kind == "line":
+        for points in _unbroken(section, own, scale):
+            yield path("stroke", line(points))
+    yield from _marks(section, track, own, scale)
+
+
+def _scale(section: Section, track: Track, top: float, tall: float) -> Scale:
+    shown = [m for marks in section.marks.values() for m in marks[track.quantity] if m]
+    values = [v for mark in shown for v in (mark if track.spread else mark[:1])]
+    log = track.log and all(v > 0 for v in values)
+    within = [] if track.reference is None else [track.reference]
+    within += [0.0, _LEAST_SHARE] if track.kind == "bars" else []
+    return scale_of(values, top + tall, top, log=log, within=within)
+
+
+def _unbroken(
+    section: Section, own: list[Mark | None], scale: Scale
+) -> Iterator[list[tuple[float, float]]]:
+    """Yield the points of each part of a line that has no gap."""
+    points: list[tuple[float, float]] = []
+    for index, mark in enumerate([*own, None]):
+        if mark is not None:
+            points.append((section.middle(index), scale(mark[0])))
+        elif points:
+            yield points
+            points = []
+
+
+def _marks(
+    section: Section, track: Track, own: list[Mark | None], scale: Scale
+) -> Iterator[Markup]:
+    dots, reaches, bars = [], [], []
+    for index, mark in enumerate(own):
+        if mark is None:
+            continue
+        x, y = section.middle(index), scale(mark[0])
+        if track.kind == "bars":
+            # A share of nothing is seen to be measured.
+            half, base = section.pitch * 0.36, scale(0.0)
+            top = min(y, base - _LEAST_BAR)
+            bars.append(box(x - half, top, 2 * half, base - top))
+            continue
+        if mark[1] < mark[2]:
+            reaches.append(f"M{x:.1f} {scale(mark[1]):.1f}V{scale(mark[2]):.1f}")
+        dots.append(f"M{x:.1f} {y:.1f}h0")
+    if dots:
+        broad = min(6.4, section.pitch * 0.72)
+        yield path("dots", "".join(dots), stroke_width=broad)
+    if reaches:
+        yield path("reach", "".join(reaches))
+    if bars:
+        yield path("bar", "".join(bars))
+
+
+def _names(section: Section, names: Sequence[str], at: float) -> Markup:
+    every = max(1, math.ceil(_NAMED / section.pitch))
+    parts = []
+    for index, name in list(enumerate(names))[::every]:
+        x = section.middle(index) + 3
+        turn = f"translate({x:.1f} {at + 12:.1f}) rotate(-45)"
+        parts.append(element("text", name, transform=turn, text_anchor="end"))
+    return group(parts, "names")
+
+
+def _columns(section: Section, side: Side, tall: float) -> Iterator[Markup]:
+    """Yield what a pointer or the keyboard chooses."""
+    wide = section.pitch
+    for column in section.columns:
+        left = section.left(column.index)
         yield element(
             "a",
-            element("title", told),
-            element(
-                "rect",
-                x=_left(section, column.index),
-                y=0,
-                width=section.pitch,
-                height=tall,
-            ),
+            element("title", _title(section, side, column)),
+            element("rect", x=left, y=0, width=wide, height=tall),
             href=f"#block-{column.index}",
             class_="column",
             data_column=column.index,
         )
 
 
-def _told(section: Section, side: Side, column: Column) -> str:
+def _title(section: Section, side: Side, column: Column) -> str:
     block = column.blocks.get(side.key)
     if block is None:
         return f"{column.name}: not in this network"
-    parts = [block.kind, f"{block.skip} skip" if block.skip else "", *block.norms]
-    told = [f"{block.name}: {', '.join(one for one in parts if one)}"]
+    facts = [block.kind, f"{block.skip} skip" if block.skip else "", *block.norms]
+    lines = [f"{block.name}: {', '.join(fact for fact in facts if fact)}"]
     for track in TRACKS:
-        if track.kind == "heat":
-            shares = shares_of(side, column)
-            if shares:
-                low, high = number(shares[0][1]), number(shares[-1][1])
-                told.append(f"singular values {low} to {high}")
-            continue
+        on = side.samples(track.quantity)
+        on = f",{on}" if on else ""
         mark = section.marks[side.key][track.quantity][column.index]
-        if mark is not None:
-            told.append(f"{track.title.partition(':')[0].lower()} {number(mark[0])}")
-    return "\n".join(told)
-
-
-def _safe(kind: str) -> str:
-    return kind if kind in ("residual", "plain", "stem", "head") else "plain"
+        if track.kind == "heat":
+            if shares := side.shares_of(column):
+                low, high = (short_number(shares[end][1]) for end in (0, -1))
+                lines.append(f"singular values {low} to {high}{on}")
+        elif mark is not None:
+            name = track.title.partition(":")[0].lower()
+            lines.append(f"{name} {short_number(mark[0])}{on}")
+    return "\n".join(lines)

@@ -9,31 +9,30 @@ class Word:
 
     name: str
     meaning: str = ""
-    log: bool = False
 
 
 WORDS: dict[str, Word] = {
     "branch_gain": Word(
-        "Branch gain", "size of the branch over that of the skip it joins", log=True
+        "Branch gain", "size of the branch over that of the skip it joins"
     ),
     "scale": Word("Branch scale", "factor that the network puts on a branch"),
     "keeps_shape": Word("Keeps the shape", "1 where output and input have one shape"),
     "n_additions": Word("Residual additions"),
     "n_norms": Word("Norm layers"),
     "n_unplaced": Word("Additions not placed"),
-    "forward_rms": Word(
-        "Forward signal", "root mean square of a block's output", log=True
-    ),
+    "forward_rms": Word("Forward signal", "root mean square of a block's output"),
     "forward_correlation": Word(
         "Sample correlation", "mean cosine between the signals of two samples"
     ),
     "backward_rms": Word(
-        "Backward signal",
-        "root mean square of the loss's gradient at a block's output",
-        log=True,
+        "Backward signal", "root mean square of the loss's gradient at a block's output"
     ),
-    "gradient_rms": Word("Weight gradient", "root mean square", log=True),
-    "weight_rms": Word("Weights", "root mean square of the weights", log=True),
+    "gradient_rms": Word("Weight gradient", "root mean square"),
+    "n_zero_gradients": Word(
+        "Parameters without a gradient", "whose gradient is zero in every entry"
+    ),
+    "zero_gradient": Word("No gradient", "numbers in a parameter that gets none"),
+    "weight_rms": Word("Weights", "root mean square of the weights"),
     "loss": Word("Loss"),
     "loss_at_chance": Word("Loss at chance", "what guessing evenly would cost"),
     "logit_rms": Word("Logits", "root mean square of the outputs"),
@@ -52,10 +51,10 @@ WORDS: dict[str, Word] = {
     "frozen_in_train_mode": Word("Frozen, yet in train mode"),
     "variance_min": Word("Smallest variance", "of a channel that a norm divides by"),
     "singular_value": Word(
-        "Singular values", "by how much the block stretches small changes", log=True
+        "Singular values", "by how much the block stretches small changes"
     ),
-    "largest_singular": Word("Largest singular value", log=True),
-    "smallest_singular": Word("Smallest singular value", log=True),
+    "largest_singular": Word("Largest singular value"),
+    "smallest_singular": Word("Smallest singular value"),
     "log_mean_square": Word("Log mean square singular value"),
     "largest_eigenvalue": Word("Largest curvature", "eigenvalue of the loss Hessian"),
     "smallest_eigenvalue": Word("Most negative curvature"),
@@ -63,12 +62,12 @@ WORDS: dict[str, Word] = {
     "trace_per_parameter": Word("Mean curvature", "trace over parameters"),
     "negative_share": Word("Negative curvature", "share of directions that bend down"),
     "condition_percentile": Word("Condition number"),
-    "density": Word("Density of curvatures", log=True),
+    "density": Word("Density of curvatures"),
     "cumulative": Word("Cumulative density"),
     "block_largest_eigenvalue": Word(
-        "Curvature", "largest Hessian eigenvalue within the block", log=True
+        "Curvature", "largest Hessian eigenvalue within the block"
     ),
-    "block_trace": Word("Block trace", "sum of the block's curvatures", log=True),
+    "block_trace": Word("Block trace", "sum of the block's curvatures"),
     "tangent_smallest": Word("Tangent kernel, smallest eigenvalue"),
     "tangent_largest": Word("Tangent kernel, largest eigenvalue"),
     "pl_ratio": Word("PL ratio", "squared gradient over twice the loss"),
@@ -108,10 +107,10 @@ WORDS: dict[str, Word] = {
     "batches_tracked": Word("Batches seen by running statistics"),
     "decays_invariant": Word("Decay on a scale-invariant weight"),
     "left_out": Word("Parameters left out", "of the optimiser"),
-    "sharpness": Word("Sharpness", "largest eigenvalue of the loss Hessian", log=True),
-    "gradient_norm": Word("Gradient norm", log=True),
+    "sharpness": Word("Sharpness", "largest eigenvalue of the loss Hessian"),
+    "gradient_norm": Word("Gradient norm"),
     "weight_norm": Word("Weight norm"),
-    "rate": Word("Learning rate", log=True),
+    "rate": Word("Learning rate"),
 }
 
 MEASURES: dict[str, str] = {

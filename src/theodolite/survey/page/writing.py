@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from theodolite.runs import write_text
 
 if TYPE_CHECKING:
-    from theodolite.survey.comparing.comparison import Comparison
-    from theodolite.survey.records.whole_survey import Survey
-    from theodolite.survey.watching.course import Course
+    from ..comparing.comparison import Comparison
+    from ..records.whole_survey import Survey
+    from ..watching.course import Course
 
     Shown = Survey | Comparison | Course
 else:
@@ -33,13 +33,13 @@ def write_page(shown: Shown, path: str | Path) -> Path:
 
 def page_of(shown: Shown) -> str:
     """Return the page of a survey, a comparison or a watched training."""
-    from theodolite.survey.comparing.comparison import Comparison
-    from theodolite.survey.page.course_sheet import course_page
-    from theodolite.survey.page.sheets import comparison_page, survey_page
-    from theodolite.survey.records.whole_survey import Survey
+    from ..comparing.comparison import Comparison
+    from ..records.whole_survey import Survey
+    from .survey_page import comparison_page, survey_page
+    from .training_page import training_page
 
     if isinstance(shown, Survey):
         return survey_page(shown)
     if isinstance(shown, Comparison):
         return comparison_page(shown)
-    return course_page(shown)
+    return training_page(shown)

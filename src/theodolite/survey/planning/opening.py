@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from theodolite.core import NormMode
+from theodolite.core import Exclusive, NormMode
 from theodolite.instruments import (
     apply_norm_mode,
     opened,
@@ -15,7 +15,9 @@ from theodolite.instruments import (
     read_batches,
     run_model,
 )
-from theodolite.survey.measures.site import Site
+
+from ..measures.random_layers import switch_off_random_layers
+from ..measures.site import Site
 
 
 def _load() -> None:
@@ -28,7 +30,12 @@ def _load() -> None:
 def opened_site(
     model: nn.Module, batches: Any, *, norm_mode: NormMode | str, **settings: Any
 ) -> Iterator[Site]:
-    """Open a model: in eval mode, so that nothing is drawn, but for its norms.
+    """Open a model with its norms in the norm mode, so that nothing is drawn.
+
+    Under ``as_is`` every module keeps its mode, unless the model draws random numbers:
+    then all but its norms are in eval mode, as under the other modes.
+
+    Other threads that measure wait until it is closed, and Ctrl-C for a safe point.
 
     Args:
         model: Any module; bit for bit as found behind, also after exceptions.
@@ -36,35 +43,33 @@ def opened_site(
         norm_mode: Statistics that normalisation layers use.
         settings: Passed on to :class:`~theodolite.survey.measures.site.Site`.
     """
-    _load()
     model = getattr(model, "_orig_mod", model)  # of a compiled one
     mode = NormMode(norm_mode)
-    modes = {name: module.training for name, module in model.named_modules()}
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with preserve(model):
-            model.eval()
-            if mode is not NormMode.EVAL:
-                apply_norm_mode(model, NormMode.BATCH, lambda: None)
-            site = Site(
-                model=model,
-                batches=read_batches(batches),
-                norm_mode=mode,
-                modes=modes,
-                **settings,
-            )
-            if mode is not NormMode.EVAL and _is_of_one(site):
-                _without_statistics(site)
-            yield site
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+    with Exclusive(), preserve(model):
+        _load()
+        torch.backends.mha.set_fastpath_enabled(False)
+        modes = {name: module.training for name, module in model.named_modules()}
+        given = read_batches(batches)
+        drew = switch_off_random_layers(model, given[0], mode)
+        if mode not in (NormMode.EVAL, NormMode.AS_IS):
+            apply_norm_mode(model, NormMode.BATCH, lambda: None)
+        site = Site(
+            model=model,
+            batches=given,
+            norm_mode=mode,
+            modes=modes,
+            random_layers_off=drew,
+            **settings,
+        )
+        if mode is not NormMode.EVAL and _is_of_one(site):
+            _without_statistics(site)
+        yield site
 
 
 def _is_of_one(site: Site) -> bool:
     """Tell whether a batch norm gets one value a channel, which torch refuses."""
     kind = nn.modules.batchnorm._BatchNorm
-    norms = [m for m in site.model.modules() if isinstance(m, kind)]
+    norms = [m for m in site.model.modules() if isinstance(m, kind) and m.training]
     if site.samples > 1 or not norms or any(m.running_mean is None for m in norms):
         return False
     with opened(site.model, careful=False) as before, torch.no_grad():

@@ -4,17 +4,20 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from theodolite.core import Cost, Rows, Stopwatch, TheodoliteError
-from theodolite.survey.measures.contract import (
-    Allowance,
-    Deadline,
-    Measure,
-    OutOfTimeError,
+from theodolite.core import (
+    Cost,
+    Rows,
+    Stopwatch,
+    TheodoliteError,
+    norm_counts,
+    safe_point,
 )
-from theodolite.survey.measures.site import FOREIGN, Site, told
-from theodolite.survey.planning.telling import Progress
-from theodolite.survey.records.outcomes import Measured, MeasureStatus
-from theodolite.survey.records.telling import told_seconds
+
+from ..measures.contract import Allowance, Measure, OutOfTimeError, deadline
+from ..measures.site import FOREIGN, Site, told
+from ..records.outcomes import Measured, MeasureStatus
+from ..records.telling import told_seconds
+from .telling import Progress
 
 # Share of its allowance by which a measure may be late before it is stopped, and share
 # of the whole budget that none may overdraw.
@@ -111,9 +114,10 @@ def _taken(
     ended: Callable[..., Measured],
 ) -> Measured:
     try:
-        with Deadline(allowance, grace=grace_of(site, allowance)):
+        with deadline(allowance, grace=grace_of(site, allowance)):
             for row in measure.rows(site, allowance):
                 rows.append(row)
+                safe_point()
     except OutOfTimeError:
         given = told_seconds(allowance.seconds)
         return ended(
@@ -137,9 +141,11 @@ def _would_take(site: Site, forecast: float) -> str:
 
 
 def _labelled(site: Site, measure: Measure, row: dict[str, Any]) -> dict[str, Any]:
+    counts = norm_counts(site.norm_layers)
     return {
         "measure": measure.name,
         "norm_mode": str(site.norm_mode),
+        **({"norm_layers": counts} if counts else {}),
         "seed": site.seed,
         **row,
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
-from theodolite.survey.records.telling import told_seconds
+from ..records.telling import told_seconds
 
 
 class Progress:

@@ -1,7 +1,10 @@
 """What the numbers mean, and what to do about it."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+from .outcomes import on_samples
 
 Severity = Literal["sick", "warning", "note", "good"]
 Confidence = Literal["proved", "measured", "rule of thumb"]
@@ -28,6 +31,8 @@ class Finding:
         source: Theorem, figure or study that gives the threshold.
         study: ``paper/study`` that backs it, or ``""``.
         confidence: How well the rule is founded.
+        n_samples: Samples that the number was taken on, if that is known.
+        of_samples: Samples that were given for it.
     """
 
     rule: str
@@ -35,14 +40,23 @@ class Finding:
     title: str
     says: str
     quantity: str
-    value: float
-    error: float | None
-    threshold: float
+    value: float = math.nan
+    error: float | None = None
+    threshold: float = math.nan
     above: bool
     where: tuple[str, ...] = ()
     source: str = ""
     study: str = ""
     confidence: Confidence = "rule of thumb"
+    n_samples: int | None = None
+    of_samples: int | None = None
+
+    @property
+    def on_samples(self) -> str:
+        """Words for a number that was not taken on all samples, else nothing."""
+        if self.n_samples is None or self.of_samples is None:
+            return ""
+        return on_samples((self.n_samples, self.of_samples))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +73,9 @@ class Trial:
         said: One sentence.
     """
 
-    difference: float
-    low: float
-    high: float
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     n_seeds: int
     steps: int
     helped: Literal["yes", "no", "open"]

@@ -7,8 +7,10 @@ import numpy as np
 
 from theodolite.core import Row
 
+from .outcomes import on_fewest, on_samples, samples_of
+
 if TYPE_CHECKING:
-    from theodolite.survey.records.whole_survey import Survey
+    from .whole_survey import Survey
 
 
 def headlines(survey: "Survey") -> list[tuple[str, str]]:
@@ -17,16 +19,17 @@ def headlines(survey: "Survey") -> list[tuple[str, str]]:
 
 
 def figure(row: Row) -> str:
-    """Return a row's value with its error.
+    """Return a row's value with its error, and its samples where they are not all.
 
     Example:
-        >>> figure({"value": 2.0, "error": 0.125})
-        '2 ± 0.12'
+        >>> figure({"value": 2.0, "error": 0.125, "n_samples": 8, "of_samples": 64})
+        '2 ± 0.12 on 8 of 64 samples'
     """
+    on = on_samples(samples_of(row))
     if row.get("value") is None:
-        return str(row.get("nonfinite", "unknown"))
+        return str(row.get("nonfinite", "unknown")) + on
     error = row.get("error")
-    return f"{row['value']:.4g}" + ("" if not error else f" ± {error:.2g}")
+    return f"{row['value']:.4g}" + ("" if not error else f" ± {error:.2g}") + on
 
 
 def _one(quantity: str, **labels: Any) -> Callable[["Survey"], str]:
@@ -47,21 +50,23 @@ def _by_depth(quantity: str) -> Callable[["Survey"], str]:
     """Tell a quantity of the first and the last block, and its extremes."""
 
     def tell(survey: "Survey") -> str:
-        values = survey.find(quantity).values()
+        rows = survey.find(quantity)
+        values = rows.values()
         if not len(values):
             return ""
         told = f"{values[0]:.3g} → {values[-1]:.3g}"
-        return (
-            told + f" over {len(values)} ({np.min(values):.3g} to {np.max(values):.3g})"
-        )
+        among = f"{np.min(values):.3g} to {np.max(values):.3g}"
+        return f"{told} over {len(values)} ({among}){on_fewest(rows)}"
 
     return tell
 
 
 def _range(quantity: str) -> Callable[["Survey"], str]:
     def tell(survey: "Survey") -> str:
-        values = survey.find(quantity).values()
-        return f"{np.min(values):.3g} to {np.max(values):.3g}" if len(values) else ""
+        rows = survey.find(quantity)
+        if not len(values := rows.values()):
+            return ""
+        return f"{np.min(values):.3g} to {np.max(values):.3g}{on_fewest(rows)}"
 
     return tell
 
@@ -73,8 +78,13 @@ def _curvature(survey: "Survey") -> str:
 
 
 def _rates(survey: "Survey") -> str:
-    rows = survey.find("stable_rate")
-    return ", ".join(f"{row.get('optimiser')} {_brief(row)}" for row in rows)
+    """Tell the rates by the samples that they were taken on, since lines are cut."""
+    told: dict[str, list[str]] = {}
+    for row in survey.find("stable_rate"):
+        brief = f"{row.get('optimiser')} {_brief(row)}"
+        told.setdefault(on_samples(samples_of(row)).strip(), []).append(brief)
+    parts = (": ".join(filter(None, (on, ", ".join(of)))) for on, of in told.items())
+    return "; ".join(parts)
 
 
 def _brief(row: Row) -> str:

@@ -1,6 +1,7 @@
 """What became of one measure."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -10,6 +11,9 @@ MeasureStatus = Literal[
     "done", "partial", "skipped", "refused", "failed", "interrupted"
 ]
 
+# What a row says in place of a number whose error is as large as itself.
+NOT_RESOLVED = "not resolved"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
@@ -17,7 +21,8 @@ class Measured:
 
     A row has ``measure``, ``quantity``, ``value``, ``error``, ``norm_mode``, ``seed``
     and its labels. A value that is not finite is None, and ``nonfinite`` says what it
-    was, so that rows are strict JSON.
+    was, or that it is not resolved, so that rows are strict JSON. ``n_samples`` and
+    ``of_samples`` say on how many of the samples given a number was taken.
 
     Attributes:
         measure: Its name.
@@ -44,11 +49,42 @@ class Measured:
         object.__setattr__(self, "rows", rows)
 
 
+def samples_of(row: Row) -> tuple[int, int] | None:
+    """Return on how many of how many samples a row was taken, None if it says not.
+
+    Example:
+        >>> samples_of({"n_samples": 2, "n_parts": 4, "of_samples": 256})
+        (8, 256)
+    """
+    taken, parts, given = map(row.get, ("n_samples", "n_parts", "of_samples"))
+    if not isinstance(taken, int) or not isinstance(given, int):
+        return None
+    return taken * (parts if isinstance(parts, int) else 1), given
+
+
+def on_samples(samples: tuple[int, int] | None) -> str:
+    """Return words for a number that was not taken on all samples, else nothing.
+
+    Example:
+        >>> on_samples((8, 256)), on_samples((256, 256)), on_samples(None)
+        (' on 8 of 256 samples', '', '')
+    """
+    if samples is None or samples[0] >= samples[1]:
+        return ""
+    return f" on {samples[0]} of {samples[1]} samples"
+
+
+def on_fewest(rows: Iterable[Row]) -> str:
+    """Return words for the fewest samples that a row was taken on, if not on all."""
+    return on_samples(min(filter(None, map(samples_of, rows)), default=None))
+
+
 def _finite(row: Row) -> dict[str, Any]:
     """Return a row of strict JSON."""
     found = dict(plain(row))
     if _unbounded(found.get("value")):
-        found = {**found, "value": None, "nonfinite": str(row["value"])}
+        said = found.get("nonfinite", str(row["value"]))
+        found = {**found, "value": None, "nonfinite": said}
     if _unbounded(found.get("error")):
         found = {**found, "error": None}
     return found

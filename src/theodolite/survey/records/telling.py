@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
-from theodolite.survey.records.headlines import headlines
+from theodolite.core import norm_words
+
+from .headlines import headlines
 
 if TYPE_CHECKING:
-    from theodolite.survey.records.finding import Finding
-    from theodolite.survey.records.whole_survey import Survey
+    from .finding import Finding
+    from .whole_survey import Survey
 
 COLUMNS = 100
 _FINDINGS = 8
@@ -45,8 +47,15 @@ def title_of(survey: "Survey") -> str:
     made_up = " on MADE-UP inputs" if survey.inputs.startswith("made up") else ""
     return (
         f"{survey.title}: {survey.n_parameters:,} parameters in {len(survey.blocks)} "
-        f"blocks, norms in {survey.norm_mode} mode{made_up}"
+        f"blocks, {norm_words(survey.norm_mode, survey.norm_layers)}{made_up}"
+        f"{batches_of(survey)}"
     )
+
+
+def batches_of(survey: "Survey") -> str:
+    """Return words for the batch that numbers are of, where several were given."""
+    given = survey.settings.get("n_batches", 1)
+    return f", batch 1 of {given}" if given > 1 else ""
 
 
 def missing_of(survey: "Survey") -> str:
@@ -82,16 +91,34 @@ def told_seconds(seconds: float) -> str:
 
 def _findings(survey: "Survey") -> Iterator[str]:
     for each in survey.findings[:_FINDINGS]:
-        yield f"{_MARKS[each.severity]} {each.title} ({number_of(each)})"
+        yield _finding(each)
     if (more := len(survey.findings) - _FINDINGS) > 0:
         yield f"  … and {more} more findings, see .findings"
 
 
+def _finding(finding: "Finding") -> str:
+    """Return a line that fits; the quantity is cut before its number is."""
+    head, number = f"{_MARKS[finding.severity]} {finding.title}", _number(finding)
+    room = COLUMNS - len(head) - len(number) - 4
+    quantity = finding.quantity
+    if len(quantity) > room:
+        quantity = f"{quantity[: max(room - 1, 0)]}…"
+    line = f"{head} ({quantity} {number})"
+    if finding.rule == "zero-gradient":
+        line += f": {', '.join(finding.where)}"
+    return line
+
+
 def number_of(finding: "Finding") -> str:
     """Return the number behind a finding, against its threshold."""
+    return f"{finding.quantity} {_number(finding)}"
+
+
+def _number(finding: "Finding") -> str:
     error = "" if finding.error is None else f" ± {finding.error:.2g}"
     sign = ">" if finding.above else "<"
-    return f"{finding.quantity} {finding.value:.4g}{error} {sign} {finding.threshold:g}"
+    on = finding.on_samples
+    return f"{finding.value:.4g}{error}{on} {sign} {finding.threshold:g}"
 
 
 def _advice(survey: "Survey") -> Iterator[str]:

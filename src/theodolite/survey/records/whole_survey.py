@@ -1,23 +1,33 @@
 """A survey: what was measured on a network, what it means, what to do."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import ConfigError, Cost, Row, Rows, unknown_name
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.files import write_json
-from theodolite.survey.records.finding import Advice, Finding
-from theodolite.survey.records.outcomes import Measured
-from theodolite.survey.records.schema import read_record, written
-from theodolite.survey.records.telling import shown_in_notebook, shown_in_terminal
+from theodolite.core import (
+    ConfigError,
+    Cost,
+    Row,
+    Rows,
+    SchemaError,
+    parse_record,
+    printable,
+    read_record,
+    record_values,
+    unknown_name,
+)
+
+from .block import Block
+from .files import write_json
+from .finding import Advice, Finding
+from .outcomes import Measured
+from .telling import shown_in_notebook, shown_in_terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SCHEMA = 1
+FORMAT = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +47,8 @@ class Survey:
         cost: What all measures cost.
         seed: Seed of whatever was random.
         norm_mode: Statistics that normalisation layers used.
+        norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
+            mode and of those in ``eval`` mode.
         settings: Loss, batch sizes, facts of the optimiser, versions.
     """
 
@@ -52,6 +64,7 @@ class Survey:
     cost: Cost = field(default_factory=Cost)
     seed: int = 0
     norm_mode: str = "batch"
+    norm_layers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self) -> Rows:
@@ -88,7 +101,7 @@ class Survey:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the survey as strict JSON values."""
-        return {"schema": SCHEMA, **written(self)}
+        return {"format": FORMAT, **record_values(self)}
 
     @classmethod
     def from_dict(cls, content: Any) -> "Survey":
@@ -97,13 +110,12 @@ class Survey:
         Raises:
             ConfigError: It is something else, or of another version.
         """
-        schema = content.get("schema") if isinstance(content, Mapping) else None
-        if schema != SCHEMA:
+        try:
+            return read_record(cls, content, number=FORMAT)
+        except SchemaError as wrong:
             raise ConfigError(
-                f"the survey has schema {schema!r}, wanted {SCHEMA}: give what to_json "
-                "of this version wrote"
-            )
-        return read_record(cls, content)
+                f"the survey {wrong}: give what to_json of this version wrote"
+            ) from None
 
     def to_json(self, path: str | Path) -> None:
         """Write the survey to a file."""
@@ -117,28 +129,30 @@ class Survey:
             ConfigError: The file cannot be read, or holds something else.
         """
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as wrong:
-            raise ConfigError(
-                f"{path} cannot be read as a survey ({wrong}): give a file that "
-                "to_json wrote"
-            ) from None
-        return cls.from_dict(content)
+            text = Path(path).read_text(encoding="utf-8")
+            return parse_record(cls, text, number=FORMAT)
+        except SchemaError as wrong:
+            problem = str(wrong)
+        except (OSError, ValueError) as wrong:
+            problem = f"cannot be read as a survey ({wrong})"
+        raise ConfigError(
+            f"{path} {problem}: give a file that to_json of this version wrote"
+        )
 
     def to_html(self, path: str | Path) -> None:
         """Write the survey as one self-contained page."""
-        from theodolite.survey.page.writing import write_page
+        from ..page.writing import write_page
 
         write_page(self, path)
 
     def plot(self) -> "Figure":
         """Draw a cross-section of the network by depth."""
-        from theodolite.survey.page.drawing import cross_section
+        from ..page.cross_section import cross_section
 
         return cross_section(self)
 
     def __str__(self) -> str:
-        return shown_in_terminal(self)
+        return printable(shown_in_terminal(self))
 
     def _repr_html_(self) -> str:
         return shown_in_notebook(self)

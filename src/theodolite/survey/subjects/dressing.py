@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import ConfigError, SubjectError, TheodoliteError
+from theodolite.core import ConfigError, SubjectError, TheodoliteError, exclusive
 from theodolite.instruments import (
     Batch,
     Batches,
@@ -17,16 +17,11 @@ from theodolite.instruments import (
     samples_in,
     tensors_in,
 )
-from theodolite.survey.subjects.clothed import Subject
-from theodolite.survey.subjects.hugging_face import (
-    LabelsApart,
-    is_hugging_face,
-    loss_in,
-    made_up_batch,
-    own_loss,
-)
-from theodolite.survey.subjects.imported import told
-from theodolite.survey.subjects.made_up import (
+
+from .clothed import Subject
+from .hugging_face import LabelsApart, is_hugging_face, loss_in, made_up_batch, own_loss
+from .imported import told
+from .made_up import (
     Found,
     check_model,
     check_room,
@@ -35,14 +30,7 @@ from theodolite.survey.subjects.made_up import (
     place_of,
     run_once,
 )
-from theodolite.survey.subjects.targets import (
-    Aim,
-    aim_for,
-    fitted,
-    loss_for,
-    named_aim,
-    named_loss,
-)
+from .targets import Aim, aim_for, fitted, loss_for, named_aim, named_loss
 
 BATCH_SIZE, N_BATCHES = 32, 4
 # Batches that are read of a loader, of which even the count takes reading it.
@@ -51,6 +39,7 @@ MOST_STREAMED = 16
 _LARGE = 50_000_000
 
 
+@exclusive(interruptible=True)
 def dress(
     model: nn.Module,
     batches: Batches | None = None,

@@ -9,33 +9,24 @@ from torch import nn
 
 from theodolite.core import ConfigError, SubjectError, unknown_name
 from theodolite.instruments import Loss
-from theodolite.survey.subjects.clothed import Subject
-from theodolite.survey.subjects.dressing import (
-    BATCH_SIZE,
-    N_BATCHES,
-    check_seed,
-    check_sizes,
-    dress,
-)
-from theodolite.survey.subjects.hugging_face import model_from_config
-from theodolite.survey.subjects.imported import (
-    attribute,
-    model_of,
-    module_in_file,
-    told,
-)
-from theodolite.survey.subjects.read_data import read_data
-from theodolite.survey.subjects.specs import Spec, parse_spec
-from theodolite.survey.subjects.targets import LOSSES
-from theodolite.survey.subjects.weights import load_weights
-from theodolite.survey.subjects.zoo import inhabitant
+
+from .approval import approve
+from .clothed import Subject
+from .dressing import BATCH_SIZE, N_BATCHES, check_seed, check_sizes, dress
+from .hugging_face import model_from_config
+from .imported import callable_of, model_of, told
+from .read_data import read_data
+from .specs import ApprovedSpec
+from .targets import LOSSES
+from .weights import load_weights
+from .zoo import inhabitant
 
 
 def subject_of(
-    spec: str,
+    spec: str | ApprovedSpec,
     *,
     data: str | None = None,
-    loss: str | Loss | None = None,
+    loss: str | ApprovedSpec | Loss | None = None,
     weights: Path | str | None = None,
     shape: Sequence[int] | None = None,
     batch_size: int | None = None,
@@ -48,7 +39,7 @@ def subject_of(
 
     Args:
         spec: A zoo name, ``package.module:callable(args)``, ``path.py:callable(args)``
-            or ``hf:CONFIG.json``.
+            or ``hf:CONFIG.json``; or what :func:`approve` made of one.
         data: Name of a dataset, folder of images or ``FILE.npz``; made up by default.
         loss: A loss, its name, ``package.module:function`` or ``path.py:function``;
             what outputs and targets suggest by default.
@@ -56,7 +47,8 @@ def subject_of(
         shape: Of one made-up sample, where the model does not tell.
         batch_size: Samples a batch; 32 by default, 8 made-up ones of a large model.
         n_batches: Number of batches.
-        trust: Whether Python files that are named may be run.
+        trust: Whether code may run that is no model of a known library: Python files,
+            and callables of other modules.
         seed: Of the weights, and of made-up or chosen samples.
         device: Where the model lives; where it was made by default.
 
@@ -67,16 +59,21 @@ def subject_of(
         >>> subject_of("mnist-chain", data="mnist5k", batch_size=8).inputs
         'mnist5k, 5,000 samples, cross-entropy'
     """
-    understood = parse_spec(spec)
+    # All code is approved before any of it runs.
+    if isinstance(spec, str):
+        spec = approve(spec, trust=trust)
+    if isinstance(loss, str):
+        loss = approve(loss, trust=trust)
     check_sizes(batch_size, n_batches)
     check_seed(seed)
-    model, known, code = _model(understood, spec, seed, trust)
+    model, known, code = _model(spec, seed)
     if weights is not None:
         load_weights(model, weights)
         code += f"\n# weights: {weights}"
     model = _on(model, device)
-    chosen = _loss(loss, trust)
-    title = type(model).__name__ if understood.kind == "hf" else spec
+    chosen = _loss(loss) if isinstance(loss, ApprovedSpec) else loss
+    understood = spec.spec
+    title = type(model).__name__ if understood.kind == "hf" else understood.text
     made: Any = {"seed": seed, "title": title, "code": code}
     if data is None:
         sizes = {"batch_size": batch_size, "n_batches": n_batches}
@@ -107,18 +104,16 @@ def _on(model: nn.Module, device: str | None) -> nn.Module:
         ) from error
 
 
-def _model(
-    spec: Spec, text: str, seed: int, trust: bool
-) -> tuple[nn.Module, tuple[int, ...], str]:
+def _model(approved: ApprovedSpec, seed: int) -> tuple[nn.Module, tuple[int, ...], str]:
     """Return the model, the shape of a sample where it is known, and code for it."""
+    spec = approved.spec
+    code = f"model = theodolite.survey.subject_of({spec.text!r}, seed={seed}).model"
     if spec.kind == "zoo":
         found = inhabitant(spec.place)
-        code = f"model = theodolite.survey.subject_of({text!r}, seed={seed}).model"
         return found.make(seed), found.shape, code
     if spec.kind == "hf":
-        code = f"model = theodolite.survey.subject_of({text!r}, seed={seed}).model"
         return model_from_config(spec.place, seed=seed), (), code
-    model = model_of(spec, seed=seed, trust=trust)
+    model = model_of(approved, seed=seed)
     parts = [repr(one) for one in spec.args]
     parts += [f"{name}={value!r}" for name, value in spec.kwargs.items()]
     called = f"{spec.name}({', '.join(parts)})"
@@ -131,37 +126,30 @@ def _model(
     return model, (), f"# in {shlex.quote(spec.place)}\nmodel = {called}"
 
 
-def _loss(loss: str | Loss | None, trust: bool) -> str | Loss | None:
-    """Return a loss, or the name of one of ours."""
-    if not isinstance(loss, str):
-        return loss
-    if ":" not in loss:
-        return loss
-    spec = parse_spec(loss)
-    if spec.kind == "file":
-        home: Any = module_in_file(spec.place, trust)
-    elif spec.kind == "module":
-        from importlib import import_module
-
-        try:
-            home = import_module(spec.place)
-        except Exception as error:
-            raise SubjectError(
-                f"the loss {loss!r} cannot be imported ({error}): pass one of "
-                f"{', '.join(LOSSES)}, or package.module:function"
-            ) from error
-    else:
-        raise unknown_name("loss", loss, LOSSES)
-    return _callable(attribute(home, spec.name, spec.place), spec, loss)
-
-
-def _callable(found: Any, spec: Spec, text: str) -> Any:
-    """Return a loss that can be called; a class is made one of by its arguments."""
+def _loss(approved: ApprovedSpec) -> str | Loss:
+    """Return a loss, or the name of one of ours; a class is made one of."""
+    spec = approved.spec
+    if spec.kind == "zoo":
+        return spec.place
+    if spec.kind == "hf":
+        raise unknown_name("loss", spec.text, LOSSES)
+    found: Any = callable_of(approved)
     if isinstance(found, type):
-        found = found(*spec.args, **spec.kwargs)
+        try:
+            found = found(*spec.args, **spec.kwargs)
+        except (Exception, SystemExit) as error:
+            raise SubjectError(
+                f"the loss {spec.text} could not be made ({told(error)}): name a loss, "
+                "with the arguments that it wants"
+            ) from error
+    elif spec.args or spec.kwargs:
+        raise SubjectError(
+            f"the loss {spec.text} has arguments and names no class: pass the function "
+            f"alone, as in {spec.place}:{spec.name}"
+        )
     if not callable(found):
         raise SubjectError(
-            f"the loss {text!r} is a {type(found).__name__} and cannot be called: name "
-            "a function of model and batch, or of outputs and targets"
+            f"the loss {spec.text} is a {type(found).__name__} and cannot be called: "
+            "name a function of model and batch, or of outputs and targets"
         )
-    return found
+    return found  # pyright: ignore[reportReturnType]

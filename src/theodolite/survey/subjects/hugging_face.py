@@ -9,11 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from theodolite.core import SubjectError
-from theodolite.survey.subjects.imported import seeded, told
-from theodolite.survey.subjects.made_up import place_of
+
+from .imported import seeded, told
+from .made_up import place_of
 
 # Tokens of a made-up text, and samples of a made-up sound.
 _LENGTH, _SOUND = 16, 4000
+# Settings that make transformers fetch code or kernels, or have timm read files.
+_OF_OTHERS = ("auto_map", "attn_implementation", "_attn_implementation", "model_args")
+_OFF = {"use_cache": False, "use_pretrained_backbone": False}
 # Heads, the likeliest first; which of them a config allows, transformers says.
 _HEADS = (
     "ImageClassification",
@@ -36,13 +40,14 @@ def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
     transformers = _library()
     kind = settings.get("model_type")
     known = transformers.CONFIG_MAPPING
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise SubjectError(
             f"{path} is of model_type {kind!r}, which transformers "
             f"{transformers.__version__} does not have: pass a config of one it has"
         )
     try:
-        config = known[kind].from_dict({**settings, "use_cache": False})
+        plain = {**_without_code(settings), **_OFF}
+        config = known[kind].from_dict(plain)
         with seeded(seed):
             return _built(transformers, config)
     except Exception as error:
@@ -50,6 +55,16 @@ def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
             f"transformers cannot build the model of {path} ({told(error)[:300]}): "
             "check the config"
         ) from error
+
+
+def _without_code(value: Any) -> Any:
+    """Return settings without those that name code, kernels or files of others."""
+    if isinstance(value, list):
+        return [_without_code(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {k: _without_code(v) for k, v in value.items() if k not in _OF_OTHERS}
+    return {k: _OFF.get(k, v) for k, v in kept.items()}
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -94,8 +109,8 @@ def _built(transformers: Any, config: Any) -> nn.Module:
     for head in _HEADS:
         auto = getattr(transformers, f"AutoModelFor{head}")
         if type(config) in auto._model_mapping:
-            return auto.from_config(config, **plain)
-    return transformers.AutoModel.from_config(config, **plain)
+            return auto.from_config(config, trust_remote_code=False, **plain)
+    return transformers.AutoModel.from_config(config, trust_remote_code=False, **plain)
 
 
 def is_hugging_face(model: nn.Module) -> bool:
@@ -118,10 +133,16 @@ def made_up_batch(
             f"{type(model).__name__} wants {name!r}, which cannot be made up: pass "
             "batches of its inputs by name, from Python"
         )
-    inputs, said = maker[name](model.config, samples, generator)
-    device, dtype = place_of(model)
-    inputs = inputs.to(device, dtype if inputs.is_floating_point() else None)
-    labels = _labels(model, inputs, generator)
+    try:
+        inputs, said = maker[name](model.config, samples, generator)
+        device, dtype = place_of(model)
+        inputs = inputs.to(device, dtype if inputs.is_floating_point() else None)
+        labels = _labels(model, inputs, generator)
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        raise SubjectError(
+            f"the config of {type(model).__name__} allows no {name} or labels "
+            f"({told(error)[:200]}): check sizes such as vocab_size and image_size"
+        ) from error
     return {name: inputs}, None if labels is None else labels.to(device), said
 
 

@@ -14,20 +14,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from theodolite.core import ConfigError, SubjectError
-from theodolite.survey.subjects.specs import Spec
+from theodolite.core import Exclusive, SubjectError
+
+from .specs import ApprovedSpec, Spec
 
 
-def model_of(spec: Spec, *, seed: int, trust: bool) -> nn.Module:
+def model_of(approved: ApprovedSpec, *, seed: int) -> nn.Module:
     """Make the model that a SPEC of a module or file names.
 
     Args:
-        spec: Which callable, with which arguments.
+        approved: Which callable, with which arguments.
         seed: Of whatever is drawn while it is made.
-        trust: Whether a file may be run.
     """
-    home = module_in_file(spec.place, trust) if spec.kind == "file" else _module(spec)
-    made = attribute(home, spec.name, spec.place)
+    spec, made = approved.spec, callable_of(approved)
     if not isinstance(made, nn.Module):
         if not callable(made):
             raise SubjectError(
@@ -54,7 +53,18 @@ def _called(make: Any, spec: Spec, seed: int) -> Any:
         ) from error
 
 
-def _module(spec: Spec) -> ModuleType:
+def callable_of(approved: ApprovedSpec) -> Any:
+    """Return what goes by the name that a SPEC gives, of its module or file."""
+    spec = approved.spec
+    if spec.kind == "file":
+        home = _module_in_file(spec.place, approved.source)
+    else:
+        home = module_of(spec)
+    return attribute(home, spec.name, spec.place)
+
+
+def module_of(spec: Spec) -> ModuleType:
+    """Import the module of an approved SPEC, or one of a known library."""
     try:
         return import_module(spec.place)
     except (Exception, SystemExit) as error:
@@ -69,20 +79,19 @@ def _module(spec: Spec) -> ModuleType:
         ) from error
 
 
-def module_in_file(path: str, trust: bool) -> ModuleType:
-    """Run a Python file as a module, if it is trusted."""
+def read_source(path: str) -> bytes:
+    """Read a Python file; nothing of it runs."""
     try:
-        text = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise SubjectError(
             f"the file {path} cannot be read ({why}): pass the path of a Python file"
         ) from error
-    if not trust:
-        raise ConfigError(
-            f"{path} is a Python file, which would be run with all your rights: read "
-            "it, then pass trust=True, or --trust on the command line"
-        )
+
+
+def _module_in_file(path: str, text: bytes) -> ModuleType:
+    """Run what a Python file said as a module."""
     name = f"theodolite_model_in_{sha256(text).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -139,16 +148,17 @@ def _near(name: str, home: Any) -> str:
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Draw from a seed; the states of torch, NumPy and Python are put back."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        np.random.seed(seed % 2**32)  # noqa: NPY002 — what models may draw from
-        random.seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
+    with Exclusive(interruptible=True):
+        states = random.getstate(), np.random.get_state()  # noqa: NPY002
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002 — what models may draw from
+            random.seed(seed)
+            try:
+                yield
+            finally:
+                random.setstate(states[0])
+                np.random.set_state(states[1])  # noqa: NPY002
 
 
 def told(error: BaseException) -> str:

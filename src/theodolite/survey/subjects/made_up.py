@@ -10,12 +10,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from theodolite.core import SubjectError, free_memory
 from theodolite.instruments import preserve
-from theodolite.survey.subjects.first_layer import (
-    Wanted,
-    candidates,
-    required_arguments,
-)
-from theodolite.survey.subjects.imported import told
+
+from .first_layer import Wanted, candidates, required_arguments
+from .imported import told
 
 # Trials are quick; a model that takes none of so many takes none that we know.
 _MOST_TRIALS = 64

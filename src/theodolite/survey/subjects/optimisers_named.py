@@ -32,7 +32,7 @@ def optimiser_of(text: str, model: nn.Module) -> Optimizer:
     try:
         leaves = [p for p in model.parameters() if p.requires_grad]
         return kinds[name.lower()](leaves, **settings)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # torch refuses settings in many ways
         raise ConfigError(
             f"torch does not take the optimiser {text!r} ({error}): write it {_EXAMPLE}"
         ) from error
@@ -43,11 +43,10 @@ def _settings(written: str) -> dict[str, Any]:
         return {}
     try:
         call = ast.parse(f"f({written})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        if call.args:
+        if not isinstance(call, ast.Call) or call.args:
             raise ValueError("a value without a name")
         return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError) as error:
+    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise ConfigError(
             f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
         ) from error

@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader
 
 from theodolite import data as datasets
 from theodolite.core import DataError, SubjectError, stream, unknown_name
-from theodolite.survey.subjects.imported import told
-from theodolite.survey.subjects.made_up import find_inputs, place_of, run_once
+from theodolite.instruments import Batches
+
+from .imported import told
+from .made_up import find_inputs, place_of, run_once
 
 _INPUTS = ("inputs", "x", "X", "images", "data", "x_train", "input_ids")
 _TARGETS = ("labels", "y", "Y", "targets", "label", "y_train")
-
-Batches = list[tuple[Tensor, Tensor] | Tensor]
 
 
 def read_data(
@@ -44,17 +45,13 @@ def read_data(
         inputs, targets, said = _named(source)
     order = stream(seed).permutation(len(inputs))[: batch_size * n_batches]
     x, how = _shaped(torch.as_tensor(np.ascontiguousarray(inputs[order])), model)
-    device, _ = place_of(model)
-    y = None if targets is None else torch.as_tensor(np.array(targets[order]))
-    if y is not None and y.is_floating_point():
+    if targets is None:  # a list of tensors would be one batch
+        return DataLoader(x, batch_size=batch_size), f"{said}{how}"  # pyright: ignore[reportArgumentType]
+    y = torch.as_tensor(np.array(targets[order])).to(place_of(model)[0])
+    if y.is_floating_point():
         y = y.to(x.dtype if x.is_floating_point() else torch.float32)
-    batches: Batches = []
-    for start in range(0, len(x), batch_size):
-        part = x[start : start + batch_size]
-        batches.append(
-            part if y is None else (part, y[start : start + batch_size].to(device))
-        )
-    return batches, f"{said}{how}"
+    pairs = zip(x.split(batch_size), y.split(batch_size), strict=True)
+    return list(pairs), f"{said}{how}"
 
 
 def _named(name: str) -> tuple[np.ndarray, np.ndarray, str]:
@@ -102,18 +99,21 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
         ) from error
     inputs = next((found[n] for n in _INPUTS if n in found), None)
     targets = next((found[n] for n in _TARGETS if n in found), None)
-    if inputs is None or inputs.ndim < 1 or inputs.dtype.kind not in "fiub":
+    if inputs is None:
         names = ", ".join(found) or "none"
         raise DataError(
             f"the data {path} have the arrays {names} and no real numbers named "
             "'inputs': save them with numpy.savez(path, inputs=…, labels=…)"
         )
-    if targets is not None and len(targets) != len(inputs):
-        raise DataError(
-            f"the data {path} have {len(inputs)} inputs and {len(targets)} labels: "
-            "save as many of one as of the other"
-        )
-    return inputs, _labels(targets), f"{path}, {len(inputs):,} samples"
+    inputs = _numbers(inputs, "inputs", path)
+    if targets is not None:
+        targets = _numbers(targets, "labels", path)
+        if len(targets) != len(inputs):
+            raise DataError(
+                f"the data {path} have {len(inputs)} inputs and {len(targets)} labels: "
+                "save as many of one as of the other"
+            )
+    return inputs, targets, f"{path}, {len(inputs):,} samples"
 
 
 def _refuse_others(path: Path) -> None:
@@ -128,10 +128,27 @@ def _refuse_others(path: Path) -> None:
         )
 
 
-def _labels(targets: np.ndarray | None) -> np.ndarray | None:
-    if targets is not None and targets.dtype.kind in "iub":
-        return targets.astype(np.int64)
-    return targets
+def _numbers(array: np.ndarray, what: str, path: Path) -> np.ndarray:
+    """Return real numbers in a type and byte order that torch takes."""
+    kind = array.dtype.kind
+    if kind not in "fiub" or not array.ndim or not array.size:
+        raise DataError(
+            f"the data {path} have {what} of type {array.dtype} and shape "
+            f"{array.shape}, and real numbers were wanted, a row a sample: save them "
+            "with numpy.savez(path, inputs=…, labels=…)"
+        )
+    if kind == "f":
+        return array.astype(
+            np.float64 if array.dtype.itemsize > 8 else array.dtype.newbyteorder("=")
+        )
+    if kind == "u" and array.dtype.itemsize == 8 and array.max() > np.iinfo("i8").max:
+        raise DataError(
+            f"the data {path} have {what} up to {array.max()}, which torch cannot "
+            "hold: save them as int64"
+        )
+    # Bytes are images, as the model's samples are made of them later.
+    plain = array.dtype == np.uint8 and what == "inputs"
+    return array if plain else array.astype(np.int64)
 
 
 def _shaped(x: Tensor, model: nn.Module) -> tuple[Tensor, str]:

@@ -19,6 +19,7 @@ class Spec:
     """A SPEC, understood.
 
     Attributes:
+        text: As it was written, without spaces around it.
         kind: What it names.
         place: Zoo name, module, path of a file or of a config.
         name: The callable of a module or file, dotted where it is nested.
@@ -26,11 +27,27 @@ class Spec:
         kwargs: Keyword arguments.
     """
 
+    text: str
     kind: Literal["zoo", "module", "file", "hf"]
     place: str
     name: str = ""
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ApprovedSpec:
+    """A SPEC whose code may run, which is all that loaders take.
+
+    :func:`theodolite.survey.approve` makes one, after a question where it needs one.
+
+    Attributes:
+        spec: The SPEC.
+        source: What the file said when it was approved, where the SPEC names one.
+    """
+
+    spec: Spec
+    source: bytes = b""
 
 
 def parse_spec(text: str) -> Spec:
@@ -51,7 +68,7 @@ def parse_spec(text: str) -> Spec:
                 "hf: came without a file: pass hf:CONFIG.json, the config.json of a "
                 "transformers model"
             )
-        return Spec(kind="hf", place=text[3:].strip())
+        return Spec(text=text, kind="hf", place=text[3:].strip())
     head, opened, inside = text.partition("(")
     place, colon, name = head.strip().rpartition(":")
     if not colon:
@@ -66,11 +83,12 @@ def parse_spec(text: str) -> Spec:
             f"SPEC {text!r} names no callable behind its colon: pass {FORMS}"
         )
     args, kwargs = _arguments(text, inside.rstrip()[:-1]) if opened else ((), {})
-    if place.endswith(".py"):
-        return Spec(kind="file", place=place, name=name, args=args, kwargs=kwargs)
-    if not _DOTTED.fullmatch(place):
-        raise ConfigError(f"SPEC {text!r} names no module before its colon: {FORMS}")
-    return Spec(kind="module", place=place, name=name, args=args, kwargs=kwargs)
+    kind = "file" if place.endswith(".py") else "module"
+    if kind == "module" and not _DOTTED.fullmatch(place):
+        raise ConfigError(
+            f"SPEC {text!r} names no module before its colon: pass {FORMS}"
+        )
+    return Spec(text=text, kind=kind, place=place, name=name, args=args, kwargs=kwargs)
 
 
 def _plain(text: str, called: bool) -> Spec:
@@ -86,7 +104,7 @@ def _plain(text: str, called: bool) -> Spec:
         )
     if called or not text:
         raise ConfigError(f"SPEC {text!r} is not understood: pass {FORMS}")
-    return Spec(kind="zoo", place=text)
+    return Spec(text=text, kind="zoo", place=text)
 
 
 def _arguments(text: str, inside: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -97,7 +115,7 @@ def _arguments(text: str, inside: str) -> tuple[tuple[Any, ...], dict[str, Any]]
             raise ValueError("no call")
         args = tuple(ast.literal_eval(one) for one in call.args)
         kwargs = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError) as error:
         raise ConfigError(
             f"the arguments ({inside}) of SPEC {text!r} are no plain values: pass "
             "numbers, quoted texts, tuples, lists, True, False or None, such as "

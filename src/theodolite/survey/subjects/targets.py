@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from theodolite.core import SubjectError, unknown_name
 from theodolite.instruments import HalfSquareLoss, Loss, run_model
-from theodolite.survey.subjects.made_up import real_tensors
+
+from .made_up import real_tensors
 
 
 class LogProbabilityLoss(nn.Module):
@@ -51,8 +52,8 @@ LOSSES: dict[str, Callable[[], nn.Module]] = {
     "bce": nn.BCEWithLogitsLoss,
     "nll": nn.NLLLoss,
 }
-
-
+# Labels that cross-entropy leaves out, as torch does.
+_IGNORED = -100
 _OF_NUMBERS = ("mse", "half-square", "l1", "bce")
 
 
@@ -78,18 +79,19 @@ def fitted(name: str, outputs: Any, targets: Tensor) -> Tensor:
         rows = (*targets.shape, classes)
         moved = rows if axis == -1 else (rows[0], rows[-1], *rows[1:-1])
         if classes > 1 and moved == shape:
-            _check_classes(int(targets.max()), classes)
+            _check_classes(targets, classes)
             ones = functional.one_hot(targets, classes).to(tensor.dtype)
             return ones.movedim(-1, axis)
-    if name == "bce" and int(targets.max()) > 1:
-        raise SubjectError(
-            f"labels run up to {int(targets.max())} and bce of one output wants 0 and "
-            "1: pass other data, or a model with an output a class"
-        )
     if targets.numel() != math.prod(shape):
         raise SubjectError(
             f"targets of shape {tuple(targets.shape)} do not go with outputs of shape "
             f"{tuple(tensor.shape)} under {name}: pass another loss"
+        )
+    low, high = int(targets.min()), int(targets.max())
+    if name == "bce" and not 0 <= low <= high <= 1:
+        raise SubjectError(
+            f"labels run from {low} up to {high} and bce of one output wants 0 and 1: "
+            "pass other data, or a model with an output a class"
         )
     return targets.to(tensor.dtype).reshape(shape)
 
@@ -215,10 +217,10 @@ def _loss_for_tensor(tensor: Tensor, targets: Tensor) -> Aim:
         if tensor.shape == targets.shape:
             return Aim(nn.MSELoss(), "mean squared error")
     elif tensor.ndim == 2 and targets.ndim == 1 and tensor.shape[1] > 1:
-        _check_classes(int(targets.max()), tensor.shape[1])
+        _check_classes(targets, tensor.shape[1], ignored=_IGNORED)
         return Aim(*_class_loss(tensor))
     elif tensor.ndim == 3 and targets.shape == tensor.shape[:2]:
-        _check_classes(int(targets.max()), tensor.shape[2])
+        _check_classes(targets, tensor.shape[2], ignored=_IGNORED)
         return Aim(TokenLoss(), "cross-entropy at every place")
     elif tensor.ndim == 4 and targets.ndim == 3:
         return Aim(nn.CrossEntropyLoss(), "cross-entropy at every pixel")
@@ -229,7 +231,15 @@ def _loss_for_tensor(tensor: Tensor, targets: Tensor) -> Aim:
     )
 
 
-def _check_classes(largest: int, n: int) -> None:
+def _check_classes(targets: Tensor, n: int, *, ignored: int = 0) -> None:
+    """Refuse labels that are no classes of so many outputs."""
+    wrong = targets[(targets < 0) & (targets != ignored)]
+    if wrong.numel():
+        raise SubjectError(
+            f"labels go down to {int(wrong.min())} and classes count from 0: pass "
+            "other data, or a model with one output and --loss mse"
+        )
+    largest = int(targets.max())
     if largest >= n:
         raise SubjectError(
             f"labels run up to {largest} and the model has {n} outputs: build it with "

@@ -70,7 +70,8 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         from safetensors.torch import load_file
     except ImportError as error:
         raise SubjectError(
-            f"the weights {path} need the package safetensors: pip install safetensors"
+            f"the weights {path} need a library that cannot be imported ({error}): "
+            "pip install 'theodolite[safetensors]'"
         ) from error
     try:
         return load_file(path)
@@ -117,9 +118,31 @@ def _check(
             f"model, such as {missing[0]!r}{has}: name the model that they are of"
         )
     for name, tensor in state.items():
-        if name in found and found[name].shape != tensor.shape:
+        if name not in found:
+            continue
+        if odd := _oddity(found[name], tensor):
+            raise SubjectError(
+                f"the weights {path} have {name!r} {odd}, and plain numbers are "
+                "wanted: save the state_dict() of the model before it was converted"
+            )
+        if found[name].shape != tensor.shape:
             raise SubjectError(
                 f"the weights {path} have {name!r} of shape "
                 f"{tuple(found[name].shape)} and the model of {tuple(tensor.shape)}: "
                 "name the model that they are of, with its arguments"
             )
+
+
+def _oddity(given: Tensor, wanted: Tensor) -> str:
+    """Return what keeps a tensor from being copied as it is; empty if nothing does."""
+    if given.is_meta:
+        return "on the meta device, without numbers"
+    if given.is_quantized or (given.is_floating_point() and given.itemsize < 2):
+        return f"quantised, as {given.dtype}"
+    if given.is_nested or given.layout != torch.strided:
+        return f"{'nested' if given.is_nested else given.layout}"
+    kinds = [(one.is_complex(), one.is_floating_point()) for one in (given, wanted)]
+    # Whole numbers that count batches may be stored as real ones.
+    if kinds[0] != kinds[1] and not (wanted.ndim == 0 and not given.is_complex()):
+        return f"of {given.dtype} where the model has {wanted.dtype}"
+    return ""

@@ -16,13 +16,10 @@ from theodolite.core import (
     UnknownNameError,
 )
 from theodolite.networks import build
-from theodolite.survey.subjects.imported import seeded
-from theodolite.survey.subjects.specs import FORMS
-from theodolite.survey.subjects.zoo_networks import (
-    ClassicResnet,
-    PatchTransformer,
-    TokenTransformer,
-)
+
+from .imported import seeded
+from .specs import FORMS
+from .zoo_networks import ClassicResnet, PatchTransformer, TokenTransformer
 
 
 @dataclass(frozen=True)

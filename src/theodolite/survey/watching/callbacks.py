@@ -8,10 +8,11 @@ from torch.optim import Optimizer
 
 from theodolite.core import ConfigError, NormMode
 from theodolite.instruments import Batches, Loss, as_loss
-from theodolite.survey.watching.context import Watch, check_every
-from theodolite.survey.watching.logbook import Logbook
-from theodolite.survey.watching.quantities import Scene
 from theodolite.training import Snapshot, lightning_callback
+
+from .context import Watch, check_every
+from .logbook import Logbook
+from .quantities import Scene
 
 
 def lightning_watch(
@@ -20,7 +21,7 @@ def lightning_watch(
     loss: Loss | None = None,
     batch: Any = None,
     quantities: Iterable[str] | None = None,
-    norm_mode: NormMode | str = "batch",
+    norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     live: bool = True,
     html: str | Path | None = None,
@@ -82,7 +83,7 @@ def transformers_watch(
     loss: Loss | None = None,
     batches: Batches | None = None,
     quantities: Iterable[str] | None = None,
-    norm_mode: NormMode | str = "batch",
+    norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     live: bool = True,
     html: str | Path | None = None,

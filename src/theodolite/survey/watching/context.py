@@ -9,14 +9,15 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from theodolite.core import ConfigError, NormMode, Rows
-from theodolite.instruments import Batches, Loss, as_loss, read_batches
-from theodolite.survey.watching.course import Course
-from theodolite.survey.watching.logbook import Logbook
-from theodolite.survey.watching.quantities import Scene
-from theodolite.survey.watching.seen import Seen, own_loss
-from theodolite.survey.watching.signals import loss_on
+from theodolite.core import ConfigError, Exclusive, NormMode, Rows
+from theodolite.instruments import Batches, Loss, as_loss, read_batches, samples_in
 from theodolite.training import Watcher
+
+from .course import Course
+from .logbook import Logbook
+from .quantities import Scene
+from .seen import Seen, own_loss
+from .signals import loss_on
 
 
 def watch(
@@ -27,7 +28,7 @@ def watch(
     loss: Loss | None = None,
     batches: Batches | None = None,
     quantities: Iterable[str] | None = None,
-    norm_mode: NormMode | str = "batch",
+    norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     live: bool = True,
     html: str | Path | None = None,
@@ -52,7 +53,10 @@ def watch(
             ``branch_gain``, ``effective_depth``, ``weight_norm``, ``rate``,
             ``forward_rms``, ``dead_share``; by default those of the first seven that
             can be had.
-        norm_mode: Statistics that normalisation layers use while measuring.
+        norm_mode: Statistics that normalisation layers use while measuring; by default
+            every module keeps its mode, unless the model draws random numbers: then
+            all but norm layers are measured in eval mode. Other modes set all norm
+            layers, and put all else into eval mode.
         seed: Seed of whatever is random.
         live: Whether to draw in a terminal; elsewhere nothing is drawn.
         html: File to write a page to at the end.
@@ -117,6 +121,7 @@ class Watch:
             seed=seed,
             insist=quantities is not None,
             optimiser=lambda at: self._optimiser,
+            loss_samples=self._loss_samples(),
         )
         self._logbook = Logbook(
             scene,
@@ -135,21 +140,30 @@ class Watch:
     def __enter__(self) -> Self:
         self._logbook.settings = self._settings()
         self._logbook.retired = lambda: self._watcher.retired
-        if _leads():
-            self._seen.open()
-            self._handle = self._optimiser.register_step_pre_hook(self._step)
+        if not _leads():
+            return self
+        try:
+            with Exclusive():
+                self._seen.open()
+                self._handle = self._optimiser.register_step_pre_hook(self._step)
+        except BaseException:
+            self.__exit__(KeyboardInterrupt)
+            raise
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         if self._handle is None:
             return
-        self._handle.remove()
-        self._handle, self._logbook.scene.over = None, True
-        if kind is None:  # a loop that broke off is not looked at again
-            self._look()
-        self._seen.lift()
-        self._seen.forget()
-        self._watcher.finish()
+        with Exclusive():  # so that Ctrl-C leaves no hooks behind
+            self._handle.remove()
+            self._handle, self._logbook.scene.over = None, True
+            try:
+                if kind is None:  # a loop that broke off is not looked at again
+                    self._look()
+            finally:
+                self._seen.lift()
+                self._seen.forget()
+                self._watcher.finish()
 
     def course(self) -> Course:
         """Return what was seen so far."""
@@ -181,20 +195,21 @@ class Watch:
     def _look(self) -> None:
         if self._steps % self._every:
             return
-        self._busy = True
-        self._seen.lift()  # instruments see the model as its owner left it
-        try:
-            self._watcher.step(
-                self._model,
-                loss=self._value(),
-                batch=self._batch,
-                step=self._steps,
-                criterion=self._criterion(),
-            )
-        finally:
-            self._seen.value = math.nan
-            self._seen.open()
-            self._busy = False
+        with Exclusive():
+            self._busy = True
+            self._seen.lift()  # instruments see the model as its owner left it
+            try:
+                self._watcher.step(
+                    self._model,
+                    loss=self._value(),
+                    batch=self._batch,
+                    step=self._steps,
+                    criterion=self._criterion(),
+                )
+            finally:
+                self._seen.value = math.nan
+                self._seen.open()
+                self._busy = False
 
     def _batch(self) -> Any:
         return self._seen.batch() if self._batches is None else self._batches
@@ -210,6 +225,16 @@ class Watch:
         return lambda model, batches: loss_on(
             model, batches[0], loss=loss, norm_mode=mode
         )
+
+    def _loss_samples(self) -> tuple[int, int] | None:
+        """Return the samples of the first batch given, which the loss is of, and all.
+
+        None where the loss is that of the training's own batch.
+        """
+        if self._batches is None or self._loss is None:
+            return None
+        counts = [samples_in(batch) or 1 for batch in self._batches]
+        return counts[0], sum(counts)
 
     def _due(self) -> bool:
         return not self._busy and self._steps % self._every == 0

@@ -1,13 +1,15 @@
 """What was seen along a training."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Cost, Row, Rows, strict
-from theodolite.survey.records.files import write_json
+from theodolite.core import Cost, Row, Rows, norm_words, printable, strict
+
+from ..records.files import write_json
+from ..records.outcomes import on_fewest
 
 _COLUMNS = 100
 # Labels that tell the numbers of one quantity and step apart.
@@ -26,6 +28,8 @@ class Course:
         failures: What could not be measured, with the reason.
         cost: What watching cost.
         norm_mode: Statistics that normalisation layers used while measuring.
+        norm_layers: Under ``as_is``, the names of norm layers that were in ``train``
+            mode at the last look and of those in ``eval`` mode.
         settings: Facts of the optimiser and the loss.
     """
 
@@ -36,6 +40,7 @@ class Course:
     failures: Mapping[str, str] = field(default_factory=dict)
     cost: Cost = field(default_factory=Cost)
     norm_mode: str = "batch"
+    norm_layers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self) -> Rows:
@@ -63,6 +68,7 @@ class Course:
                 "failures": dict(self.failures),
                 "cost": self.cost.to_dict(),
                 "norm_mode": self.norm_mode,
+                "norm_layers": dict(self.norm_layers),
                 "settings": dict(self.settings),
                 "rows": list(self.measured),
             }
@@ -74,14 +80,16 @@ class Course:
 
     def to_html(self, path: str | Path) -> None:
         """Write the course as one self-contained page."""
-        from theodolite.survey.page.writing import write_page
+        from ..page.writing import write_page
 
         write_page(self, path)
 
     def __str__(self) -> str:
-        return "\n".join(
-            line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
-            for line in _lines(self)
+        return printable(
+            "\n".join(
+                line if len(line) <= _COLUMNS else f"{line[: _COLUMNS - 1]}…"
+                for line in _lines(self)
+            )
         )
 
     def _repr_html_(self) -> str:
@@ -117,13 +125,14 @@ def which(row: Row) -> str:
 def _lines(course: Course) -> Iterator[str]:
     yield (
         f"{course.title}: {course.steps} steps watched, a look every {course.every}, "
-        f"norms in {course.norm_mode} mode"
+        f"{norm_words(course.norm_mode, course.norm_layers)}"
     )
     for quantity, series in course.series().items():
         firsts = [one.rows[0]["value"] for one in series]
         lasts = [one.rows[-1]["value"] for one in series]
         first, last = max(firsts), max(lasts)
         among = f" (largest of {len(series)})" if len(series) > 1 else ""
-        yield f"  {quantity}{among}  {first:.4g} → {last:.4g}"
+        on = on_fewest(row for one in series for row in one.rows)
+        yield f"  {quantity}{among}  {first:.4g} → {last:.4g}{on}"
     for name, reason in course.failures.items():
         yield f"  NOT MEASURED {name}: {reason}"

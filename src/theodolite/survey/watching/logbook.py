@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from theodolite.core import Cost, Rows
-from theodolite.survey.watching.course import Course
-from theodolite.survey.watching.quantities import DEFAULT, Scene, probes_of
-from theodolite.survey.watching.telling import Telling
 from theodolite.training import Probe
+
+from .course import Course
+from .quantities import DEFAULT, Scene, probes_of
+from .telling import Telling
 
 
 class Logbook:
@@ -61,6 +62,7 @@ class Logbook:
             failures={**self.scene.missing, **self.retired()},
             cost=Cost(wall_s=self.scene.spent_s),
             norm_mode=str(self.scene.norm_mode),
+            norm_layers=self.scene.norm_layers,
             settings=self.settings,
         )
 

@@ -10,20 +10,30 @@ import torch
 from torch import nn
 from torch.optim import SGD, Optimizer
 
-from theodolite.core import ConfigError, MeasurementError, NormMode, unknown_name
+from theodolite.core import (
+    ConfigError,
+    MeasurementError,
+    NormMode,
+    norm_counts,
+    unknown_name,
+)
 from theodolite.instruments import (
     extreme_eigenvalues,
+    norm_layers_as_is,
     read_batches,
     run_model,
     samples_in,
     slice_batch,
 )
 from theodolite.paths import path_ensemble
-from theodolite.survey.measures.charting import Chart, chart_of
-from theodolite.survey.measures.site import logits_in
-from theodolite.survey.measures.stability import bound
-from theodolite.survey.watching.signals import Glimpse, glimpse
 from theodolite.training import Every, Probe, Snapshot
+
+from ..measures.charting import Chart, chart_of
+from ..measures.random_layers import switch_off_random_layers
+from ..measures.site import logits_in
+from ..measures.stability import bound
+from ..records.outcomes import NOT_RESOLVED
+from .signals import Glimpse, glimpse
 
 Found = dict[str, Any]
 
@@ -57,7 +67,11 @@ class Scene:
         optimiser: Returns the optimiser in use, if it is known.
         missing: What was left out, with the reason.
         over: Whether the training has ended, so that gradients are old.
+        loss_samples: On how many of how many samples the loss is taken, if on fewer
+            than were given.
         chart: What the network is made of, once it is known.
+        norm_layers: Names of norm layers by their mode at the last look, under
+            ``as_is``.
         spent_s: Seconds of wall time that looks took.
     """
 
@@ -68,8 +82,10 @@ class Scene:
     optimiser: Callable[[Snapshot], Optimizer | None] = lambda at: None
     missing: dict[str, str] = field(default_factory=dict)
     over: bool = False
+    loss_samples: tuple[int, int] | None = None
     chart: Chart | None = None
     spent_s: float = 0.0
+    norm_layers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     last: tuple[int, Glimpse] | None = None
 
 
@@ -102,6 +118,9 @@ class _Look:
         start = time.perf_counter()
         self.scene.title = type(at.model).__name__
         mode = {"norm_mode": str(self.scene.norm_mode), "seed": self.scene.seed}
+        layers = norm_layers_as_is(at.model, self.scene.norm_mode)
+        self.scene.norm_layers = layers
+        mode |= {"norm_layers": norm_counts(layers)} if layers else {}
         try:
             rows = QUANTITIES[self.name](self.scene, at)
             if rows:
@@ -126,7 +145,10 @@ def _number(quantity: str, value: float, error: float | None, **labels: Any) -> 
 
 def _loss(scene: Scene, at: Snapshot) -> list[Found]:
     if math.isfinite(at.loss):
-        return [_number("loss", at.loss, None)]
+        if scene.loss_samples is None:
+            return [_number("loss", at.loss, None)]
+        taken, given = scene.loss_samples
+        return [_number("loss", at.loss, None, n_samples=taken, of_samples=given)]
     if not scene.over and not math.isinf(at.loss) and at.criterion is None:
         raise _LackingError("the loss is not seen: pass loss=")
     return []
@@ -170,7 +192,7 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
             "the targets are not seen: call the loss module that was passed, or pass "
             "batches="
         )
-    at.model.eval()  # norms follow the mode asked for; nothing else draws
+    _switch_off(scene, at)
     found = extreme_eigenvalues(
         at.model,
         at.data,
@@ -185,7 +207,13 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
     value, error = float(found.eigenvalues[0]), float(found.errors[0])
     told = {"status": str(found.status), "passes": found.cost.passes}
     rows = [_number("sharpness", value, error, **told)]
-    return rows + _over_stable(scene.optimiser(at), value, error)
+    if abs(value) > error:
+        scene.missing.pop("rate_over_stable", None)
+        return rows + _over_stable(scene.optimiser(at), value, error)
+    if isinstance(scene.optimiser(at), SGD):
+        said = f"{NOT_RESOLVED}, for the error bar of the sharpness holds zero"
+        scene.missing["rate_over_stable"] = f"{said} (step {at.step})"
+    return rows
 
 
 def _over_stable(
@@ -211,26 +239,26 @@ def _branch_gain(scene: Scene, at: Snapshot) -> list[Found]:
     chart, seen = _glimpsed(scene, at)
     if not chart.anatomy.additions:
         raise _LackingError("the network has no residual additions")
-    return list(seen.gains(chart))
+    return [{**row, **_counts(at, _LOOKED_AT)} for row in seen.gains(chart)]
 
 
 def _forward_rms(scene: Scene, at: Snapshot) -> list[Found]:
     chart, seen = _glimpsed(scene, at)
-    return list(seen.sizes(chart))
+    return [{**row, **_counts(at, _LOOKED_AT)} for row in seen.sizes(chart)]
 
 
 def _dead_share(scene: Scene, at: Snapshot) -> list[Found]:
     chart, seen = _glimpsed(scene, at)
     if not chart.anatomy.activations:
         raise _LackingError("the network has no activations")
-    return list(seen.dead(chart))
+    return [{**row, **_counts(at, _LOOKED_AT)} for row in seen.dead(chart)]
 
 
 def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
     chart = _chart(scene, at)
     if not chart.anatomy.additions:
         raise _LackingError("the network has no residual additions")
-    at.model.eval()
+    _switch_off(scene, at)
     found = path_ensemble(
         at.model,
         _first(at.data, _FOLLOWED),
@@ -239,7 +267,7 @@ def _effective_depth(scene: Scene, at: Snapshot) -> list[Found]:
         outputs=lambda model, batch: logits_in(run_model(model, batch)),
     )
     depth, error = found.effective_depth[0], found.effective_depth_error[0]
-    told = {"linearised": bool(found.linearised)}
+    told = {"linearised": bool(found.linearised), **_counts(at, _FOLLOWED)}
     return [_number("effective_depth", float(depth), float(error), **told)]
 
 
@@ -257,9 +285,13 @@ def _chart(scene: Scene, at: Snapshot) -> Chart:
     if at.data is None:
         raise _LackingError("no batch is known: pass batches=")
     if scene.chart is None:
-        at.model.eval()
+        _switch_off(scene, at)
         scene.chart = chart_of(at.model, _first(at.data, _CHARTED))
     return scene.chart
+
+
+def _switch_off(scene: Scene, at: Snapshot) -> None:
+    switch_off_random_layers(at.model, read_batches(at.data)[0], scene.norm_mode)
 
 
 def _first(data: Any, samples: int) -> Any:
@@ -267,6 +299,12 @@ def _first(data: Any, samples: int) -> Any:
     batch = read_batches(data)[0]
     n = samples_in(batch)
     return batch if n is None or n <= samples else slice_batch(batch, 0, samples)
+
+
+def _counts(at: Snapshot, most: int) -> dict[str, int]:
+    """Return on how many of how many samples a look at the first ones is taken."""
+    counts = [samples_in(batch) or 1 for batch in read_batches(at.data)]
+    return {"n_samples": min(most, counts[0]), "of_samples": sum(counts)}
 
 
 def _paired(data: Any) -> bool:

@@ -17,9 +17,11 @@ from theodolite.instruments import (
     run_model,
     samples_in,
 )
-from theodolite.survey.measures.charting import Chart
-from theodolite.survey.measures.gauges import UnitCounts, squares_of, unit_counts
-from theodolite.survey.measures.taps import Action, Place, Taps
+
+from ..measures.charting import Chart
+from ..measures.gauges import UnitCounts, squares_of, unit_counts
+from ..measures.random_layers import switch_off_random_layers
+from ..measures.taps import Action, Place, Taps
 
 Found = dict[str, Any]
 
@@ -96,7 +98,7 @@ def glimpse(
     taps = Taps(_actions(chart, found), chart.shapes)
     with opened(model, careful=False) as before, torch.no_grad():
         before.lend_buffers()
-        model.eval()
+        switch_off_random_layers(model, batch, norm_mode)
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
         with taps.during(model):
             run_model(model, batch)
@@ -104,10 +106,10 @@ def glimpse(
 
 
 def loss_on(model: nn.Module, batch: Any, *, loss: Loss, norm_mode: NormMode) -> Tensor:
-    """Return the loss of a batch in eval mode but for the norms; nothing is drawn."""
+    """Return the loss of a batch in modes in which nothing is drawn."""
     with opened(model, careful=False) as before, torch.no_grad():
         before.lend_buffers()
-        model.eval()
+        switch_off_random_layers(model, batch, norm_mode)
         apply_norm_mode(model, norm_mode, lambda: run_model(model, batch))
         return evaluate(model, batch, loss)
 

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
-from theodolite.core import Row
-from theodolite.survey.watching.course import which
+from theodolite.core import Row, printable
+
+from ..records.outcomes import on_samples, samples_of
+from .course import which
 
 _BARS = "▁▂▃▄▅▆▇█"
 # With names and numbers beside it, a line of 80 letters.
@@ -97,6 +99,7 @@ def is_terminal(stream: IO[str]) -> bool:
 def drawn(rows: Iterable[Row], step: int) -> Any:
     """Return a table with a line a quantity: now, and how it came there."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=f"step {step}", title_justify="left", expand=False)
     table.add_column("quantity", no_wrap=True)
@@ -105,7 +108,9 @@ def drawn(rows: Iterable[Row], step: int) -> Any:
     for name, values in lines_of(rows).items():
         now, error = values[-1]
         told = f"{now:.4g}" + (f" ± {error:.2g}" if error else "")
-        table.add_row(name, told, sparkline([value for value, _ in values]))
+        table.add_row(
+            Text(printable(name)), told, sparkline([value for value, _ in values])
+        )
     return table
 
 
@@ -120,21 +125,25 @@ def lines_of(rows: Iterable[Row]) -> dict[str, list[tuple[float, float | None]]]
     """
     found: dict[str, dict[int, tuple[float, float | None]]] = {}
     members: dict[str, set[str]] = {}
+    samples: dict[str, str] = {}
     for row in rows:
         value = row.get("value")
         if not isinstance(value, int | float) or not math.isfinite(value):
             continue
         quantity, step = str(row["quantity"]), int(row["step"])
         members.setdefault(quantity, set()).add(which(row))
+        samples[quantity] = on_samples(samples_of(row))
         mine = found.setdefault(quantity, {})
         if step not in mine or value > mine[step][0]:
             mine[step] = (float(value), row.get("error"))
     return {
-        q if len(members[q]) == 1 else f"{q} (largest of {len(members[q])})": [
-            mine[step] for step in sorted(mine)
-        ]
+        q + _among(members[q]) + samples[q]: [mine[step] for step in sorted(mine)]
         for q, mine in found.items()
     }
+
+
+def _among(members: set[str]) -> str:
+    return "" if len(members) == 1 else f" (largest of {len(members)})"
 
 
 def sparkline(values: list[float]) -> str:

@@ -14,26 +14,35 @@ from theodolite.core import (
     ConfigError,
     MeasurementError,
     NormMode,
+    Rows,
     Stopwatch,
     TheodoliteError,
 )
-from theodolite.instruments import Batches, Loss, samples_in, tensors_in
-from theodolite.survey.advising.prescribing import advise
-from theodolite.survey.advising.trials import try_advice
-from theodolite.survey.findings.rulebook import find
-from theodolite.survey.measures.catalogue import chosen
-from theodolite.survey.measures.site import Site
-from theodolite.survey.planning.budget import seconds_of
-from theodolite.survey.planning.opening import opened_site
-from theodolite.survey.planning.running import not_reached, run_measures
-from theodolite.survey.planning.telling import Progress
-from theodolite.survey.records.block import Block
-from theodolite.survey.records.outcomes import Measured
-from theodolite.survey.records.whole_survey import Survey
-from theodolite.survey.subjects.clothed import Subject
-from theodolite.survey.subjects.dressing import dress
+from theodolite.instruments import (
+    Batches,
+    Loss,
+    preserve_process,
+    samples_in,
+    tensors_in,
+)
+
+from ..advising.prescribing import advise
+from ..advising.trials import try_advice
+from ..findings.rulebook import find
+from ..measures.catalogue import chosen
+from ..measures.site import Site
+from ..planning.budget import seconds_of
+from ..planning.opening import opened_site
+from ..planning.running import not_reached, run_measures
+from ..planning.telling import Progress
+from ..records.block import Block
+from ..records.outcomes import Measured
+from ..records.whole_survey import Survey
+from ..subjects.clothed import Subject
+from ..subjects.dressing import dress
 
 
+@preserve_process()
 def survey(
     model: nn.Module | Subject,
     batches: Batches | None = None,
@@ -41,7 +50,7 @@ def survey(
     loss: Loss | str | None = None,
     budget: str | float = "1min",
     optimiser: Optimizer | None = None,
-    norm_mode: NormMode | str = "batch",
+    norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     measures: Sequence[str] | None = None,
     tries: bool = False,
@@ -51,7 +60,10 @@ def survey(
 
     Measures run in order of what they tell per second until the budget is spent; what
     does not fit is said, with what it would take. Ctrl-C gives the survey of what is
-    done. Dropout and whatever else eval mode switches off is off.
+    done. Modules are measured in the mode they are in, and ``norm_layers`` of the
+    survey names the norm layers in train and in eval mode. Where a network draws random
+    numbers, as dropout does in train mode, all modules but norm layers are measured in
+    eval mode, and ``settings`` say so.
 
     Args:
         model: Any module, left as found, bit for bit; or a subject that
@@ -62,7 +74,9 @@ def survey(
             or nothing, for the one that outputs and targets suggest.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
         optimiser: The torch optimiser in use, for its rate, decay and state.
-        norm_mode: Statistics that normalisation layers use.
+        norm_mode: Statistics that normalisation layers use; by default each those of
+            the mode it is in. Other modes set all norm layers, and put all else into
+            eval mode.
         seed: Seed of whatever is random.
         measures: Names of measures; all by default.
         tries: Whether to put advice to the test, for as long again as the budget.
@@ -105,7 +119,7 @@ def survey(
             line.open(),
         ):
             for outcome in run_measures(site, wanted, line):
-                outcomes.append(outcome)
+                outcomes.append(_counted(outcome, site))
             seen |= _seen(site)
     except KeyboardInterrupt:  # before a measure, or between two
         outcomes += [not_reached(measure) for measure in wanted[len(outcomes) :]]
@@ -140,7 +154,19 @@ def _seen(site: Site) -> dict[str, Any]:
         "settings": _settings(site),
         "unsupported": tuple(dict.fromkeys(site.unsupported)),
         "norm_mode": str(site.norm_mode),
+        "norm_layers": site.norm_layers,
     }
+
+
+def _counted(outcome: Measured, site: Site) -> Measured:
+    """Say beside every number that hangs on samples how many were given."""
+    rows = Rows(
+        {**row, "of_samples": row.get("of_samples", site.samples)}
+        if "n_samples" in row
+        else row
+        for row in outcome.rows
+    )
+    return replace(outcome, rows=rows)
 
 
 def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
@@ -155,9 +181,18 @@ def _subject(model: Any, batches: Any, loss: Any, seed: int) -> Subject:
 
 
 def _judged(found: Survey) -> Survey:
-    """Say what the numbers mean, and what to do about it."""
+    """Say what the numbers mean, and what to do about it.
+
+    What is no more than a note is no reason to draw weights anew.
+    """
     findings = find(found)
-    return replace(found, findings=findings, advice=advise(found, findings))
+    notes = {each.rule for each in findings if each.severity == "note"}
+    advice = tuple(
+        each
+        for each in advise(found, findings)
+        if each.rule not in notes or each.kind != "initialisation"
+    )
+    return replace(found, findings=findings, advice=advice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,6 +257,7 @@ def _settings(site: Site) -> dict[str, Any]:
         "optimiser_settings": facts,
         "dtype": str(site.dtype).removeprefix("torch."),
         "device": _device(site),
+        **({"random_layers": "off, by eval mode"} if site.random_layers_off else {}),
         "theodolite": theodolite.__version__,
         "torch": torch.__version__,
     }

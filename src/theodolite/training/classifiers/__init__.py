@@ -1,7 +1,6 @@
-"""Classifiers of a few layers trained by the dozen, and what they say of every sample.
+"""Small classifiers trained by the dozen, with records of every sample's output.
 
-Start with ``many``. ``samples`` is what they are trained on, ``recipe`` how,
-``records`` what is kept; ``layers`` passes a stack of networks forward and back,
-``stack`` trains one in lock-step and ``plain`` one network by any optimiser. Touches
-images.
+Start with ``training``. ``recipe`` holds settings and samples, ``records`` what is
+kept, ``layers`` the forward and backward pass of a stack of networks, ``loops`` the
+training of a stack and of a single network. Imports ``images``.
 """

@@ -9,8 +9,29 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from theodolite.core import ClassifierBlueprint
+
+
+def slope(outputs: Tensor, targets: Tensor, loss: str) -> Tensor:
+    """Return the derivative of the mean loss by outputs (..., outputs, batch)."""
+    batch = outputs.shape[-1]
+    if loss == "square":
+        return (outputs - targets) * (2 / batch)
+    if outputs.shape[-2] == 1:
+        return -targets * torch.sigmoid(-targets * outputs) / batch
+    return (outputs.softmax(dim=-2) - targets) / batch
+
+
+def mean_loss(outputs: Tensor, targets: Tensor, loss: str) -> Tensor:
+    """Return the mean loss of outputs (samples, outputs)."""
+    if loss == "square":
+        return (outputs - targets).square().sum(dim=1).mean()
+    if outputs.shape[1] == 1:
+        return functional.softplus(-targets * outputs).mean()
+    return functional.cross_entropy(outputs, targets)
+
 
 EPS = 1e-5  # as torch's batch norms have it
 # Kernels of torch without Python of their own.
@@ -67,17 +88,17 @@ class StackedLayers:
         *,
         statistics: Statistics | None = None,
         trace: list[Any] | None = None,
-        found: Statistics | None = None,
+        measured: Statistics | None = None,
     ) -> Tensor:
         """Return outputs (runs, outputs, batch).
 
         Args:
-            weights: A matrix a layer and run, (runs, rows, columns).
+            weights: One tensor per layer, (runs, rows, columns).
             batch: Samples (groups, batch, ...); runs are in order of groups, equally
                 many in each.
             statistics: Means and variances to normalise by; by default the batch's.
             trace: Filled with what :meth:`backward` needs.
-            found: Filled with the means and variances of the batch.
+            measured: Filled with the means and variances of the batch.
         """
         state = self._enter(batch)
         for place, weight in enumerate(weights):
@@ -89,7 +110,7 @@ class StackedLayers:
                     trace.append((columns, shape, None))
                 return made
             held = statistics[place] if statistics else None
-            made, spread = self._normalise(made, held, found)
+            made, spread = self._normalise(made, held, measured)
             active = made.relu_()
             if trace is not None:
                 trace.append((columns, shape, (active, spread)))
@@ -156,16 +177,16 @@ class StackedLayers:
         return whole.permute(0, 1, 4, 2, 3).contiguous()
 
     def _normalise(
-        self, made: Tensor, held: Any, found: Statistics | None
+        self, made: Tensor, held: Any, measured: Statistics | None
     ) -> tuple[Tensor, Any]:
         if not self.normalised:
             return made, None
         if held is not None:
             mean, variance = held
             return (made - mean[..., None]) * (variance[..., None] + EPS).rsqrt(), None
-        if found is not None:
+        if measured is not None:
             variance, mean = torch.var_mean(made, dim=-1, correction=0)
-            found.append((mean, variance))
+            measured.append((mean, variance))
         out, mean, rstd = torch.native_layer_norm(
             made, made.shape[-1:], None, None, EPS
         )

@@ -1,11 +1,113 @@
-"""How a classifier is trained."""
+"""Settings of a classifier's training, and the labelled samples it is trained on."""
 
-import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
-from theodolite.core import ConfigError, unknown_name
+import numpy as np
+import torch
+from torch import Tensor
+
+from theodolite.core import ConfigError, DataError, as_whole, unknown_name
+
+from ..optimizers.descent import check_number
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSamples:
+    """Samples with labels, to train on and to test on.
+
+    Attributes:
+        inputs: Training samples, floating, (N, ...).
+        labels: -1 and +1 for networks of one output; class numbers from 0 up for those
+            with one output per class.
+        test_inputs: Samples held out; may be left out.
+        test_labels: Their labels.
+
+    Example:
+        >>> samples = LabelledSamples(np.eye(2), np.array([-1.0, 1.0]))
+        >>> samples.targets(samples.labels, 1, torch.float64).tolist()
+        [[-1.0], [1.0]]
+    """
+
+    inputs: Any
+    labels: Any
+    test_inputs: Any = None
+    test_labels: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("inputs", "labels", "test_inputs", "test_labels"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _tensor(value))
+        if self.inputs is None or self.labels is None:
+            raise DataError("inputs or labels are None: pass arrays or tensors of both")
+        if (self.test_inputs is None) != (self.test_labels is None):
+            raise DataError(
+                "test samples came without labels or labels without samples: pass both "
+                "or neither"
+            )
+        for name in ("", "test_") if self.tested else ("",):
+            _check(getattr(self, f"{name}inputs"), getattr(self, f"{name}labels"), name)
+        classes = torch.unique(self.labels).tolist()
+        if len(classes) < 2:
+            raise DataError(
+                f"all labels are {classes[0]:g} and a classifier tells classes apart: "
+                "pass samples of at least 2"
+            )
+
+    @property
+    def tested(self) -> bool:
+        """Whether samples are held out."""
+        return self.test_inputs is not None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def targets(self, labels: Tensor, outputs: int, dtype: torch.dtype) -> Tensor:
+        """Return the target outputs, (N, outputs)."""
+        values = torch.unique(labels).tolist()
+        if outputs == 1:
+            if not set(values) <= {-1, 1}:
+                raise DataError(
+                    f"labels hold {values[:4]} and a network of one output wants -1 "
+                    "and +1: pass such labels, or outputs = the number of classes"
+                )
+            return labels.to(dtype)[:, None]
+        if any(label != int(label) or not 0 <= label < outputs for label in values):
+            raise DataError(
+                f"labels run from {values[0]:g} to {values[-1]:g} and {outputs} "
+                f"outputs want whole numbers from 0 to {outputs - 1}: pass the place "
+                "of a sample's class"
+            )
+        return torch.nn.functional.one_hot(labels.long(), outputs).to(dtype)
+
+
+def _tensor(value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.detach()
+    try:
+        return torch.tensor(np.asarray(value))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"a value of type {type(value).__name__} holds no numbers ({error}): pass "
+            "arrays or tensors"
+        ) from error
+
+
+def _check(inputs: Tensor, labels: Tensor, name: str) -> None:
+    if labels.ndim != 1 or len(inputs) != len(labels) or not len(labels):
+        raise DataError(
+            f"{name}inputs of shape {tuple(inputs.shape)} and {name}labels of shape "
+            f"{tuple(labels.shape)}: pass one label per sample, and at least one sample"
+        )
+    if not inputs.is_floating_point():
+        raise DataError(
+            f"{name}inputs are of type {inputs.dtype}: pass floating numbers, such as "
+            "rows of norm 1"
+        )
+    for part, what in ((inputs, "inputs"), (labels, "labels")):
+        if part.is_floating_point() and not bool(torch.isfinite(part).all()):
+            raise DataError(f"{name}{what} hold NaN or infinity: clean the data first")
+
 
 ClassifierLoss = Literal["square", "cross_entropy"]
 
@@ -20,15 +122,15 @@ class ClassifierRecipe:
     a sum of squares over $N$ samples.
 
     Attributes:
-        epochs: Passes over the samples, each in a new order; what does not fill a last
-            batch is left out of a pass.
-        batch_size: Samples a step.
+        epochs: Passes over the samples, each in a new order; a last batch that is not
+            full is left out.
+        batch_size: Samples per step.
         rate: Learning rate, constant.
         momentum: Of the velocity.
         weight_decay: Of all weights.
         loss: ``square`` or ``cross_entropy``.
-        label_noise: Size of noise on the targets of the square loss: added or taken
-            off, drawn anew for every sample, output and epoch.
+        label_noise: Size of noise on the targets of the square loss: added or
+            subtracted at random, for every sample, output and epoch.
     """
 
     epochs: int = 1000
@@ -41,25 +143,13 @@ class ClassifierRecipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if not (_is(Integral, value) and value >= 1):
-                raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
-        if not (_is(Real, self.rate) and 0 < self.rate < math.inf):
-            raise ConfigError(f"rate is {self.rate!r}: pass a positive number")
-        if not (_is(Real, self.momentum) and 0 <= self.momentum < 1):
-            raise ConfigError(
-                f"momentum is {self.momentum!r}: pass a number from 0 to below 1"
-            )
-        if not (_is(Real, self.weight_decay) and 0 <= self.weight_decay < math.inf):
-            raise ConfigError(
-                f"weight_decay is {self.weight_decay!r}: pass a number from 0 up"
-            )
+            as_whole(name, getattr(self, name), 1)
+        check_number("rate", self.rate, positive=True)
+        check_number("momentum", self.momentum, below=1)
+        check_number("weight_decay", self.weight_decay)
+        check_number("label_noise", self.label_noise)
         if self.loss not in get_args(ClassifierLoss):
             raise unknown_name("loss", self.loss, get_args(ClassifierLoss))
-        if not (_is(Real, self.label_noise) and 0 <= self.label_noise < math.inf):
-            raise ConfigError(
-                f"label_noise is {self.label_noise!r}: pass a number from 0 up"
-            )
         if self.label_noise and self.loss != "square":
             raise ConfigError(
                 f"label_noise is {self.label_noise} and the loss is {self.loss}, whose "
@@ -68,12 +158,8 @@ class ClassifierRecipe:
 
     @property
     def together(self) -> tuple[Any, ...]:
-        """What runs must have in common to be trained in one stack."""
+        """Settings that the runs of one stack must share."""
         return self.epochs, self.batch_size, self.momentum, self.loss
-
-
-def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def log_epochs(epochs: int, count: int = 40) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What is kept of a classifier along its training."""
+"""Records of a classifier along its training, and the result of it."""
 
 import math
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from theodolite.core import ClassifierBlueprint
 from theodolite.networks import ClassifierNetwork
-from theodolite.training.classifiers.layers import EPS, StackedLayers, Statistics
-from theodolite.training.classifiers.losses import mean_loss
+
+from .layers import EPS, StackedLayers, Statistics, mean_loss
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,15 +24,15 @@ class ClassifierRecord:
         epoch: Passes made.
         train_loss: Mean loss over the training samples.
         train_error: Fraction of them on the wrong side.
-        test_loss: The same of samples held out; NaN without any.
+        test_loss: The same for the test samples; NaN without any.
         test_error: See ``test_loss``.
-        test_wrong: Which samples held out are on the wrong side.
+        test_wrong: Which test samples are on the wrong side.
         layer_norms: Frobenius norm $\rho_k$ of each layer's weights.
         folded_norms: The same with batch norms folded in: rows over the deviation of
             their units.
         outputs: $g(x_n)$ of the training samples, (N,) or (N, classes).
-        targets: What they should be, alike.
-        probed: What a probe read.
+        targets: Their targets, the same shape.
+        probed: The probe's numbers.
     """
 
     epoch: int
@@ -103,16 +103,16 @@ class ClassifierRecord:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainedClassifier:
-    """What became of one classifier.
+    """Result of the training of one classifier.
 
     Attributes:
         status: ``finished``, ``diverged`` (outputs or weights no longer finite) or
             ``stopped`` (by the time limit).
-        blueprint: What it was built from.
-        records: At the epochs asked for, while it was finite.
+        blueprint: Its architecture.
+        records: Records at the epochs asked for, while all numbers were finite.
         weights: Matrices of its layers at the end, on the CPU.
         statistics: Means and variances of its batch norms over the training samples.
-        seconds: Of its training, shared evenly by the runs of a stack.
+        seconds: Time of its training; that of a stack is divided evenly by its runs.
     """
 
     status: str
@@ -142,7 +142,7 @@ def as_network(
     weights: list[Tensor] | tuple[Tensor, ...],
     statistics: Statistics | tuple[tuple[Tensor, Tensor], ...],
 ) -> ClassifierNetwork:
-    """Make a module in eval mode of matrices and statistics."""
+    """Return a module in eval mode with these weights and statistics."""
     network = ClassifierNetwork(blueprint).to(weights[0])
     network.set_weights(weights)
     network.set_statistics(statistics)
@@ -150,7 +150,7 @@ def as_network(
 
 
 class Reader:
-    """Reads records off the weights of single networks."""
+    """Computes records from the weights of single networks."""
 
     def __init__(
         self,
@@ -168,13 +168,13 @@ class Reader:
         self, weights: list[Tensor], epoch: int
     ) -> tuple[ClassifierRecord, Statistics]:
         """Return the record of one network, and its statistics."""
-        found: Statistics = []
+        measured: Statistics = []
         single = [w[None] for w in weights]
-        outputs, loss, wrong = self._pass(single, self.seen, found=found)
+        outputs, loss, wrong = self._pass(single, self.seen, measured=measured)
         test_loss, missed = math.nan, wrong[:0]
         if self.held is not None:
-            _, test_loss, missed = self._pass(single, self.held, statistics=found)
-        statistics = [(mean[0], variance[0]) for mean, variance in found]
+            _, test_loss, missed = self._pass(single, self.held, statistics=measured)
+        statistics = [(mean[0], variance[0]) for mean, variance in measured]
         norms = [w.double().norm() for w in weights]
         folded = [
             (w.double() / (variance.double() + EPS).sqrt()[:, None]).norm()

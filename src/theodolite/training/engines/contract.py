@@ -1,6 +1,6 @@
-r"""What every fast way to train a grid has in common.
+r"""The protocol of engines, which train grids faster than the plain loop.
 
-An engine holds one blueprint's shape and the data, and moves a *stack* of points
+An engine holds one blueprint's shape and the data, and updates a *stack* of points
 (seeds, rates, initialisations of equal shape) by plain gradient descent on the half
 mean square $L = \frac{1}{2m}\sum_i \lVert f(x_i) - y_i \rVert^2$. It keeps no state:
 weights and velocities belong to the caller and are changed in place.
@@ -12,10 +12,24 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from theodolite.core import ShortcutBlueprint
+
+
+def linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
+    """Return whether a network has no biases and at most ReLU at mid.
+
+    Example:
+        >>> [linear_or_relu(ShortcutBlueprint(width=4, depth=2, mid=mid))
+        ...  for mid in ("relu", "tanh")]
+        [True, False]
+    """
+    outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
+    return outside and blueprint.mid in ("identity", "relu") and not blueprint.bias
+
 
 @dataclass(frozen=True, eq=False)
 class Advance:
-    """What one call of :meth:`Engine.advance` did to each point.
+    """Result of one call of :meth:`Engine.advance`, for each point.
 
     Attributes:
         losses: Loss before each update, shape (points, steps); NaN where a point took
@@ -31,24 +45,21 @@ class Advance:
 
 
 class Engine(Protocol):
-    r"""A strategy: how a stack of points of one shape is moved.
+    r"""Updates a stack of points of one shape.
 
-    The update of the plain loop, torch's SGD: $g \leftarrow g + \lambda w$,
+    The update is that of the plain loop, torch's SGD: $g \leftarrow g + \lambda w$,
     $v \leftarrow \mu v + g$, $w \leftarrow w - \eta v$ (velocity zero at the start).
-
-    Attributes:
-        name: What the result calls the strategy, such as ``moments (numba)``.
     """
 
     @property
     def name(self) -> str:
-        """What the result calls the strategy."""
+        """Name of the strategy in results, such as ``moments (numba)``."""
         ...
 
     def place(self, weights: np.ndarray | Sequence[np.ndarray]) -> Any:
-        """Return a copy of weights, shape (points, depth, width, width), to work on.
+        """Return a copy of weights, shape (points, depth, width, width).
 
-        The copy lies where, and in the precision in which, the engine computes.
+        It has the device and the precision of the engine.
         """
         ...
 

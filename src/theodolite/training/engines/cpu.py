@@ -1,4 +1,18 @@
-"""What the engines for one processor core share: checks, and stacks in NumPy."""
+r"""Engines for one processor core: fused tiles of samples, and second moments.
+
+``FusedEngine`` takes some hundred samples at a time through all layers forward and
+backward while they are in the cache, and keeps only gradients, $d \times d$ per layer.
+The plain loop sends all samples through one layer after the other, so that every layer
+reads and writes memory.
+
+``MomentsEngine`` trains deep linear networks on second moments. With
+$\Sigma_{XX} = ZZ^\top$, $Z$ square, and $\Sigma_{YX} = CZ^\top$, the half mean square
+of $f(x) = Wx$ is $L = L_{opt} + \frac12\lVert WZ - C\rVert^2$: gradient descent on $m$
+samples is gradient descent on the $d$ columns of $Z$ with targets $C$. Unlike
+$\frac12\mathrm{tr}(W\Sigma_{XX}W^\top - 2W\Sigma_{YX}^\top + \Sigma_{YY})$, nothing
+cancels when the loss is small. $Z^\top$ is the triangle of a QR decomposition of the
+inputs, so condition numbers are not squared and singular moments need no special case.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -6,8 +20,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint
-from theodolite.training.engines.contract import Advance
-from theodolite.training.engines.kernels.compiled import Log, Rule, use_numba
+
+from .contract import Advance, linear_or_relu
+from .kernels.compiled import Log, Rule, Shape, use_numba
 
 
 class CpuEngine(ABC):
@@ -17,8 +32,8 @@ class CpuEngine(ABC):
         blueprint: Shape of the networks.
         x: Inputs, shape (samples, width).
         y: Targets, shape (samples, width).
-        dtype: ``float64`` or ``float32``: what weights, data and products are in.
-        compiled: None for numba where it can be imported; True demands it; False
+        dtype: Precision of weights, data and products, ``float64`` or ``float32``.
+        compiled: None uses numba where it is available; True demands it; False
             forbids it.
     """
 
@@ -42,13 +57,13 @@ class CpuEngine(ABC):
         x, y = self._samples(x, "x"), self._samples(y, "y")
         if len(x) != len(y):
             raise ConfigError(
-                f"{len(x)} inputs and {len(y)} targets: pass one target a sample"
+                f"{len(x)} inputs and {len(y)} targets: pass one target per sample"
             )
         self._prepare(x, y)
 
     @property
     def name(self) -> str:
-        """What the result calls the strategy."""
+        """Name of the strategy in results."""
         return f"{self.kind} ({'numba' if self.compiled else 'torch'})"
 
     def place(self, weights: np.ndarray | Sequence[np.ndarray]) -> np.ndarray:
@@ -67,17 +82,10 @@ class CpuEngine(ABC):
 
     def losses(self, weights: np.ndarray) -> np.ndarray:
         """Return the loss of every point, shape (points,), as float64."""
-        # Under an infinite floor every point stops at its loss, before any update.
-        points = len(weights)
-        done = self.advance(
-            weights,
-            weights,
-            np.zeros((points, 1)),
-            momentum=np.zeros(points),
-            weight_decay=np.zeros(points),
-            floor=np.full(points, np.inf),
-            ceiling=np.full(points, np.inf),
-        )
+        # With an infinite floor every point stops at its loss, before any update.
+        zero, infinite = np.zeros(len(weights)), np.full(len(weights), np.inf)
+        rule = {"momentum": zero, "weight_decay": zero, "ceiling": infinite}
+        done = self.advance(weights, weights, zero[:, None], floor=infinite, **rule)
         return done.stopped
 
     def advance(
@@ -99,24 +107,27 @@ class CpuEngine(ABC):
         if rates.ndim != 2 or len(rates) != points or len(velocity) != points:
             raise ConfigError(
                 f"{points} points, velocity of {len(velocity)} and rates of shape "
-                f"{rates.shape}: pass one velocity a point and rates (points, steps)"
+                f"{rates.shape}: pass one velocity per point and rates (points, steps)"
             )
-        rest = [
-            _each(name, value, points)
-            for name, value in (
-                ("momentum", momentum),
-                ("weight_decay", weight_decay),
-                ("floor", floor),
-                ("ceiling", ceiling),
-            )
-        ]
+        per_point = {
+            "momentum": _writable(momentum),
+            "weight_decay": _writable(weight_decay),
+            "floor": _writable(floor),
+            "ceiling": _writable(ceiling),
+        }
+        for name, value in per_point.items():
+            if value.shape != (points,):
+                raise ConfigError(
+                    f"{name} of shape {value.shape} for {points} points: pass one "
+                    "number per point"
+                )
         log = Log(
             np.full(rates.shape, np.nan),
             np.zeros(points, dtype=np.int64),
             np.full(points, np.nan),
         )
         if rates.size:
-            self._advance(weights, velocity, Rule(rates, *rest), log)
+            self._advance(weights, velocity, Rule(rates, **per_point), log)
         return Advance(*log)
 
     @abstractmethod
@@ -125,7 +136,7 @@ class CpuEngine(ABC):
 
     @abstractmethod
     def _prepare(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Bring the data into the engine's form."""
+        """Store the data in the engine's form."""
 
     @abstractmethod
     def _advance(
@@ -168,20 +179,115 @@ class CpuEngine(ABC):
             )
 
 
-def _each(name: str, value: np.ndarray, points: int) -> np.ndarray:
-    value = _writable(value)
-    if value.shape != (points,):
-        raise ConfigError(
-            f"{name} of shape {value.shape} for {points} points: pass one number "
-            "a point"
-        )
-    return value
-
-
 def _writable(values: np.ndarray) -> np.ndarray:
-    """Return an array of float64 that kernels are compiled for once.
+    """Return a float64 array of the type that kernels are compiled for.
 
-    To numba an array that cannot be written to is of another type, for which it would
-    compile everything again.
+    For numba a read-only array is another type, and it would compile everything again.
     """
     return np.require(values, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])
+
+
+class FusedEngine(CpuEngine):
+    """Trains n-shortcut networks with ReLU, or nothing, between matrices of a unit.
+
+    Example:
+        >>> plan = ShortcutBlueprint(width=2, depth=4, mid="relu")
+        >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
+        >>> engine = FusedEngine(plan, x, x)
+        >>> engine.losses(engine.place(np.zeros((3, 4, 2, 2))))
+        array([0., 0., 0.])
+    """
+
+    kind = "fused"
+
+    def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
+        if not linear_or_relu(blueprint):
+            raise ConfigError(
+                f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "
+                f"bias={blueprint.bias}: fused tiles know ReLU or identity at mid, "
+                "nothing at pre and post, and no biases; train this one by the plain "
+                "loop"
+            )
+
+    def _prepare(self, x: np.ndarray, y: np.ndarray) -> None:
+        self._n_samples = len(x)
+        self._data = x, y
+        if self.compiled:
+            from .kernels.fused import grouped
+
+            self._data = grouped(x), grouped(y)
+
+    def _advance(
+        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
+    ) -> None:
+        plan = self.blueprint
+        if not self.compiled:
+            from .kernels.torch_kernels import TorchTiles
+
+            TorchTiles(plan, *self._data).advance(weights, velocity, rule, log)
+            return
+        from .kernels.fused import advance_fused, make_room
+        from .kernels.vector import lanes
+
+        span, relu = lanes(self.dtype.itemsize), plan.mid == "relu"
+        shape = Shape((0,) * plan.width, (0,) * span, plan.shortcut, plan.skip, relu)
+        room = make_room(plan.depth, plan.width, self._data, self._n_samples)
+        stacks = weights.reshape(-1), velocity.reshape(-1)
+        advance_fused(shape, room, *stacks, rule, log)
+
+
+class MomentsEngine(CpuEngine):
+    """Trains linear n-shortcut networks; the cost does not depend on the samples.
+
+    Example:
+        >>> from theodolite.networks import draw_weights
+        >>> plan = ShortcutBlueprint(width=2, depth=4)
+        >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
+        >>> engine = MomentsEngine(plan, x, 2 * x)
+        >>> weights = engine.place(draw_weights(plan, seed=0)[None])
+        >>> rule = {"momentum": [0], "weight_decay": [0], "ceiling": [np.inf]}
+        >>> done = engine.advance(
+        ...     weights, 0 * weights, np.full((1, 300), 0.1), floor=[1e-6], **rule
+        ... )
+        >>> bool(done.stopped[0] <= 1e-6)
+        True
+    """
+
+    kind = "moments"
+
+    def _check_blueprint(self, blueprint: ShortcutBlueprint) -> None:
+        if not blueprint.linear:
+            raise ConfigError(
+                f"activations ({blueprint.pre}, {blueprint.mid}, {blueprint.post}) and "
+                f"bias={blueprint.bias}: moments suffice for linear networks without "
+                "biases only; try FusedEngine for ReLU at mid, else the plain loop"
+            )
+
+    def _prepare(self, x: np.ndarray, y: np.ndarray) -> None:
+        samples, d = x.shape
+        x, y = x.astype(np.float64), y.astype(np.float64)
+        basis, triangle = np.linalg.qr(x)
+        inside = basis.T @ y
+        outside = y - basis @ inside
+        self._least = 0.5 * float(np.vdot(outside, outside)) / samples
+        # Fewer samples than features leave columns of zeros.
+        self._root, self._target = np.zeros((d, d)), np.zeros((d, d))
+        self._root[:, : len(triangle)] = triangle.T / np.sqrt(samples)
+        self._target[:, : len(inside)] = inside.T / np.sqrt(samples)
+
+    def _advance(
+        self, weights: np.ndarray, velocity: np.ndarray, rule: Rule, log: Log
+    ) -> None:
+        plan, least = self.blueprint, self._least
+        if not self.compiled:
+            from .kernels.torch_kernels import TorchMoments
+
+            data = self._root.astype(self.dtype), self._target.astype(self.dtype)
+            TorchMoments(plan, *data, least).advance(weights, velocity, rule, log)
+            return
+        from .kernels.moments import SPAN, advance_moments, make_room
+
+        shape = Shape((0,) * plan.width, (0,) * SPAN, plan.shortcut, plan.skip, False)
+        room = make_room(plan.depth, self._root, self._target, self.dtype)
+        stacks = weights.reshape(-1), velocity.reshape(-1)
+        advance_moments(shape, room, least, *stacks, rule, log)

@@ -1,23 +1,24 @@
-"""Which engine trains which network, and what a run of it costs."""
+"""Choice of the engine for a network, and estimates of its time."""
 
 from typing import Any
 
 import numpy as np
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
-from theodolite.training.engines.contract import Engine
+
+from .contract import Engine, linear_or_relu
 
 STRATEGIES = ("auto", "moments", "fused", "stacked", "plain")
 
-# Rough seconds a floating-point operation, to cut a grid into pieces of about equal
-# length; nothing else hangs on them.
+# Rough seconds per floating-point operation, used only to cut a grid into pieces of
+# about equal length.
 # The plain loop also pays for every call of torch.
 _CALL_S = 1e-4
 _SECONDS = {"moments": 5e-11, "fused": 5e-11, "stacked": 1e-12, "plain": 3e-10}
 
 
 def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
-    """Return the strategy for a blueprint, or say why the one asked for cannot be.
+    """Return the strategy for a blueprint; refuse one that cannot train it.
 
     ``auto``: on a GPU one stack; on a CPU moments for linear networks and fused tiles
     for ReLU between matrices; the plain loop for all else.
@@ -26,8 +27,8 @@ def choose(blueprint: ShortcutBlueprint, *, strategy: str, device: str) -> str:
         raise unknown_name("strategy", strategy, STRATEGIES)
     fits = {
         "moments": blueprint.linear,
-        "fused": _linear_or_relu(blueprint) and device == "cpu",
-        "stacked": _linear_or_relu(blueprint),
+        "fused": linear_or_relu(blueprint) and device == "cpu",
+        "stacked": linear_or_relu(blueprint),
         "plain": True,
     }
     if strategy == "auto":
@@ -53,11 +54,11 @@ def engine_for(
     """Make the engine of a strategy other than ``plain``."""
     settings: dict[str, Any] = {"dtype": dtype}
     if name == "moments":
-        from theodolite.training.engines.moments import MomentsEngine as Chosen
+        from .cpu import MomentsEngine as Chosen
     elif name == "fused":
-        from theodolite.training.engines.fused import FusedEngine as Chosen
+        from .cpu import FusedEngine as Chosen
     else:
-        from theodolite.training.engines.stacked.engine import StackedEngine as Chosen
+        from .stacked.engine import StackedEngine as Chosen
 
         settings["device"] = device
     return Chosen(blueprint, *data, **settings)
@@ -66,13 +67,8 @@ def engine_for(
 def seconds(
     name: str, blueprint: ShortcutBlueprint, n_samples: int, steps: int
 ) -> float:
-    """Guess how long one point takes, within a factor of a few."""
+    """Return an estimate of the time of one point, within a factor of a few."""
     columns = blueprint.width if name == "moments" else n_samples
     work = 6.0 * blueprint.depth * blueprint.width**2 * columns * (steps + 1)
     calls = blueprint.depth * (steps + 1) if name == "plain" else 0
     return work * _SECONDS[name] + calls * _CALL_S
-
-
-def _linear_or_relu(blueprint: ShortcutBlueprint) -> bool:
-    outside = (blueprint.pre, blueprint.post) == ("identity", "identity")
-    return outside and blueprint.mid in ("identity", "relu") and not blueprint.bias

@@ -1,8 +1,7 @@
 """Grids: thousands of runs of small networks, trained in stacks.
 
-Start with ``grid``, which cuts the points of a grid (``axes``) into pieces, each a
-cell of a run folder; ``pieces`` trains one of them, ``stack`` drives an engine with
-probes, records and retirement, ``result`` is what comes back, ``rates`` searches
-learning rates over grids, ``identity`` knows a probe again. Touches probes, loop and
-engines.
+Start with ``grid``: it cuts the points of a grid (``axes``) into pieces, each a cell of
+a run folder. ``pieces`` trains a piece, ``stack`` drives an engine and runs probes,
+``result`` is what comes back, ``rates`` searches learning rates, ``probe_digest``
+identifies a probe across processes. Imports ``probes``, ``loop`` and ``engines``.
 """

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from theodolite.core import ConfigError, ShortcutBlueprint, plain, unknown_name
-from theodolite.training.loop.descent import Descent
+
+from ..optimizers.descent import Descent
 
 _DESCENT = ("lr", "momentum", "weight_decay")
 _BLUEPRINT = tuple(field.name for field in fields(ShortcutBlueprint))
@@ -40,8 +41,8 @@ def expand(
     """Return the axes as tuples and every point of their product.
 
     Args:
-        blueprint: What all points have in common, or several by name, which are then
-            the axis ``network``.
+        blueprint: What all points share, or several by name, which are then the axis
+            ``network``.
         axes: Values of seed, lr, momentum, weight_decay or a blueprint's field.
         drops: Steps of the rate's schedule, common to all.
     """
@@ -55,16 +56,16 @@ def expand(
         raise ConfigError(
             f"axes {sorted(axes)} have no learning rate: add 'lr': [0.1] or more"
         )
-    made = _Made(blueprint, drops, tuple(checked))
+    maker = _PointMaker(blueprint, drops, tuple(checked))
     points = [
-        made.point(dict(zip(checked, chosen, strict=True)))
+        maker.point(dict(zip(checked, chosen, strict=True)))
         for chosen in itertools.product(*checked.values())
     ]
     return checked, points
 
 
-class _Made:
-    """Blueprints and descents, each made once, however many points share it."""
+class _PointMaker:
+    """Makes points; those with equal settings share blueprint and descent."""
 
     def __init__(
         self,
@@ -81,20 +82,17 @@ class _Made:
     def point(self, labels: dict[str, Any]) -> Point:
         key = tuple([labels[name] for name in self._shape])
         if key not in self._blueprints:
-            self._blueprints[key] = self._changed(labels)
+            blueprint = self._blueprint
+            if isinstance(blueprint, Mapping):
+                blueprint = blueprint[labels["network"]]
+            changes = {name: labels[name] for name in _BLUEPRINT if name in labels}
+            self._blueprints[key] = blueprint.with_(**changes) if changes else blueprint
         rates = tuple([labels[name] for name in self._descent])
         if rates not in self._descents:
             settings = dict(zip(self._descent, rates, strict=True))
             self._descents[rates] = Descent(**settings, drops=self._drops)
         seed = int(labels.get("seed", 0))
         return Point(labels, self._blueprints[key], self._descents[rates], seed)
-
-    def _changed(self, labels: Mapping[str, Any]) -> ShortcutBlueprint:
-        blueprint = self._blueprint
-        if isinstance(blueprint, Mapping):
-            blueprint = blueprint[labels["network"]]
-        changes = {name: labels[name] for name in _BLUEPRINT if name in labels}
-        return blueprint.with_(**changes) if changes else blueprint
 
 
 def _check_networks(blueprint: Any) -> None:

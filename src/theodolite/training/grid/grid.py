@@ -1,4 +1,4 @@
-"""Train every point of a grid: cheap, exact, crash-safe, on whatever executor."""
+"""Train every point of a grid, crash-safe, in this process, a pool or a cluster."""
 
 import hashlib
 import json
@@ -13,12 +13,14 @@ import numpy as np
 
 from theodolite.core import (
     ConfigError,
+    Cost,
     DataError,
     Rows,
     RunError,
     ShortcutBlueprint,
     strict,
 )
+from theodolite.instruments import counted, show_progress
 from theodolite.runs import (
     Executor,
     InProcess,
@@ -31,19 +33,37 @@ from theodolite.runs import (
     execute,
     runs_in,
 )
-from theodolite.training.grid.axes import expand
-from theodolite.training.grid.identity import identity
-from theodolite.training.grid.pieces import QUANTITIES, Job, train_piece
-from theodolite.training.grid.pieces_told import PiecesTold
-from theodolite.training.grid.result import Grid
-from theodolite.training.loop.loop import DIVERGENCE, check_record, check_steps
-from theodolite.training.probes.probes import (
-    Probe,
-    ProbeWarning,
-    check_probes,
-    warn,
-)
-from theodolite.training.probes.schedules import When
+
+from ..loop.loop import DIVERGENCE, check_record, check_steps
+from ..probes.probe import Probe, ProbeWarning, check_probes, warn
+from ..probes.schedules import When
+from .axes import expand
+from .pieces import QUANTITIES, Job, train_piece
+from .probe_digest import probe_digest
+from .result import Grid
+
+
+class _PieceProgress:
+    """Default progress of :func:`train_grid`: counts pieces as products are counted."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def start(self, total: int, done: int, label: str) -> None:
+        """Begin to count."""
+        self._stack.enter_context(
+            show_progress("train_grid", unit="pieces", total=total)
+        )
+        counted(done, unit="pieces")
+
+    def advance(self, cell: Any, cost: Cost) -> None:
+        """Count one more finished piece."""
+        counted(unit="pieces")
+
+    def finish(self) -> None:
+        """Remove the progress line."""
+        self._stack.close()
+
 
 # Starting a worker costs about as much as this much training.
 _WORTH_A_POOL_S = 5.0
@@ -93,13 +113,13 @@ def train_grid(
         strategy: ``auto``, or one of moments, fused, stacked, plain.
         divergence: A point is retired once its loss is not finite or above this
             multiple of its first.
-        folder: Where results go and are resumed from; one grid a folder.
+        folder: Where results go and are resumed from; one grid per folder.
         jobs: Worker processes; by default none for a grid of seconds and one per core
             for more. 0 trains in this process.
         pool: An executor in place of ``jobs``, such as a ``RayCluster``.
-        progress: Told of every finished piece; see ``instruments.progress`` for what
-            is said by default.
-        trackers: Told of every finished row, such as a ``TensorBoardTracker``.
+        progress: Called for every finished piece; see ``instruments.progress`` for the
+            default.
+        trackers: Receive every finished row, such as a ``TensorBoardTracker``.
 
     Example:
         >>> x = np.eye(3)
@@ -116,13 +136,17 @@ def train_grid(
             f"jobs={jobs} and a pool were given: a pool has its own number of workers; "
             "leave one of them out"
         )
-    drops = _drops(drops)
+    if drops is not None and not isinstance(drops, Mapping):
+        raise ConfigError(f"drops are {drops!r}: pass a mapping, step to factor")
+    drops = dict(drops or {})
+    if dtype not in ("float64", "float32"):
+        raise ConfigError(f"dtype is {dtype!r}: pass 'float64' or 'float32'")
     checked, points = expand(blueprint, axes, drops=drops)
     job = Job(
         blueprint=blueprint,
         axes=checked,
         drops=drops,
-        data=_arrays(data, _dtype(dtype)),
+        data=_arrays(data, dtype),
         steps=int(steps),
         probes=_probes(probes),
         record=record,
@@ -146,12 +170,16 @@ def train_grid(
             pieces,
             partial(train_piece, job),
             pool=executor,
-            progress=PiecesTold() if progress is None else progress,
+            progress=_PieceProgress() if progress is None else progress,
             trackers=trackers,
             strict=not temporary,
         )
         if done.failures:
-            raise _failed(done.failures, len(pieces))
+            raise RunError(
+                f"{len(done.failures)} of {len(pieces)} pieces of the grid failed, the "
+                f"first with {next(iter(done.failures.values()))!r}: pass a folder to "
+                "keep what finishes"
+            )
         rows, cost = run.collected(pieces)
     lost, failed = list(_lost_rates(rows)), list(_failed_probes(rows))
     for note in lost:
@@ -160,14 +188,6 @@ def train_grid(
         warn(note, ProbeWarning)
     notes = (*lost, *failed)
     return Grid(checked, rows, steps, cost, None if temporary else run.path, notes)
-
-
-def _failed(failures: Mapping[str, str], n_pieces: int) -> RunError:
-    """Say what went wrong where no folder keeps the rest."""
-    return RunError(
-        f"{len(failures)} of {n_pieces} pieces of the grid failed, the first with "
-        f"{next(iter(failures.values()))!r}: pass a folder to keep what finishes"
-    )
 
 
 def one_thread() -> None:
@@ -185,7 +205,7 @@ def _executor(job: Job, jobs: int | None, stack: ExitStack) -> Executor:
 
 
 def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
-    """Return probes whose rows cannot be taken for the grid's own."""
+    """Return probes whose names differ from those of the grid's rows."""
     checked = check_probes(probes)
     if taken := [probe.name for probe in checked if probe.name in QUANTITIES]:
         raise ConfigError(
@@ -193,12 +213,6 @@ def _probes(probes: Iterable[Probe]) -> tuple[Probe, ...]:
             f"another name than {', '.join(QUANTITIES)}"
         )
     return checked
-
-
-def _drops(drops: Any) -> dict[int, float]:
-    if drops is not None and not isinstance(drops, Mapping):
-        raise ConfigError(f"drops are {drops!r}: pass a mapping, step to factor")
-    return dict(drops or {})
 
 
 def _arrays(data: tuple[Any, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -226,7 +240,7 @@ def _arrays(data: tuple[Any, Any], dtype: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_fit(job: Job) -> None:
-    """Refuse data of another width than a network's, and a device that is not there."""
+    """Refuse data of another width than a network's, and a missing device."""
     width = job.data[0].shape[1]
     for _, numbers in job.pieces:  # of one shape each
         wanted = job.points[numbers[0]].blueprint.width
@@ -249,14 +263,8 @@ def _real(part: Any) -> np.ndarray:
     return np.ascontiguousarray(part, dtype=np.float64)
 
 
-def _dtype(name: str) -> str:
-    if name not in ("float64", "float32"):
-        raise ConfigError(f"dtype is {name!r}: pass 'float64' or 'float32'")
-    return name
-
-
 def _run_folder(root: Path | str, job: Job) -> RunFolder:
-    """Return the folder of a grid, or say whose folder it is already."""
+    """Return the folder of a grid; refuse one that holds another grid."""
     spec = _spec(job)
     for other in runs_in(root):
         mine = (other.spec.paper, other.spec.study) == _NAMES
@@ -295,7 +303,7 @@ def _spec(job: Job) -> RunSpec:
         "steps": job.steps,
         "drops": {str(step): factor for step, factor in job.drops.items()},
         "record": repr(job.record),
-        "probes": [[p.name, identity(p.measure), repr(p.when)] for p in job.probes],
+        "probes": [[p.name, probe_digest(p.measure), repr(p.when)] for p in job.probes],
         "divergence": strict(job.divergence),
         "dtype": job.dtype,
         "device": job.device.split(":")[0],
@@ -310,7 +318,7 @@ def _spec(job: Job) -> RunSpec:
 
 
 def _lost_rates(rows: Rows) -> Iterable[str]:
-    """Say which rates lose every point."""
+    """Yield a note on each rate at which every point diverged."""
     ends: dict[float, list[int | None]] = {}
     for row in rows.where(quantity="final_loss"):
         ends.setdefault(row["lr"], []).append(row["diverged_at"])
@@ -324,7 +332,7 @@ def _lost_rates(rows: Rows) -> Iterable[str]:
 
 
 def _failed_probes(rows: Rows) -> Iterable[str]:
-    """Say which probes failed, each once however many points it failed in."""
+    """Yield a note on each probe that failed in some point."""
     failed: dict[str, tuple[int, str]] = {}
     for row in rows.where(quantity="retired_probe"):
         count, reason = failed.get(row["probe"], (0, row["reason"]))

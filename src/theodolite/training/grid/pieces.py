@@ -9,23 +9,24 @@ import numpy as np
 
 from theodolite import networks
 from theodolite.core import NormMode, Row, ShortcutBlueprint, Status
-from theodolite.training.engines.contract import Engine
-from theodolite.training.engines.strategies import choose, engine_for, seconds
-from theodolite.training.grid.axes import Point, expand
-from theodolite.training.grid.stack import Ending, train_stack
-from theodolite.training.probes.probes import Board, Probe, Snapshot
-from theodolite.training.probes.schedules import When
+
+from ..engines.contract import Engine
+from ..engines.strategies import choose, engine_for, seconds
+from ..probes.probe import Board, Probe, Snapshot
+from ..probes.schedules import When
+from .axes import Point, expand
+from .stack import PointResult, train_stack
 
 # A piece of about this length is long against saving it and short against losing it.
 _SECONDS = 2.0
 _LARGEST = 2048
-# Quantities of the rows that are a grid's own.
+# Quantities of a grid's own rows.
 QUANTITIES = ("final_loss", "loss", "retired_probe")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that a process needs to train any piece of a grid; picklable."""
+    """Everything a process needs to train any piece of a grid; picklable."""
 
     blueprint: ShortcutBlueprint | Mapping[str, ShortcutBlueprint]
     axes: Mapping[str, tuple[Any, ...]]
@@ -40,7 +41,7 @@ class Job:
     strategy: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is derived."""
+        """Return the fields without what is derived from them."""
         derived = {"points", "pieces", "_engines"}
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
@@ -85,7 +86,7 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """Guess at the processor time of the whole grid."""
+        """Estimated processor time of the whole grid."""
         return sum(
             len(numbers) * self._seconds(name, self.points[numbers[0]].blueprint)
             for name, numbers in self.pieces
@@ -108,15 +109,17 @@ def train_piece(job: Job, labels: Mapping[str, Any]) -> list[Row]:
     points = [job.points[number] for number in numbers]
     boards = _boards(job, points, labels)
     if name == "plain":
-        endings = [_plainly(job, *pair) for pair in zip(points, boards, strict=True)]
+        results = [
+            _train_plain(job, *pair) for pair in zip(points, boards, strict=True)
+        ]
         method = "plain loop"
     else:
         engine = job.engine(name, points[0].blueprint)
-        endings, method = _stacked(job, engine, points, boards), engine.name
+        results, method = _train_stacked(job, engine, points, boards), engine.name
     rows: list[Row] = []
     eps = float(np.finfo(job.dtype).eps)
-    for point, board, ending in zip(points, boards, endings, strict=True):
-        rows += _rows(job, point, ending, method, eps)
+    for point, board, result in zip(points, boards, results, strict=True):
+        rows += _rows(job, point, result, method, eps)
         rows += board.rows
         rows += [
             {**point.labels, "quantity": "retired_probe", "probe": name, "reason": why}
@@ -134,9 +137,9 @@ def _boards(job: Job, points: list[Point], labels: Mapping[str, Any]) -> list[Bo
     ]
 
 
-def _stacked(
+def _train_stacked(
     job: Job, engine: Engine, points: list[Point], boards: list[Board]
-) -> list[Ending]:
+) -> list[PointResult]:
     drawn: dict[tuple[int, int], np.ndarray] = {}
     keys = [(id(point.blueprint), point.seed) for point in points]
     for key, point in zip(keys, points, strict=True):
@@ -144,7 +147,7 @@ def _stacked(
             drawn[key] = networks.draw_weights(point.blueprint, seed=point.seed)
     weights = [drawn[key] for key in keys]
 
-    def look(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
+    def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:
         return _snapshot(job, points[number], step, loss, weights)
 
     return train_stack(
@@ -155,7 +158,7 @@ def _stacked(
         boards=boards,
         record=_Last() if job.record is None else job.record,
         divergence=job.divergence,
-        look=look,
+        snapshot=snapshot,
     )
 
 
@@ -173,7 +176,7 @@ def _snapshot(
         networks.set_weights(network, weights)
         return network.to(job.device)
 
-    # A copy: what a probe does to it is seen by nobody else.
+    # A copy, since a probe may change it.
     x, y = (torch.tensor(p, dtype=dtype, device=job.device) for p in job.data)
     return Snapshot(
         step=step,
@@ -185,10 +188,10 @@ def _snapshot(
     )
 
 
-def _plainly(job: Job, point: Point, board: Board) -> Ending:
+def _train_plain(job: Job, point: Point, board: Board) -> PointResult:
     import torch
 
-    from theodolite.training.loop.loop import train_with
+    from ..loop.loop import train_with
 
     network = networks.build(
         point.blueprint,
@@ -199,49 +202,50 @@ def _plainly(job: Job, point: Point, board: Board) -> Ending:
     run = train_with(
         network,
         job.data,
-        optimiser=point.descent,
+        optimizer=point.descent,
         steps=job.steps,
         board=board,
         record=_Last() if job.record is None else job.record,
         divergence=job.divergence,
         labels=point.labels,
     )
-    return Ending(run.steps, run.loss, run.diverged_at)
+    return PointResult(run.steps, run.loss, run.diverged_at)
 
 
-def _rows(job: Job, point: Point, ending: Ending, method: str, eps: float) -> list[Row]:
-    lost = ending.diverged_at is not None
-    final = None if lost else ending.final_loss
+def _rows(
+    job: Job, point: Point, result: PointResult, method: str, eps: float
+) -> list[Row]:
+    lost = result.diverged_at is not None
+    final = None if lost else result.final_loss
     rows: list[Row] = [
         {
             **point.labels,
             "quantity": "final_loss",
             "value": final,
             "error": None if final is None else eps * abs(final),
-            "diverged_at": ending.diverged_at,
+            "diverged_at": result.diverged_at,
             "status": str(Status.DIVERGED if lost else Status.FINISHED),
             "norm_mode": str(NormMode.BATCH),
             "method": method,
         }
     ]
     if job.record is not None:
-        for step, loss in zip(
-            ending.steps.tolist(), ending.losses.tolist(), strict=True
-        ):
-            rows.append(
-                {
-                    **point.labels,
-                    "quantity": "loss",
-                    "step": step,
-                    "value": loss,
-                    "error": eps * abs(loss),
-                }
-            )
+        losses = zip(result.steps.tolist(), result.losses.tolist(), strict=True)
+        rows += [
+            {
+                **point.labels,
+                "quantity": "loss",
+                "step": step,
+                "value": loss,
+                "error": eps * abs(loss),
+            }
+            for step, loss in losses
+        ]
     return rows
 
 
 class _Last:
-    """Keep the last loss only, which is always kept."""
+    """A schedule that keeps only the last loss, which is always kept."""
 
     levels: tuple[float, ...] = ()
 

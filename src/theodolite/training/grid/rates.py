@@ -16,8 +16,9 @@ from theodolite.core import (
     estimate,
     shown,
 )
-from theodolite.training.grid.grid import train_grid
-from theodolite.training.grid.result import Grid
+
+from .grid import train_grid
+from .result import Grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +61,13 @@ class RateSearch:
 
     def __repr__(self) -> str:
         """Return the best rates, as many as fit on a screen."""
-        told = [
+        lines = [
             f"  {_setting(best.labels)}lr {best.lr:.4g} ± {best.lr_error:.2g} decades, "
             f"final loss {best.final_loss:.4g}"
             for best in self.best
         ]
         runs = len(self.rows.where(quantity="final_loss"))
-        return shown([f"RateSearch over {runs} runs, {len(told)} settings", *told])
+        return shown([f"RateSearch over {runs} runs, {len(lines)} settings", *lines])
 
 
 def _setting(labels: Mapping[str, Any]) -> str:

@@ -1,30 +1,30 @@
-"""Bring a stack of points to its end with an engine: probes, records, retirement."""
+"""Train a stack of points with an engine: run probes, keep losses, retire points."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.training.engines.contract import Engine
-from theodolite.training.loop.descent import Descent
-from theodolite.training.probes.probes import Board, Snapshot
-from theodolite.training.probes.schedules import When
+from ..engines.contract import Engine
+from ..optimizers.descent import Descent
+from ..probes.probe import Board, Snapshot
+from ..probes.schedules import When
 
 # Makes a snapshot of a point from its number, step, loss and weights.
-Look = Callable[[int, int, float, np.ndarray], Snapshot]
+MakeSnapshot = Callable[[int, int, float, np.ndarray], Snapshot]
 # Losses are returned from the engine in spans of this many steps.
 _LONGEST = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Ending:
-    """How one point ended.
+class PointResult:
+    """Losses of one point, and whether it diverged.
 
     Attributes:
         steps: Steps of the recorded losses.
         losses: Loss before the update of each; the last is that of the final weights,
             or the one at which the point was retired.
-        diverged_at: Step at which the point was retired, None if it went to its end.
+        diverged_at: Step at which the point was retired, None if it finished.
     """
 
     steps: np.ndarray
@@ -46,22 +46,22 @@ def train_stack(
     boards: Sequence[Board],
     record: When,
     divergence: float,
-    look: Look,
-) -> list[Ending]:
-    """Train every point of a stack; what diverges is retired alone.
+    snapshot: MakeSnapshot,
+) -> list[PointResult]:
+    """Train every point of a stack; a point that diverges is retired.
 
     Args:
-        engine: What moves the stack.
+        engine: Updates the stack.
         weights: First weights of each point, shape (depth, width, width).
         descents: Rate, momentum and weight decay of each point.
         steps: Updates to make.
         boards: Probes of each point.
         record: Which losses to keep.
         divergence: Multiple of its first loss above which a point is retired.
-        look: Makes the snapshots that probes see.
+        snapshot: Makes the snapshots that probes see.
     """
     if len(boards) > 1 and boards[0].floor > -np.inf:
-        # Points cross a loss level at steps of their own, so each goes alone.
+        # Points cross a loss level at different steps, so each is trained alone.
         return [
             train_stack(
                 engine,
@@ -71,20 +71,16 @@ def train_stack(
                 boards=boards[point : point + 1],
                 record=record,
                 divergence=divergence,
-                look=_shifted(look, point),
+                snapshot=lambda _, *at, point=point: snapshot(point, *at),
             )[0]
             for point in range(len(boards))
         ]
-    stack = _Stack(engine, weights, descents, steps, boards, look)
+    stack = _Stack(engine, weights, descents, steps, boards, snapshot)
     return stack.run([step for step in range(steps) if record.due(step)], divergence)
 
 
-def _shifted(look: Look, point: int) -> Look:
-    return lambda _, step, loss, weights: look(point, step, loss, weights)
-
-
 class _Stack:
-    """Points in lock-step; those retired leave the stack."""
+    """Points in lockstep; retired points leave the stack."""
 
     def __init__(
         self,
@@ -93,13 +89,14 @@ class _Stack:
         descents: Sequence[Descent],
         steps: int,
         boards: Sequence[Board],
-        look: Look,
+        snapshot: MakeSnapshot,
     ) -> None:
-        self.engine, self.steps, self.boards, self.look = engine, steps, boards, look
+        self.engine, self.steps, self.boards = engine, steps, boards
+        self.snapshot = snapshot
         self.weights = engine.place(weights)
         shape = len(weights), *weights[0].shape
         self.velocity = engine.place(np.broadcast_to(0.0, shape))
-        # Points share descents; a row of rates each, and which row is whose.
+        # Points share descents: one row of rates per descent, and each point's row.
         shared = {id(descent): descent for descent in descents}
         self.rates = np.stack([d.rates(0, steps) for d in shared.values()])
         row = {key: number for number, key in enumerate(shared)}
@@ -113,8 +110,8 @@ class _Stack:
         # Points have the same probes, so what is due for one is due for all.
         self.due = boards[0].schedule(steps)
 
-    def run(self, kept: list[int], divergence: float) -> list[Ending]:
-        """Bring all points to their end, keeping the losses of some steps."""
+    def run(self, kept: list[int], divergence: float) -> list[PointResult]:
+        """Train all points, keeping the losses of some steps."""
         self.kept = np.array(kept, dtype=np.intp)
         self.losses = np.full((len(self.live), len(kept)), np.nan)
         now = self.engine.losses(self.weights)
@@ -132,14 +129,14 @@ class _Stack:
             self._retire(self.steps, now, ~(now <= self.ceiling))
             if len(self.live) and self._due(self.steps):
                 self._measure(self.steps)
-        return self._endings()
+        return self._results()
 
     def _due(self, step: int) -> bool:
         return bool(self.due[step]) or self._floor > -np.inf
 
     @property
     def _floor(self) -> float:
-        """The level waited for; only a point alone in its stack waits for one."""
+        """The next loss level of a probe; only a point alone in its stack has one."""
         return self.boards[0].floor if len(self.boards) == 1 else -np.inf
 
     def _next(self, step: int) -> int:
@@ -171,15 +168,15 @@ class _Stack:
         return step + int(done.taken[0]) if waits else stop
 
     def _measure(self, step: int) -> None:
-        # At a level the loss is the one that was compared with it: evaluated anew, it
-        # could round to the other side and never be seen to cross.
+        # At a level the loss is the one that was compared with it: evaluated again, it
+        # could round to the other side and miss the crossing.
         at_level = not np.isnan(self.stopped)
         now = [self.stopped] if at_level else self.engine.losses(self.weights)
         for place, point in enumerate(self.live.tolist()):
             board, loss = self.boards[point], float(now[place])
             if board.due(step) or loss <= board.floor:
                 weights = self.engine.fetch(self.weights, place)
-                board.visit(self.look(point, step, loss, weights))
+                board.visit(self.snapshot(point, step, loss, weights))
 
     def _retire(
         self, step: int | np.ndarray, losses: np.ndarray, lost: np.ndarray
@@ -196,16 +193,16 @@ class _Stack:
         self.weights = self.engine.keep(self.weights, kept)
         self.velocity = self.engine.keep(self.velocity, kept)
 
-    def _endings(self) -> list[Ending]:
+    def _results(self) -> list[PointResult]:
         whole = np.append(self.kept, self.steps)
         losses = np.column_stack([self.losses, self.last_loss])
-        endings = []
+        results = []
         for point, end in enumerate(self.diverged_at.tolist()):
             if end < 0:
-                endings.append(Ending(whole, losses[point], None))
+                results.append(PointResult(whole, losses[point], None))
                 continue
             before = np.searchsorted(self.kept, end)
             steps = np.append(self.kept[:before], end)
             ended = np.append(self.losses[point, :before], self.last_loss[point])
-            endings.append(Ending(steps, ended, end))
-        return endings
+            results.append(PointResult(steps, ended, end))
+        return results

@@ -1,6 +1,6 @@
-"""Several convolutional networks trained at once on one device.
+"""Several image classifiers trained at once on one device.
 
-Start with ``convolutional``; ``recipe`` says how, ``run`` is one network's training,
-``graphed`` replays a step as a CUDA graph, ``workers`` are the threads of the CPU, and
-``freed_memory`` is what steps leave one another. Touches probes.
+Start with ``training``. ``recipe`` holds settings, data and results, ``run`` trains one
+network, ``step`` is one update, replayed as a CUDA graph, ``workers`` the threads on a
+CPU, ``random_draws`` detects networks that draw random numbers. Imports ``probes``.
 """

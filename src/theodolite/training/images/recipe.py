@@ -1,16 +1,17 @@
-"""What image classifiers are trained on and how, and what became of them."""
+"""Settings and data of image classifiers, and the results of their training."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import ConfigError, DataError, unknown_name
+from theodolite.core import DataError, as_whole, unknown_name
+
+from ..optimizers.descent import check_number
 
 Precision = Literal["float32", "tf32", "bf16"]
 Epoch = dict[str, float]
@@ -21,9 +22,8 @@ class Recipe:
     """How a network is trained.
 
     Attributes:
-        epochs: Passes over the images; what does not fill a last batch is left out of
-            a pass.
-        batch_size: Images a step.
+        epochs: Passes over the images; a last batch that is not full is left out.
+        batch_size: Images per step.
         rate: Learning rate at the start.
         momentum: Of the velocity.
         weight_decay: Of all parameters.
@@ -50,21 +50,11 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "test_every"):
-            value = getattr(self, name)
-            if not (_is(Integral, value) and value >= 1):
-                raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
+            as_whole(name, getattr(self, name), 1)
         for name in ("rate", "factor"):
-            value = getattr(self, name)
-            if not (_is(Real, value) and 0 < value < math.inf):
-                raise ConfigError(f"{name} is {value!r}: pass a positive number")
-        if not (_is(Real, self.momentum) and 0 <= self.momentum < 1):
-            raise ConfigError(
-                f"momentum is {self.momentum!r}: pass a number from 0 to below 1"
-            )
-        if not (_is(Real, self.weight_decay) and 0 <= self.weight_decay < math.inf):
-            raise ConfigError(
-                f"weight_decay is {self.weight_decay!r}: pass a number from 0 up"
-            )
+            check_number(name, getattr(self, name), positive=True)
+        check_number("momentum", self.momentum, below=1)
+        check_number("weight_decay", self.weight_decay)
         if self.precision not in get_args(Precision):
             raise unknown_name("precision", self.precision, get_args(Precision))
 
@@ -78,7 +68,7 @@ class Recipe:
         return self.rate * self.factor ** sum(progress >= m for m in self.milestones)
 
     def tests_at(self, epoch: float) -> bool:
-        """Say whether a reading at this point includes a test.
+        """Return whether a reading at this point includes a test.
 
         Example:
             >>> [e for e in range(8) if Recipe(epochs=7, test_every=3).tests_at(e)]
@@ -86,10 +76,6 @@ class Recipe:
         """
         always = self.test_every == 1 or epoch == self.epochs
         return always or epoch % self.test_every == 0
-
-
-def _is(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +104,7 @@ class Images:
             if len(inputs) != len(labels) or not len(labels):
                 raise DataError(
                     f"{len(inputs)} {name}inputs and {len(labels)} {name}labels: pass "
-                    "one label an image, and at least one image"
+                    "one label per image, and at least one image"
                 )
         for name, part in vars(self).items():
             if part.is_floating_point() and not torch.isfinite(part).all():
@@ -135,9 +121,9 @@ class Images:
         test_inputs: np.ndarray,
         test_labels: np.ndarray,
     ) -> "Images":
-        """Take images (N, H, W) or (N, H, W, C), of 8 bits or within 0 and 1.
+        """Make ``Images`` of arrays (N, H, W) or (N, H, W, C), uint8 or from 0 to 1.
 
-        They become 8-bit (N, C, H, W); centre and scale are those of the channels of
+        They become uint8 (N, C, H, W); centre and scale are those of the channels of
         the training images.
 
         Example:
@@ -148,10 +134,8 @@ class Images:
         """
         train, test = _channels_first(inputs), _channels_first(test_inputs)
         # Counting values is exact and needs no float copy of the images.
-        counts = [
-            np.bincount(part.ravel(), minlength=256) for part in train.swapaxes(0, 1)
-        ]
-        levels = np.arange(256.0)
+        channels, levels = train.swapaxes(0, 1), np.arange(256.0)
+        counts = [np.bincount(part.ravel(), minlength=256) for part in channels]
         centre = [c @ levels / c.sum() for c in counts]
         scale = [
             math.sqrt(c @ (levels - mean) ** 2 / c.sum())
@@ -177,19 +161,19 @@ def _channels_first(pixels: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trained:
-    """What became of one network.
+    """Result of the training of one network.
 
     Attributes:
         status: ``finished``, ``diverged``, ``stopped`` (by the time limit) or
             ``failed``.
-        history: A reading an epoch, from epoch 0, the start, and one at every step
+        history: One reading per epoch, from epoch 0, the start, and one at every step
             that was asked for: ``epoch``, ``step`` (updates made), ``train_loss`` and
             ``train_error`` (means over the epoch so far, while weights move; none at
             0), ``test_loss`` and ``test_error`` where a test was due, ``seconds``
-            since the run began, and what the probe found.
+            since the run began, and the probe's numbers.
         graphed: Whether its steps were replayed as a CUDA graph.
         error: Why it failed, or why its graph could not be captured; else empty.
-        retired: Why ``probe`` or ``report`` was called no more, for those that raised.
+        retired: Errors of ``probe`` or ``report``, which are not called after one.
     """
 
     status: str
@@ -201,7 +185,7 @@ class Trained:
     def __repr__(self) -> str:
         """Return how it ended; ``history`` holds every epoch."""
         last = self.history[-1] if self.history else {}
-        told = {k: f"{v:.4g}" for k, v in last.items() if isinstance(v, float)}
-        words = ", ".join(f"{name} {value}" for name, value in told.items())
+        numbers = [f"{k} {v:.4g}" for k, v in last.items() if isinstance(v, float)]
+        words = ", ".join(numbers)
         why = f", {self.error}" if self.error else ""
         return f"Trained({self.status}, {len(self.history)} readings, {words}{why})"

@@ -13,11 +13,12 @@ from torch.nn import functional
 
 from theodolite.core import RunError, derive
 from theodolite.instruments import preserve
-from theodolite.training.images.drawing import Drawing, is_compiled
-from theodolite.training.images.graphed import Step, capture
-from theodolite.training.images.recipe import Epoch, Images, Recipe, Trained
-from theodolite.training.images.workers import Gate, Turns
-from theodolite.training.probes.probes import warn
+
+from ..probes.probe import warn
+from .random_draws import RandomDrawMode, is_compiled
+from .recipe import Epoch, Images, Recipe, Trained
+from .step import Step, capture
+from .workers import Gate, OpenGate
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 Measure = Callable[[nn.Module], Mapping[str, float]]
@@ -39,29 +40,29 @@ class Run:
         augment: Augment | None,
         probe: Measure | None,
         report: Tell | None,
-        told: set[str],
+        warned: set[str],
         probe_steps: Collection[int] | None = None,
     ) -> None:
         self.place, self.given, self.images, self.recipe = place, model, images, recipe
         self.augment, self.probe, self.report = augment, probe, report
         self.probe_steps = None if probe_steps is None else frozenset(probe_steps)
         self.generator = torch.Generator().manual_seed(derive(seed, "images"))
-        self.told, self.retired = told, dict[str, str]()
+        self.warned, self.retired = warned, dict[str, str]()
         self.history: list[Epoch] = []
         self.status, self.error, self.graphed = "stopped", "", False
         self.stream: Any = None
         self.step: Any = None
         self.advance: Any = None
         self.ahead: Any = None
-        self.gate: Turns | Gate = Turns()
-        # What the network itself draws, where several are trained side by side, and
-        # whether it draws at all: None until it has made a step.
+        self.gate: OpenGate | Gate = OpenGate()
+        # State of the network's own random numbers, where several are trained side by
+        # side, and whether it draws any: None until it has made a step.
         own = torch.Generator().manual_seed(derive(seed, "network"))
         self.numbers = own.get_state()
         self.draws: bool | None = None
 
     def result(self) -> Trained:
-        """Return what became of the run so far."""
+        """Return the result of the run so far."""
         return Trained(
             status=self.status,
             history=tuple(self.history),
@@ -71,13 +72,13 @@ class Run:
         )
 
     def release(self) -> None:
-        """Let go of the network, its graph and its epoch's images."""
+        """Free the network, its graph and its epoch's images."""
         if self.stream is not None:
             self.stream.synchronize()
         self.given = self.step = self.advance = self.ahead = None
 
     def start(self) -> bool:
-        """Build the network; say whether it is there to be trained."""
+        """Build the network; return whether it can be trained."""
         try:
             self._build()
         except Exception as problem:
@@ -86,7 +87,7 @@ class Run:
         return True
 
     def advance_once(self) -> bool:
-        """Make one step; say whether there are more."""
+        """Make one step; return whether there are more."""
         try:
             next(self.ahead)
         except StopIteration:
@@ -102,10 +103,10 @@ class Run:
 
     @contextmanager
     def _stepping(self) -> Iterator[None]:
-        """Hold for work of the network itself, with random numbers of its own.
+        """Hold the gate for work of the network, with its own random numbers.
 
-        A network that draws some, as dropout does, would share torch's generator with
-        those beside it: such steps are made alone, from a state that the seed names.
+        A network that draws some, for dropout, would share torch's generator with the
+        others: such steps are made alone, from a state that depends on the seed only.
         """
         if self.images.inputs.is_cuda:
             with self.on_stream():
@@ -119,7 +120,7 @@ class Run:
 
     @contextmanager
     def _beside_others(self) -> Iterator[None]:
-        """Hold for a step beside those of others, alone from where it first draws."""
+        """Hold the gate for a step beside others, and alone after its first draw."""
         with self.gate.step() as held:
             before = torch.get_rng_state()
 
@@ -130,13 +131,13 @@ class Run:
                 held.enter_context(self.gate.alone())
                 held.enter_context(self._own_numbers())
 
-            with Drawing(begin):
+            with RandomDrawMode(begin):
                 yield
             if not self.draws:
                 self._unmoved(before)
 
     def _unmoved(self, before: Tensor) -> None:
-        """Refuse numbers that came from a generator which others used as well."""
+        """Refuse random numbers from a generator that others used as well."""
         if not torch.equal(before, torch.get_rng_state()):
             raise RunError(
                 "torch's random numbers were drawn or seeded unseen during a step, by "
@@ -150,7 +151,7 @@ class Run:
         torch.set_rng_state(self.numbers)
         unknown = self.gate.together and self.draws is None
         try:
-            with Drawing(self._note_draws) if unknown else nullcontext():
+            with RandomDrawMode(self._note_draws) if unknown else nullcontext():
                 yield
         finally:
             after = torch.get_rng_state()
@@ -195,33 +196,23 @@ class Run:
         self.status = "finished"
 
     def _build(self) -> None:
-        """Make the step of a network, where and as the images lie."""
+        """Build the network where the images are, and its step."""
         home = self.images.inputs
         model: Any = self.given
         model = model if isinstance(model, nn.Module) else model()
         self.given = None
         model.to(home.device).train()
-        if is_compiled(model):  # it may draw where nobody sees it
+        if is_compiled(model):  # its random draws are not visible from Python
             self.draws = True
-        # Not on the CPU, where torch then adds up batch statistics in float32: maps of
-        # 28 × 28 and batches of 32 lose two digits of them.
+        # Not on the CPU: there torch would sum batch statistics in float32 and lose two
+        # digits of them, with maps of 28 × 28 and batches of 32.
         if home.is_cuda:
             model.to(memory_format=torch.channels_last)
-        recipe, self.rate, self.began = self.recipe, -1.0, time.monotonic()
-        self.step = Step(
-            model,
-            home[: recipe.batch_size],
-            self.images.labels[: recipe.batch_size],
-            centre=self.images.centre,
-            scale=self.images.scale,
-            momentum=recipe.momentum,
-            weight_decay=recipe.weight_decay,
-            nesterov=recipe.nesterov,
-            half=recipe.precision == "bf16",
-        )
+        self.rate, self.began = -1.0, time.monotonic()
+        self.step = Step(model, self.images, self.recipe)
 
     def _ready(self) -> None:
-        """Capture the step where that can be, and read the start."""
+        """Capture the step where possible, and read the start."""
         home = self.images.inputs
         self.advance = self.step.compute
         if home.is_cuda:
@@ -243,7 +234,7 @@ class Run:
         return inputs, self.images.labels[order]
 
     def _read(self, epoch: float, steps: int, done: int) -> bool:
-        """Note where the run stands; say whether all losses are finite.
+        """Add a reading to the history; return whether all losses are finite.
 
         ``steps`` were made since the epoch began, ``done`` in all.
         """
@@ -259,12 +250,12 @@ class Run:
         numbers["seconds"] = time.monotonic() - self.began
         losses = [value for name, value in numbers.items() if name.endswith("loss")]
         if self.probe is not None or self.report is not None:
-            self.gate.call(partial(self._tell, numbers, done))
+            self.gate.call(partial(self._probe_and_report, numbers, done))
         self.history.append(numbers)
         return all(map(math.isfinite, losses))
 
-    def _tell(self, numbers: Epoch, done: int) -> None:
-        """Add what the probe reads, and report."""
+    def _probe_and_report(self, numbers: Epoch, done: int) -> None:
+        """Add the probe's numbers, and report."""
         due = self.probe_steps is None or done in self.probe_steps
         with self.on_stream():
             if self.probe is not None and due:
@@ -277,15 +268,15 @@ class Run:
             return dict(probe(self.step.model))
 
     def _attempt(self, what: str, action: Callable[..., Any], *given: Any) -> Any:
-        """Do what the training does not need; once it has failed, never again."""
+        """Call the probe or the report; after an error, never again."""
         if what in self.retired:
             return None
         try:
             return action(*given)
         except Exception as problem:
             self.retired[what] = f"{type(problem).__name__}: {problem}"[:500]
-            if what not in self.told:
-                self.told.add(what)
+            if what not in self.warned:
+                self.warned.add(what)
                 warn(
                     f"the {what} raised {self.retired[what]} on network {self.place}: "
                     "it is retired there and training goes on; mend it and run again"

@@ -1,9 +1,8 @@
-"""Networks trained side by side on the CPU, each by one thread of its own.
+"""Networks trained side by side on the CPU, one thread per network.
 
-Every thread that torch may use trains networks from the first step to the last, and
-none waits for another, but where something is done that all share: networks are built
-in the order given while nobody steps, and probed and reported so by the thread that
-called, with all of torch's threads.
+A thread trains a network from the first step to the last and waits for others only
+where they share something: networks are built in the given order while no other thread
+steps, and the calling thread probes and reports, with all of torch's threads.
 """
 
 import queue
@@ -17,14 +16,16 @@ from typing import Any, Protocol
 
 import torch
 
+from theodolite.core import OnBehalf
+
 _torch: Any = torch  # whose stacks of modes have private names
 
 
 def wants_one_thread() -> bool:
-    """Say whether torch holds for the calling thread alone what others would not get.
+    """Return whether torch has settings for this thread that others would not get.
 
-    Such are autocast, a default device, modes that see or change calls of torch, hooks
-    on what is kept for the backward pass, and gradients that were turned off.
+    These are autocast, a default device, modes that see or change calls of torch, hooks
+    on saved tensors, and gradients that were turned off.
     """
     return bool(
         torch.is_autocast_enabled("cpu")
@@ -36,8 +37,8 @@ def wants_one_thread() -> bool:
     )
 
 
-class Turns:
-    """Nothing to keep apart: one thread does everything, a step at a time."""
+class OpenGate:
+    """The gate of a single thread: nothing has to wait."""
 
     together = False
 
@@ -49,16 +50,16 @@ class Turns:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold for what others must not overlap."""
+        """Hold for work that no step may overlap."""
         yield
 
     def call(self, action: Callable[[], None]) -> None:
-        """Do what is not the network's own work."""
+        """Run an action."""
         action()
 
 
 class Gate:
-    """Lets steps of several threads overlap, and nothing overlap what is done alone."""
+    """Lets steps of several threads overlap; work done alone overlaps nothing."""
 
     together = True
 
@@ -66,26 +67,26 @@ class Gate:
         self._changed = threading.Condition()
         self._stepping, self._asking = 0, 0
         self._calls = queue.SimpleQueue[tuple[Callable[[], None], Future] | None]()
-        self._waiting = set[Future]()  # calls that someone waits for, taken or not
+        self._waiting = set[Future]()  # calls that a worker waits for
 
     @contextmanager
     def step(self) -> Iterator[ExitStack]:
-        """Hold for a step, beside those of others; closing what is given lets go."""
+        """Hold for a step beside those of others; closing the stack ends the hold."""
         with ExitStack() as held:
             with self._changed:
                 self._changed.wait_for(lambda: not self._asking)
                 self._stepping += 1
-                held.callback(self._stepped)
+                held.callback(self._end_step)
             yield held
 
-    def _stepped(self) -> None:
+    def _end_step(self) -> None:
         with self._changed:
             self._stepping -= 1
             self._changed.notify_all()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until nobody steps, then keep everyone waiting."""
+        """Wait until no thread steps, then keep all others waiting."""
         with self._changed:
             self._asking += 1
             try:
@@ -96,7 +97,7 @@ class Gate:
                 self._changed.notify_all()
 
     def call(self, action: Callable[[], None]) -> None:
-        """Have something done alone by the thread that serves, and wait for it."""
+        """Let the serving thread run an action alone, and wait for it."""
         done = Future()
         self._waiting.add(done)
         self._calls.put((action, done))
@@ -106,13 +107,13 @@ class Gate:
             self._waiting.discard(done)
 
     def serve(self, workers: int) -> None:
-        """Do what workers call for, until each has left."""
+        """Run the actions that workers ask for, until each has left."""
         while workers:
-            asked = self._calls.get()
-            if asked is None:
+            request = self._calls.get()
+            if request is None:
                 workers -= 1
                 continue
-            action, done = asked
+            action, done = request
             try:
                 with self.alone():
                     action()
@@ -122,11 +123,11 @@ class Gate:
             done.set_result(None)
 
     def leave(self) -> None:
-        """Tell the thread that serves that a worker has ended."""
+        """Tell the serving thread that a worker has ended."""
         self._calls.put(None)
 
     def abandon(self) -> None:
-        """Let go of workers whose calls nobody will serve.
+        """Release workers whose calls will not be served.
 
         An interrupt may have come just after a call was taken from the queue.
         """
@@ -134,38 +135,34 @@ class Gate:
             done.cancel()
 
 
-class Worked(Protocol):
-    """What a worker does with a network."""
+class Trainable(Protocol):
+    """A network in training, as a worker uses it."""
 
-    gate: Turns | Gate
+    gate: OpenGate | Gate
 
     def start(self) -> bool:
-        """Build the network; say whether it is there to be trained."""
+        """Build the network; return whether it can be trained."""
         ...
 
     def advance_once(self) -> bool:
-        """Make one step; say whether there are more."""
+        """Make one step; return whether there are more."""
         ...
 
     def release(self) -> None:
-        """Let go of everything."""
+        """Free everything."""
         ...
 
 
 def train_side_by_side(
-    runs: Sequence[Worked], count: int, in_time: Callable[[], bool]
+    runs: Sequence[Trainable], count: int, in_time: Callable[[], bool]
 ) -> None:
-    """Train networks, in the order given, by several threads.
+    """Train networks in the given order by ``count`` threads, one network each.
 
-    Each has a copy of the caller's context variables; see :func:`wants_one_thread` for
-    what it would not have.
-
-    Args:
-        runs: What to train; their gates are set here.
-        count: Threads, a network each.
-        in_time: Says whether there is time for another step.
+    A thread gets a copy of the caller's context variables; see
+    :func:`wants_one_thread` for what it does not get. ``in_time`` returns whether there
+    is time for another step.
     """
-    threads = torch.get_num_threads()
+    threads, for_caller = torch.get_num_threads(), OnBehalf()
     gate, waiting, stop = Gate(), deque(runs), threading.Event()
     for run in runs:
         run.gate = gate
@@ -176,23 +173,27 @@ def train_side_by_side(
     def work() -> None:
         torch.set_num_threads(1)
         try:
-            while going():
-                with gate.alone():
-                    if not waiting:
-                        return
-                    run = waiting.popleft()
-                    more = run.start()
-                while more and going():
-                    more = run.advance_once()
-                run.release()
+            with for_caller:  # who holds the locks of the process
+                train()
         finally:
             gate.leave()
+
+    def train() -> None:
+        while going():
+            with gate.alone():
+                if not waiting:
+                    return
+                run = waiting.popleft()
+                more = run.start()
+            while more and going():
+                more = run.advance_once()
+            run.release()
 
     try:
         with ThreadPoolExecutor(count, "training") as pool:
             working = list[Future]()
             try:
-                for _ in range(count):  # a thread may not be there to be had
+                for _ in range(count):  # the system may refuse a thread
                     working.append(pool.submit(copy_context().run, work))
                 gate.serve(count)
             finally:

@@ -1,9 +1,11 @@
 """One plain loop: gradient descent on any module, with probes on a schedule."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,29 +16,72 @@ from theodolite.core import (
     DataError,
     MeasurementError,
     NormMode,
+    Reading,
     Rows,
     Status,
     Stopwatch,
     TheodoliteError,
+    as_whole,
     stream,
 )
 from theodolite.instruments import (
     HalfSquareLoss,
-    announced,
     as_loss,
     counted,
     preserve,
+    show_progress,
 )
-from theodolite.training.loop.descent import Descent
-from theodolite.training.loop.trajectory import Trajectory
-from theodolite.training.probes.probes import Board, Probe, Snapshot, is_when
-from theodolite.training.probes.schedules import Every, When
+
+from ..optimizers.descent import Descent
+from ..probes.probe import Board, Probe, Snapshot, is_when
+from ..probes.schedules import Every, When
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trajectory(Reading):
+    """Losses along one training run.
+
+    Attributes:
+        steps: Steps at which the loss was recorded.
+        loss: Loss before the update of each of these steps; the last is that of the
+            final weights.
+        loss_error: Rounding error of each loss as evaluated (the batch's sum in the
+            model's precision), without the effect of rounding on the weights.
+        diverged_at: Step at which the run was retired, None if it finished.
+        probe_rows: Rows of the probes.
+        retired: Probes that raised, by name, with the reason.
+    """
+
+    dims: ClassVar = {"loss": ("step",), "loss_error": ("step",)}
+    error_of: ClassVar = {"loss": "loss_error"}
+
+    steps: np.ndarray
+    loss: np.ndarray
+    loss_error: np.ndarray
+    diverged_at: int | None = None
+    probe_rows: Rows = field(default_factory=Rows)
+    retired: dict[str, str] = field(default_factory=dict)
+
+    def coordinates(self) -> dict[str, list[Any]]:
+        """Label losses by their step."""
+        return {"step": self.steps.tolist()}
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the run was retired."""
+        return self.diverged_at is not None
+
+    @property
+    def final_loss(self) -> float:
+        """Loss of the final weights; NaN for a diverged run."""
+        return float("nan") if self.diverged else float(self.loss[-1])
+
 
 Data = tuple[Any, Any]
 Criterion = nn.Module | Callable[[Tensor, Tensor], Tensor]
-Optimiser = Descent | Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+Optimizer = Descent | Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
-# A run whose loss is a million times its first is lost: gradient descent on these
+# A run whose loss is a million times its first has diverged: gradient descent on these
 # losses then grows faster than exponentially.
 DIVERGENCE = 1e6
 
@@ -45,7 +90,7 @@ def train(
     model: nn.Module,
     data: Data,
     *,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     steps: int,
     loss: Criterion | None = None,
     batch_size: int | None = None,
@@ -55,18 +100,18 @@ def train(
     divergence: float = DIVERGENCE,
     seed: int = 0,
 ) -> Trajectory:
-    """Train a model in place and return its losses and what the probes measured.
+    """Train a model in place; return its losses and the rows of its probes.
 
     Args:
         model: Any module with parameters; trained in place, in train mode.
-        data: Inputs and targets, tensors or arrays with samples first; put on the
-            model's device, floats in its precision.
-        optimiser: A :class:`Descent`, or a function of the parameters that returns a
+        data: Inputs and targets, tensors or arrays with samples first; moved to the
+            model's device, floats to its precision.
+        optimizer: A :class:`Descent`, or a function of the parameters that returns a
             torch optimiser.
         steps: Updates to make.
         loss: Module or function of outputs and targets; the half mean square by
             default.
-        batch_size: Samples a step, drawn anew each epoch; all by default.
+        batch_size: Samples per step, in a new order each epoch; all by default.
         augment: Changes a batch of inputs, given a generator.
         probes: Measurements on a schedule.
         record: Which losses to keep; each by default.
@@ -77,15 +122,15 @@ def train(
     Example:
         >>> model = nn.Linear(2, 1, dtype=torch.float64)
         >>> data = torch.eye(2, dtype=torch.float64), torch.ones(2, 1).double()
-        >>> run = train(model, data, optimiser=Descent(lr=0.5), steps=200)
+        >>> run = train(model, data, optimizer=Descent(lr=0.5), steps=200)
         >>> run.diverged, bool(run.final_loss < 1e-6), run.status.value
         (False, True, 'finished')
     """
-    with announced("train", unit="steps", total=steps):
+    with show_progress("train", unit="steps", total=steps):
         return train_with(
             model,
             data,
-            optimiser=optimiser,
+            optimizer=optimizer,
             steps=steps,
             board=Board(probes),
             loss=loss,
@@ -101,7 +146,7 @@ def train_with(
     model: nn.Module,
     data: Data,
     *,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     steps: int,
     board: Board,
     loss: Criterion | None = None,
@@ -112,21 +157,28 @@ def train_with(
     seed: int = 0,
     labels: Mapping[str, Any] | None = None,
 ) -> Trajectory:
-    """Train as :func:`train` does, with a board of probes that is already there."""
+    """Train as :func:`train` does, with a given board of probes."""
     watch = Stopwatch()
-    parameters = _check(model, steps, divergence)
+    check_steps(steps, divergence)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if not parameters:
+        raise MeasurementError(
+            f"{type(model).__name__} has no parameter that requires a gradient: there "
+            "is nothing to train; pass a model with free weights"
+        )
     check_record(record)
     criterion = HalfSquareLoss() if loss is None else as_loss(loss)
     x, y = place_data(model, data)
-    optim, rates = _optimiser(optimiser, parameters, steps)
-    kept, ceiling = _Kept(record), math.inf
+    optim, rates = _optimizer(optimizer, parameters, steps)
+    kept: dict[int, float] = {}  # step to loss
+    ceiling = math.inf
     batches = _batches(x, y, batch_size, augment, seed)
     model.train()
     diverged_at, step, value = None, 0, math.nan
     for step in range(steps + 1):
         inputs, targets = next(batches)
         optim.zero_grad()
-        # The last loss is only looked at: running statistics stay as they are.
+        # The last loss is only read: running statistics must not change.
         with preserve(model) if step == steps else nullcontext():
             objective = _objective(model, criterion, inputs, targets, first=step == 0)
         value = float(objective.detach())
@@ -135,30 +187,36 @@ def train_with(
         if not (math.isfinite(value) and value <= ceiling):
             diverged_at = step
             break
-        kept.add(step, value)
+        if record.due(step):
+            kept[step] = value
         if step < steps:
             objective.backward()
-        # After the backward pass, whose graph a probe could otherwise invalidate.
+        # After the backward pass, whose graph a probe could invalidate.
         if board.due(step) or value <= board.floor:
             snapshot = Snapshot(
                 step=step,
                 loss=value,
                 model=lambda: model,
-                data=(inputs.clone(), targets.clone()),  # a probe's own
+                data=(inputs.clone(), targets.clone()),  # a probe may change them
                 criterion=criterion,
                 labels=labels,
             )
             with preserve(model):
                 board.visit(snapshot)
         if step < steps:
-            _set_rate(optim, rates, step)
+            if rates is not None:
+                for group in optim.param_groups:
+                    group["lr"] = float(rates[step])
             optim.step()
             counted(unit="steps")
-    kept.add(step, value, last=True)
+    kept[step] = value
+    losses = np.array(list(kept.values()))
+    floats = [part.dtype for part in (x, y) if part.is_floating_point()]
+    eps = max((torch.finfo(dtype).eps for dtype in floats), default=2.0**-52)
     return Trajectory(
-        steps=np.array(kept.steps),
-        loss=np.array(kept.losses),
-        loss_error=_rounding(kept.losses, x.dtype, y.dtype),
+        steps=np.array(list(kept)),
+        loss=losses,
+        loss_error=np.abs(losses) * eps,
         diverged_at=diverged_at,
         probe_rows=Rows(board.rows),
         retired=board.retired,
@@ -171,7 +229,7 @@ def train_with(
 
 
 def place_data(model: nn.Module, data: Data) -> tuple[Tensor, Tensor]:
-    """Return inputs and targets where the model is, or say what is wrong with them."""
+    """Return inputs and targets on the model's device, in its precision."""
     try:
         x, y = (_tensor(part) for part in data)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -182,10 +240,9 @@ def place_data(model: nn.Module, data: Data) -> tuple[Tensor, Tensor]:
         raise DataError("the data is a pair of numbers: pass arrays, samples first")
     if len(x) != len(y) or not len(x):
         raise DataError(
-            f"{len(x)} inputs and {len(y)} targets: pass one target a sample, and at "
+            f"{len(x)} inputs and {len(y)} targets: pass one target per sample, and at "
             "least one sample"
         )
-    like = next(model.parameters())
     for name, part in (("inputs", x), ("targets", y)):
         if part.is_floating_point() and not torch.isfinite(part).all():
             bad = int((~torch.isfinite(part)).sum())
@@ -193,57 +250,26 @@ def place_data(model: nn.Module, data: Data) -> tuple[Tensor, Tensor]:
                 f"{bad} of the {part.numel()} numbers of the {name} are NaN or "
                 "infinite: clean the data first"
             )
-    return _placed(x, like), _placed(y, like)
+    like = next(model.parameters())
+    x, y = (part.to(like) if part.is_floating_point() else part for part in (x, y))
+    return x.to(like.device), y.to(like.device)
 
 
 def _tensor(part: Any) -> Tensor:
-    # torch warns of arrays that cannot be written to, as datasets are.
+    # torch warns of read-only arrays, which datasets often are.
     fixed = isinstance(part, np.ndarray) and not part.flags.writeable
     return torch.as_tensor(part.copy() if fixed else part)
 
 
-def _placed(part: Tensor, like: Tensor) -> Tensor:
-    dtype = like.dtype if part.is_floating_point() else part.dtype
-    return part.to(device=like.device, dtype=dtype)
-
-
-class _Kept:
-    """The losses to keep, with the last one whatever the schedule says."""
-
-    def __init__(self, when: When) -> None:
-        self._when = when
-        self.steps: list[int] = []
-        self.losses: list[float] = []
-
-    def add(self, step: int, value: float, *, last: bool = False) -> None:
-        new = not self.steps or self.steps[-1] != step
-        if new and (last or self._when.due(step)):
-            self.steps.append(step)
-            self.losses.append(value)
-
-
-def _check(model: nn.Module, steps: int, divergence: float) -> list[nn.Parameter]:
-    check_steps(steps, divergence)
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    if not parameters:
-        raise MeasurementError(
-            f"{type(model).__name__} has no parameter that requires a gradient: there "
-            "is nothing to train; pass a model with free weights"
-        )
-    return parameters
-
-
 def check_steps(steps: int, divergence: float) -> None:
-    """Refuse a number of steps or a bound that means nothing."""
-    whole = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
-    if not whole or steps < 0:
-        raise ConfigError(f"steps is {steps!r}: pass a whole number from 0 up")
+    """Refuse a negative number of steps, or a bound not above 1."""
+    as_whole("steps", steps, 0)
     if not (isinstance(divergence, int | float) and divergence > 1):
         raise ConfigError(f"divergence is {divergence!r}: pass a number above 1")
 
 
 def check_record(record: When | None) -> None:
-    """Refuse what is not a schedule by steps."""
+    """Refuse a record that is no schedule by steps."""
     if record is not None and (not is_when(record) or record.levels):
         raise ConfigError(
             f"record is {record!r}: pass a schedule by steps, such as Every(10) or "
@@ -251,8 +277,8 @@ def check_record(record: When | None) -> None:
         )
 
 
-def _optimiser(
-    given: Optimiser, parameters: list[nn.Parameter], steps: int
+def _optimizer(
+    given: Optimizer, parameters: list[nn.Parameter], steps: int
 ) -> tuple[torch.optim.Optimizer, np.ndarray | None]:
     if isinstance(given, Descent):
         made = torch.optim.SGD(
@@ -264,13 +290,13 @@ def _optimiser(
         return made, given.rates(0, steps)
     if not callable(given):
         raise ConfigError(
-            f"optimiser is {given!r}: pass a Descent, or a function such as lambda p: "
+            f"optimizer is {given!r}: pass a Descent, or a function such as lambda p: "
             "torch.optim.Adam(p)"
         )
     made = given(parameters)
     if not isinstance(made, torch.optim.Optimizer):
         raise ConfigError(
-            f"optimiser returned a {type(made).__name__}, wanted a torch optimiser: "
+            f"optimizer returned a {type(made).__name__}, wanted a torch optimiser: "
             "pass a Descent, or a function such as lambda p: torch.optim.Adam(p)"
         )
     return made, None
@@ -279,7 +305,7 @@ def _optimiser(
 def _objective(
     model: nn.Module, criterion: Any, x: Tensor, y: Tensor, *, first: bool
 ) -> Tensor:
-    """Return the loss of a batch; the first time, say what does not fit."""
+    """Return the loss of a batch; for the first batch, explain a failure."""
     if not first:
         return criterion(model(x), y)
     try:
@@ -296,14 +322,6 @@ def _objective(
     return objective
 
 
-def _set_rate(
-    optim: torch.optim.Optimizer, rates: np.ndarray | None, step: int
-) -> None:
-    if rates is not None:
-        for group in optim.param_groups:
-            group["lr"] = float(rates[step])
-
-
 def _batches(
     x: Tensor,
     y: Tensor,
@@ -311,28 +329,19 @@ def _batches(
     augment: Callable[[Tensor, np.random.Generator], Tensor] | None,
     seed: int,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield batches for ever: all samples, or a new order each epoch."""
+    """Yield batches without end: all samples, or a new order each epoch."""
     whole_number = isinstance(size, int) and not isinstance(size, bool)
     if size is not None and not (whole_number and 1 <= size <= len(x)):
         raise ConfigError(
             f"batch_size is {size!r} for {len(x)} samples: pass a whole number from 1 "
             "to that"
         )
-    epoch, whole = 0, size is None or size == len(x)
-    while True:
+    size = size or len(x)
+    for epoch in itertools.count():
         rng = stream(seed, "epoch", epoch)
-        order = None if whole else torch.as_tensor(rng.permutation(len(x)))
-        for start in range(0, len(x), size or len(x)):
-            if order is None:
-                inputs, targets = x, y
-            else:
-                chosen = order[start : start + (size or len(x))].to(x.device)
-                inputs, targets = x[chosen], y[chosen]
+        parts = [(x, y)]
+        if size < len(x):
+            order = torch.as_tensor(rng.permutation(len(x))).to(x.device)
+            parts = ((x[part], y[part]) for part in order.split(size))
+        for inputs, targets in parts:
             yield (inputs if augment is None else augment(inputs, rng)), targets
-        epoch += 1
-
-
-def _rounding(losses: list[float], *dtypes: torch.dtype) -> np.ndarray:
-    floats = [dtype for dtype in dtypes if dtype.is_floating_point]
-    eps = max((torch.finfo(dtype).eps for dtype in floats), default=2.0**-52)
-    return np.abs(np.array(losses)) * eps

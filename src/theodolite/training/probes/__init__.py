@@ -1,13 +1,13 @@
-"""When and what to measure while something trains, whoever trains it.
+"""Measurements during training, in any loop.
 
-Schedules say when, probes what; a board calls them and keeps their rows. A watcher
-does so in somebody else's loop, and the callbacks in somebody else's library.
+A schedule says when, a probe what; a board calls probes and keeps their rows. A watcher
+does this in your own loop, and the callbacks in Lightning or Transformers.
 
-Those that are ready to use are this room's own names: ``from theodolite.training import
-probes``, then ``probes.sharpness(Every(10))``.
+Built-in probes are names of this package: ``from theodolite.training import probes``,
+then ``probes.sharpness(Every(10))``.
 
-Start with ``schedules``, then ``probes``, ``ready``. Touches core, instruments and
-runs; no other room of training.
+Start with ``schedules``, then ``probe``, ``builtin``. Imports core, instruments and
+runs; no other subpackage of training.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
-from .ready import collapse as collapse
-from .ready import gradient_norm as gradient_norm
-from .ready import margins as margins
-from .ready import norms as norms
-from .ready import sharpness as sharpness
-from .ready import trace as trace
+from .builtin import collapse as collapse
+from .builtin import gradient_norm as gradient_norm
+from .builtin import margins as margins
+from .builtin import norms as norms
+from .builtin import sharpness as sharpness
+from .builtin import trace as trace

@@ -12,7 +12,7 @@ from theodolite.core import ConfigError
 
 @runtime_checkable
 class When(Protocol):
-    """A schedule. It keeps no state, so one object serves thousands of runs.
+    """A schedule of measurements. It keeps no state, so many runs can share one.
 
     Attributes:
         levels: Losses, largest first, at whose first crossing from above to measure.
@@ -24,7 +24,7 @@ class When(Protocol):
         ...
 
     def due(self, step: int) -> bool:
-        """Say whether to measure before the update of this step."""
+        """Return whether to measure before the update of this step."""
         ...
 
 
@@ -46,7 +46,7 @@ class Every:
         _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
-        """Say whether the step is a multiple of n."""
+        """Return whether the step is a multiple of n."""
         return step % self.n == 0
 
 
@@ -69,12 +69,12 @@ class AtSteps:
             steps = {-1}
         if min(steps, default=0) < 0:
             raise ConfigError(f"steps {self.steps!r}: pass whole numbers from 0 up")
-        # In order, so that the same steps read the same wherever they are written.
+        # Sorted, so that equal schedules have equal text.
         object.__setattr__(self, "steps", tuple(sorted(steps)))
         _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
-        """Say whether the step is one of them."""
+        """Return whether the step is one of them."""
         return step in self._chosen
 
     @cached_property
@@ -101,7 +101,7 @@ class LogSpaced:
         _refuse_levels(self.levels)
 
     def due(self, step: int) -> bool:
-        """Say whether the step is nearest to a power of the common ratio."""
+        """Return whether the step is nearest to a power of the common ratio."""
         if step < 1:
             return step == 0
         power = round(self.per_decade * math.log10(step))
@@ -115,8 +115,8 @@ class LogSpaced:
 class AtLosses:
     """At the first step whose loss is at or below each level.
 
-    A run that starts below a level measures it at step 0; one that never gets there
-    does not measure it.
+    A run that starts below a level measures at step 0; one that never reaches it does
+    not measure.
     """
 
     losses: Iterable[float]
@@ -138,10 +138,10 @@ class AtLosses:
         return tuple(self.losses)
 
     def due(self, step: int) -> bool:
-        """No step is due by its number."""
+        """Return False: no step is due by its number."""
         return False
 
 
 def _refuse_levels(levels: tuple[float, ...]) -> None:
     if levels:
-        raise ConfigError("levels belong to AtLosses: give a probe of its own to them")
+        raise ConfigError("levels belong to AtLosses: give them a separate probe")

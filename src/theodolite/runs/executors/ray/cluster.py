@@ -1,24 +1,27 @@
-"""Cells as Ray tasks: computed on any node, saved at home."""
+"""Cells as Ray tasks: computed on any node, saved by this process."""
 
 import secrets
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack
 from math import ceil
 from types import TracebackType
 from typing import Any, Self
 
-from theodolite.core import RunError
-from theodolite.runs.executors.ray.capacity import Capacity, check_caller, check_request
-from theodolite.runs.executors.ray.connection import connect, disconnect, load_ray
-from theodolite.runs.executors.ray.crew import Crew
-from theodolite.runs.executors.ray.flight import Flight
-from theodolite.runs.executors.ray.sending import pickled
-from theodolite.runs.executors.ray.worker import Parcel, Travelling, compute
-from theodolite.runs.executors.task import Report, Task
-from theodolite.runs.folder.cells import Cell
-from theodolite.runs.folder.origin import usable_cores
+from theodolite.core import Cost, RunError
+
+from ...folder.atomic import refusing
+from ...folder.cells import Cell
+from ...folder.launch import usable_cores
+from ..task import Computed, Report, State, Task
+from .capacity import Capacity, check_caller, check_request
+from .connection import connect, disconnect, load_ray
+from .worker import Packable, WorkerFailure, WorkerSetup, compute
 
 _POLL_S = 1.0
+# A worker that dies may be a chance victim; a cell that kills two is not. Nodes go
+# for reasons of their own, spot instances often.
+_DEATHS, _LOSSES = 2, 8
 
 
 class RayCluster:
@@ -55,7 +58,6 @@ class RayCluster:
         self._cpus, self._gpus = cpus, gpus
         self._ray: Any = None
         self._capacity: Capacity | None = None
-        self._crews: dict[bytes, Crew] = {}
         self._guest = self._running = False
 
     @property
@@ -75,59 +77,34 @@ class RayCluster:
                 "split into computing and saving: pass a Task"
             )
         ray, capacity = self._open()
-        self.dismiss()
         send = self._sender(ray, task)
-        queue, flights = deque(cells), dict[Any, Flight]()
+        queue, sent = deque(cells), dict[Any, _SentCell]()
         self._running = True
         try:
-            while queue or flights:
+            while queue or sent:
                 room = capacity.in_flight()
-                while queue and len(flights) < room:
-                    begun = Flight.begin(task, cell := queue.popleft())
-                    if isinstance(begun, Flight):
-                        flights[send(cell)] = begun
+                while queue and len(sent) < room:
+                    begun = _SentCell.begin(task, cell := queue.popleft())
+                    if isinstance(begun, _SentCell):
+                        sent[send(cell)] = begun
                     else:
                         yield cell, begun
-                for reference in _landed(ray, flights):
-                    flight = flights[reference]
-                    report = flight.land(ray, reference)
-                    del flights[reference]
+                for reference in _finished(ray, sent):
+                    one = sent[reference]
+                    report = one.save(ray, reference)
+                    del sent[reference]
                     if report is None:
-                        flights[send(flight.cell)] = flight
+                        sent[send(one.cell)] = one
                     else:
-                        yield flight.cell, report
+                        yield one.cell, report
         finally:
             self._running = False
-            for reference, flight in flights.items():
+            for reference, one in sent.items():
                 ray.cancel(reference, force=True)
-                flight.release()
-
-    def crew(self, begin: Callable[..., Any]) -> Crew:
-        """Return members that work together on all places of the cluster.
-
-        They keep their places until :meth:`close`, or until cells are run.
-
-        Args:
-            begin: Called with its :class:`Seat` in each member; returns what it holds.
-        """
-        ray, capacity = self._open()
-        key = pickled(begin, "function that begins")
-        if key not in self._crews:
-            self._crews[key] = Crew(
-                ray,
-                capacity,
-                begin=key,
-                initialise=pickled(self._initialise, "initialise function"),
-                cpus=self._cpus,
-                gpus=self._gpus,
-            )
-        return self._crews[key]
+                one.release()
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends, and crews with it."""
-        for crew in self._crews.values():
-            crew.close()
-        self._crews.clear()
+        """Leave the cluster; one that was started here ends."""
         if self._ray is not None and not self._guest:
             disconnect(self._ray)
         self._ray = self._capacity = None
@@ -143,11 +120,6 @@ class RayCluster:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def dismiss(self) -> None:
-        """Free the places that crews hold; they are gathered anew when asked."""
-        for crew in self._crews.values():
-            crew.dismiss()
 
     def _open(self) -> tuple[Any, Capacity]:
         """Connect when first needed."""
@@ -173,13 +145,13 @@ class RayCluster:
         return self._ray, self._capacity
 
     def _sender(self, ray: Any, task: Task) -> Callable[[Cell], Any]:
-        """Put what a run needs into the object store; return what sends a cell."""
+        """Put what a run needs into the object store; return a function that sends."""
         work = task.work
-        packed = work.pack() if isinstance(work, Travelling) else {}
-        parcel = ray.put(
-            Parcel(
-                initialise=pickled(self._initialise, "initialise function"),
-                task=pickled(task, "work function"),
+        packed = work.pack() if isinstance(work, Packable) else {}
+        setup = ray.put(
+            WorkerSetup(
+                initialise=_pickled(self._initialise, "initialise function"),
+                task=_pickled(task, "work function"),
                 shared={name: ray.put(value) for name, value in packed.items()},
             )
         )
@@ -191,14 +163,106 @@ class RayCluster:
             scheduling_strategy="SPREAD",
         )(compute)
         run = secrets.token_hex(8)
-        return lambda cell: remote.remote(run, [parcel], dict(cell))
+        return lambda cell: remote.remote(run, [setup], dict(cell))
 
 
-def _landed(ray: Any, flights: dict[Any, Flight]) -> list[Any]:
-    """Wait a while for the first, and return all that are back."""
-    if not flights:
+class _SentCell:
+    """A cell whose lock is held from before it is sent until it is saved.
+
+    Make one with :meth:`begin`.
+    """
+
+    def __init__(self, task: Task, cell: Cell, hold: ExitStack) -> None:
+        self.cell = cell
+        self._task, self._hold = task, hold
+        self._deaths = self._losses = 0
+
+    @classmethod
+    def begin(cls, task: Task, cell: Cell) -> "_SentCell | Report":
+        """Lock a cell, unless it is done or another driver computes it."""
+        folder, hold = task.folder, ExitStack()
+        try:
+            with refusing("write to", folder.path):
+                mine = hold.enter_context(folder.lock(cell))
+            if mine and not folder.done(cell):
+                return cls(task, cell, hold)
+        except RunError as error:
+            hold.close()
+            return Report(State.UNSAVED, message=str(error))
+        hold.close()
+        return Report(State.FOUND if mine else State.BUSY)
+
+    def save(self, ray: Any, reference: Any) -> Report | None:
+        """Save the result; return None if the cell must be sent again.
+
+        Raises:
+            RunError: No worker can work.
+        """
+        computed = self._receive(ray, reference)
+        if computed is None:
+            return None
+        report = self._task.keep(self.cell, computed)
+        self.release()
+        return report
+
+    def release(self) -> None:
+        """Release the lock."""
+        self._hold.close()
+
+    def _receive(self, ray: Any, reference: Any) -> Computed | None:
+        wrong = ray.exceptions
+        try:
+            answer = ray.get(reference)
+        except (wrong.WorkerCrashedError, wrong.OutOfMemoryError):
+            self._deaths += 1
+            return self._give_up("worker process died", self._deaths, _DEATHS)
+        except (wrong.NodeDiedError, wrong.ObjectLostError, wrong.TaskCancelledError):
+            self._losses += 1
+            return self._give_up("node was lost", self._losses, _LOSSES)
+        except wrong.RayError as error:
+            raise _cannot_work(str(error)) from error
+        if not isinstance(answer, WorkerFailure):
+            return answer
+        self._losses += answer.lost
+        if not answer.lost or self._losses >= _LOSSES:
+            raise _cannot_work(answer.reason)
+        return None
+
+    def _give_up(self, what: str, times: int, enough: int) -> Computed | None:
+        if times < enough:
+            return None
+        memory = ", often a sign that memory ran out"
+        message = f"its {what} {times} times{memory}"
+        return Computed(None, Cost(), message, killed_worker=True)
+
+
+def _cannot_work(reason: str) -> RunError:
+    """Return the error that says why no worker can start."""
+    first = next(iter(reason.strip().splitlines()), "no reason given")
+    return RunError(
+        f"Ray workers cannot work ({first.rstrip('. ')}): install what they need on "
+        "every node, with the same Python, or use the local pool"
+    )
+
+
+def _pickled(value: Any, what: str) -> bytes:
+    """Pickle what a cluster needs, or raise an error that says why that fails."""
+    from ray import cloudpickle
+
+    try:
+        return cloudpickle.dumps(value)  # pyright: ignore[reportPrivateImportUsage]
+    except Exception as error:
+        raise RunError(
+            f"the {what} cannot be sent to a Ray cluster ({error}): define it at the "
+            "top level of a module that the nodes have, or use the local pool"
+        ) from error
+
+
+def _finished(ray: Any, sent: dict[Any, _SentCell]) -> list[Any]:
+    """Wait a while for the first result, and return all that are there."""
+    if not sent:
         return []
-    first, _ = ray.wait(list(flights), num_returns=1, timeout=_POLL_S)
+    first, _ = ray.wait(list(sent), num_returns=1, timeout=_POLL_S)
     if not first:
         return []
-    return ray.wait(list(flights), num_returns=len(flights), timeout=0)[0]
+    return ray.wait(list(sent), num_returns=len(sent), timeout=0)[0]

@@ -1,39 +1,38 @@
-"""What a Ray worker process does: it gets ready once, then computes cells."""
+"""The code of a Ray worker process: set up once, then compute cells."""
 
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from theodolite.runs.executors.inprocess import one_thread_environment
-from theodolite.runs.executors.task import Computed, Task
-from theodolite.runs.folder.cells import Cell
+from ...folder.cells import Cell
+from ..task import Computed, Task, one_thread_environment
 
 
 @runtime_checkable
-class Travelling(Protocol):
+class Packable(Protocol):
     """Work that needs more than a cell's labels, such as a dataset.
 
-    What it packs travels once to each node, through the object store.
+    Packed values are sent once to each node, through the object store.
     """
 
     def pack(self) -> Mapping[str, Any]:
-        """Return what may have to travel, by name; called once, at home."""
+        """Return the values to send, by name; called once, by the driver."""
         ...
 
     def unpack(self, fetch: Callable[[str], Any]) -> None:
-        """Get ready in a worker; ``fetch`` what is not there under its name."""
+        """Prepare the work in a worker; ``fetch(name)`` returns a packed value."""
         ...
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """All that a worker needs of a run before its first cell.
+class WorkerSetup:
+    """What a worker needs of a run before its first cell.
 
     Attributes:
         initialise: The pickled function that prepares a process, or None.
         task: The pickled task.
-        shared: References to what the work has packed.
+        shared: References to the packed values of the work.
     """
 
     initialise: bytes
@@ -42,12 +41,12 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Broken:
-    """Why a worker cannot work at all.
+class WorkerFailure:
+    """Why a worker cannot compute any cell.
 
     Attributes:
         reason: What went wrong.
-        lost: Whether something did not reach it, so that another try may do.
+        lost: Whether something did not reach it, so that another try may succeed.
     """
 
     reason: str
@@ -58,35 +57,35 @@ _prepared: set[str] = set()
 _current: dict[str, Task] = {}
 
 
-def compute(run: str, parcel: list[Any], cell: Cell) -> Computed | Broken:
+def compute(run: str, setup: list[Any], cell: Cell) -> Computed | WorkerFailure:
     """Compute one cell of a run, with one thread; see ``Task.compute``.
 
     Args:
-        run: Name of the run, new for each parcel.
-        parcel: Reference to the :class:`Parcel`, in a list so that it is fetched
-            once a process and not once a cell.
+        run: Name of the run, new for each setup.
+        setup: Reference to the :class:`WorkerSetup`, in a list so that it is fetched
+            once per process and not once per cell.
         cell: Labels.
     """
     from threadpoolctl import threadpool_limits
 
     with one_thread_environment():
         try:
-            task = _current.get(run) or _open(run, parcel)
+            task = _current.get(run) or _open(run, setup)
         except Exception as error:
             lost = type(error).__module__.startswith("ray.")
-            return Broken(f"{type(error).__name__}: {error}", lost)
+            return WorkerFailure(f"{type(error).__name__}: {error}", lost)
         with threadpool_limits(limits=1):
             return task.compute(cell)
 
 
-def _open(run: str, parcel: list[Any]) -> Task:
+def _open(run: str, setup: list[Any]) -> Task:
     import ray
     from ray import cloudpickle
 
-    sent: Parcel = ray.get(parcel[0])
+    sent: WorkerSetup = ray.get(setup[0])
     _prepare(sent.initialise, cloudpickle.loads)
     task: Task = cloudpickle.loads(sent.task)
-    if isinstance(task.work, Travelling):
+    if isinstance(task.work, Packable):
         task.work.unpack(lambda name: ray.get(sent.shared[name]))
     _current.clear()
     _current[run] = task
@@ -94,7 +93,7 @@ def _open(run: str, parcel: list[Any]) -> Task:
 
 
 def _prepare(initialise: bytes, loads: Callable[[bytes], Any]) -> None:
-    """Call an initialise function once a process, however many runs it serves."""
+    """Call an initialise function once per process, for all its runs."""
     name = hashlib.sha256(initialise).hexdigest()
     if name not in _prepared:
         function = loads(initialise)

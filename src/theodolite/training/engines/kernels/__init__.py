@@ -1,6 +1,6 @@
-"""The arithmetic of the processor's engines, by numba and by torch.
+"""The arithmetic of the CPU engines, compiled by numba or computed by torch.
 
-``vector`` and ``product`` are the building blocks, ``fused`` and ``moments`` the
-kernels for numba; each ends in ``_torch`` where numba is missing. ``compiled`` says
-whether it is, ``code_cache`` where its code is kept. Touches nothing of training.
+``vector`` writes vector instructions, ``fused`` and ``moments`` are the numba kernels,
+``torch_kernels`` replaces both without numba. ``compiled`` checks whether numba
+can compile here and cache its code.
 """

@@ -10,28 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from theodolite.training.engines.kernels.compiled import (
-    Log,
-    Rule,
-    Shape,
-    aligned,
-    in_groups,
-)
-from theodolite.training.engines.kernels.product import (
+from .compiled import Log, Rule, Shape, aligned, in_groups
+from .vector import (
+    SUMS,
+    Emitter,
     backward,
     backward_mask,
     backward_skip,
+    cgutils,
     forward,
     forward_relu,
     forward_skip,
-    residual,
-)
-from theodolite.training.engines.kernels.vector import (
-    SUMS,
-    Emitter,
-    cgutils,
     intrinsic,
     lanes,
+    residual,
     void,
 )
 

@@ -10,25 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from theodolite.training.engines.kernels.compiled import (
-    Log,
-    Rule,
-    Shape,
-    aligned,
-    in_groups,
-)
-from theodolite.training.engines.kernels.product import (
+from .compiled import Log, Rule, Shape, aligned, in_groups
+from .vector import (
+    Emitter,
+    block_sums,
+    intrinsic,
     padded,
     padded_backward,
     padded_backward_skip,
     padded_forward,
     padded_forward_skip,
     residual,
-)
-from theodolite.training.engines.kernels.vector import (
-    Emitter,
-    block_sums,
-    intrinsic,
     row_blocks,
     void,
 )

@@ -1,8 +1,7 @@
-"""All points of one shape as one batched computation, made for GPUs."""
+"""The stacked engine: all points of one shape as one batched computation."""
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -10,33 +9,20 @@ import torch
 from torch import Tensor
 
 from theodolite.core import ConfigError, ShortcutBlueprint, unknown_name
-from theodolite.training.engines.contract import Advance
-from theodolite.training.engines.stacked.nvrtc import CudaProgramError
-from theodolite.training.engines.stacked.passes import TorchPasses
-from theodolite.training.engines.stacked.samples import gather
-from theodolite.training.engines.stacked.updates import Updates, full_precision
-from theodolite.training.probes.probes import warn
 
-Method = Literal["auto", "torch", "triton", "cuda"]
+from ...probes.probe import warn
+from ..contract import Advance, linear_or_relu
+from .nvrtc import CudaProgramError
+from .passes import TorchPasses, gather
+from .updates import Updates, full_precision
+
+Method = Literal["auto", "torch", "cuda"]
 Precision = Literal["float32", "float64"]
 
-# Activations take at most so much of the memory that is free on a CUDA device.
+# Share of the free memory of a CUDA device that activations may take.
 _SHARE = 0.5
-# Beyond this, larger chunks gain nothing on any device.
+# Bytes beyond which larger chunks gain nothing.
 _ENOUGH = {"cuda": 16 * 2**30, "cpu": 256 * 2**20}
-
-
-def supports(blueprint: ShortcutBlueprint) -> bool:
-    """Tell whether a stack of such networks can be trained at once.
-
-    Example:
-        >>> supports(ShortcutBlueprint(width=4, depth=2, mid="relu"))
-        True
-        >>> supports(ShortcutBlueprint(width=4, depth=2, mid="tanh"))
-        False
-    """
-    ends = (blueprint.pre, blueprint.post) == ("identity",) * 2
-    return ends and blueprint.mid in ("identity", "relu") and not blueprint.bias
 
 
 class StackedEngine:
@@ -44,8 +30,7 @@ class StackedEngine:
 
     On CUDA one update of the whole stack is a captured graph; on a CPU the same
     operations run one by one. Linear networks train on ``width`` samples that have
-    the moments of the data. TF32 is never used by itself: the Triton kernel adds
-    three TF32 products to one of float32 precision.
+    the moments of the data. TF32 is never used.
 
     Args:
         blueprint: Architecture of every point.
@@ -53,11 +38,10 @@ class StackedEngine:
         y: Targets, the same shape.
         dtype: Precision to compute in.
         device: Where to compute.
-        method: ``torch`` for batched products; one fused kernel of float32 by
-            ``triton`` (width up to 32) or by ``cuda`` (width up to 12, and quicker);
-            ``auto`` takes the quickest that it can.
-        memory: Bytes that activations may take; by default half of what is free, and
-            no more than helps.
+        method: ``torch`` for batched products; ``cuda`` for one fused kernel of
+            float32 (width up to 12, and faster); ``auto`` takes ``cuda`` where it can.
+        memory: Bytes that activations may take; by default half of the free memory, up
+            to 16 GiB.
 
     Example:
         >>> x = np.eye(2)
@@ -80,7 +64,7 @@ class StackedEngine:
         method: Method = "auto",
         memory: int | None = None,
     ) -> None:
-        if not supports(blueprint):
+        if not linear_or_relu(blueprint):
             raise ConfigError(
                 "the stacked engine trains networks without bias whose only activation "
                 f"is ReLU at mid, not {blueprint}: use the plain loop"
@@ -105,7 +89,7 @@ class StackedEngine:
 
     @property
     def name(self) -> str:
-        """What the result calls the strategy."""
+        """Name of the strategy in results."""
         moments = "moments " if self._reduced else ""
         graph = ", CUDA graph" if self.device.type == "cuda" else ""
         return f"stacked {moments}({self._passes.label}){graph}"
@@ -178,7 +162,7 @@ class StackedEngine:
         return [slice(i, min(i + size, points)) for i in range(0, points, size)]
 
     def _ready(self, part: Tensor) -> Updates:
-        """Return buffers for a part: those at hand where few would lie idle."""
+        """Return buffers for a part: the present ones if they are not much larger."""
         held = self._updates.points if self._updates else 0
         if self._updates is None or not 3 * held <= 4 * len(part) <= 4 * held:
             self._updates = None  # frees the old buffers first
@@ -206,54 +190,38 @@ def _passes(
     """Return the class that computes losses and gradients."""
     if method == "torch" or (method == "auto" and device.type != "cuda"):
         return TorchPasses
-    reasons = {}
-    for name, choose in (("cuda", _lanes), ("triton", _triton)):
-        if method in ("auto", name):
-            try:
-                found = choose(blueprint, samples, dtype, device)
-            except CudaProgramError as problem:
-                found = f"cannot take this installation ({problem}): choose another"
-                if method == "auto":
-                    _tell_failure(str(problem))
-            if not isinstance(found, str):
-                return found
-            reasons[name] = found
+    try:
+        reason = _unfit(blueprint, samples, dtype, device)
+    except CudaProgramError as problem:
+        reason = f"this installation ({problem})"
+        if method == "auto":
+            _tell_failure(str(problem))
+    if reason is None:
+        from .cuda_kernel import CudaPasses
+
+        return CudaPasses
     if method == "auto":
         return TorchPasses
-    raise ConfigError(f"method {method!r} {reasons[method]}, or pass method='torch'")
+    raise ConfigError(f"method {method!r} cannot take {reason}: pass method='torch'")
 
 
-def _lanes(
+def _unfit(
     blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
-) -> Any:
-    """Return the class of the kernel of CUDA C, compiled, or why not."""
-    from theodolite.training.engines.stacked import lanes
+) -> str | None:
+    """Compile the CUDA kernel, or return what it cannot take."""
+    from . import cuda_kernel
 
-    reason = lanes.unfit(blueprint, samples, dtype, device)
-    if reason is not None:
-        return f"cannot take {reason}: choose another"
-    lanes.kernels(lanes.source(blueprint), device)
-    return lanes.LanesPasses
+    reason = cuda_kernel.unfit(blueprint, samples, dtype, device)
+    if reason is None:
+        cuda_kernel.kernels(cuda_kernel.source(blueprint), device)
+    return reason
 
 
 @cache
 def _tell_failure(reason: str) -> None:
-    """Warn, once a reason, that a device trains more slowly than it could."""
+    """Warn, once per reason, that a device trains more slowly than it could."""
     warn(
         f"the kernel of CUDA C was not made, though the device can run it ({reason}): "
         "training goes on more slowly without; method='torch' asks for none",
         RuntimeWarning,
     )
-
-
-def _triton(
-    blueprint: ShortcutBlueprint, samples: int, dtype: torch.dtype, device: torch.device
-) -> Any:
-    """Return the class of the Triton kernel, or why not."""
-    del device
-    if find_spec("triton") is None:
-        return "without Triton: pip install 'theodolite[triton]'"
-    from theodolite.training.engines.stacked.triton import TritonPasses, unfit
-
-    reason = unfit(blueprint, samples, dtype)
-    return TritonPasses if reason is None else f"cannot take {reason}: choose another"

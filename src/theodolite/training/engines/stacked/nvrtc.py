@@ -60,13 +60,13 @@ class CudaKernel:
 
     def resident(self) -> int:
         """Return how many blocks a multiprocessor holds at once."""
-        found = ctypes.c_int()
+        blocks = ctypes.c_int()
         _check(
             _driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                ctypes.byref(found), self._function, self.threads, ctypes.c_size_t(0)
+                ctypes.byref(blocks), self._function, self.threads, ctypes.c_size_t(0)
             )
         )
-        return found.value
+        return blocks.value
 
     def __call__(self, grid: tuple[int, int], *given: Tensor | int | float) -> None:
         """Launch on the current stream; numbers arrive as int and float."""

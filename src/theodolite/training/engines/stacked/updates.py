@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.training.engines.contract import Advance
+from ..contract import Advance
 
 # Updates between two looks at which points still move.
 _STRIDE = 50

@@ -1,0 +1,282 @@
+"""The command line: parses and dispatches; whatever is heavy loads when it is used."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from theodolite import __version__
+
+from .options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
+from .output import print_claims, print_json, print_summary
+from .run import raise_first, run
+from .streams import abandon_output, leave, open_streams, say, tell
+from .survey import compare, survey
+
+if TYPE_CHECKING:
+    from theodolite.data import Listing
+    from theodolite.runs import Damage
+
+app = typer.Typer(
+    name="theodolite",
+    help="Survey the loss landscape of deep networks.",
+    add_completion=False,
+    # Plain help keeps `theodolite --help` well under a fifth of a second.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+app.command("survey")(survey)
+app.command("compare")(compare)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        tell(f"theodolite {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def common(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Survey the loss landscape of deep networks."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_studies(
+    paper: Annotated[
+        str | None, typer.Option(metavar="PAPER|FILE.py", help="Only this paper.")
+    ] = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Print what each claim says, too.")
+    ] = False,
+    trust: Trust = False,
+    out: Out = RESULTS,
+    as_json: AsJson = False,
+) -> None:
+    """List papers, studies and claims with their last verdict."""
+    from .studies import listed
+
+    lines, damages = listed(paper, trust=trust, out=out)
+    print_claims(lines, as_json, statements)
+    _name(damages)
+
+
+app.command("run")(run)
+
+
+@app.command()
+def show(
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|FILE.py", help="A study, as `theodolite list` says."
+        ),
+    ],
+    out: Out = RESULTS,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw the figures again from saved rows.")
+    ] = False,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study's last numbers and where its figures are."""
+    from theodolite.studies import redraw as draw_again
+
+    from .studies import last_run
+
+    entry, (folder, summary), damages = last_run(
+        study, trust=trust, out=out, code=redraw
+    )
+    _name(damages)
+    if redraw and entry is not None:
+        draw_again(entry, folder)
+    paths = [
+        str(folder.path / file) for figure in summary.figures for file in figure.files
+    ]
+    if as_json:
+        where = {"folder": str(folder.path), "figure_paths": paths}
+        print_json({**summary.to_dict(), **where})
+        return
+    print_summary(summary)
+    for path in paths:
+        tell(f"figure {path}")
+
+
+@app.command()
+def report(
+    out: Out = RESULTS,
+    to: Annotated[
+        Path | None, typer.Option(help="File to write; report.html in --out.")
+    ] = None,
+    errata: Annotated[
+        Path | None,
+        typer.Option(help="Write the page of errata to this file instead."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one self-contained HTML page from all finished runs."""
+    from theodolite.core import ConfigError
+    from theodolite.report import write_errata, write_report
+
+    if errata is not None and to is not None:
+        raise ConfigError(
+            "--to names the file of the report and --errata asks for the errata: "
+            "pass one of them"
+        )
+    damages: list[Damage] = []
+    if errata is None:
+        path = write_report(out, to, damaged=damages.append)
+    else:
+        path = write_errata(out, errata, damaged=damages.append)
+    if as_json:
+        print_json({"report" if errata is None else "errata": str(path)})
+    else:
+        tell(f"wrote {path}")
+    _name(damages)
+
+
+@app.command()
+def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
+    """Read every file of every run; write what is damaged anew from finished cells.
+
+    Nothing that is whole is touched and no cell is computed. The exit code is 1 if
+    something is still wrong.
+    """
+    from theodolite.core import RunError
+    from theodolite.studies import repair_runs
+
+    if not out.is_dir():
+        raise RunError(f"no runs in {out}, which is not there: pass --out FOLDER")
+    found = list(repair_runs(out))
+    if as_json:
+        print_json([one.to_dict() for one in found])
+    else:
+        for one in found:
+            if one.healed:
+                tell(f"{one.folder}: healed {', '.join(one.healed)}")
+        whole = sum(not one.left for one in found)
+        tell(f"{whole} of {len(found)} runs in {out} are whole")
+    raise_first([problem for one in found for problem in one.left])
+
+
+@app.command("data")
+def list_data(
+    data: DataFolder = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Load everything and check its digests.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List datasets: what is found where, verified or not.
+
+    The exit code is 1 if a set that was found and checked is wrong.
+    """
+    from theodolite.data import available
+
+    use_data(data)
+    listings = available(verify=verify)
+    wrong = [item for item in listings if item.found and item.checked == "wrong"]
+    if as_json:
+        print_json([listing.to_dict() for listing in listings])
+    else:
+        _tell_data(listings, wrong)
+        if not verify:
+            tell("--verify loads each set and checks its published digests")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
+    for listing in listings:
+        state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
+        sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
+        told = sizes if listing not in wrong else ""
+        tell(f"{listing.name:<14} {state}")
+        tell(f"{'':<14} {told or listing.advice or 'any size'}")
+
+
+def _name(damages: Sequence["Damage"]) -> None:
+    """Say what was passed over because it is damaged."""
+    if damages:
+        more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
+        say(
+            f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
+            "heals the rest from the finished cells"
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line; known problems are one sentence and a non-zero code.
+
+    Args:
+        arguments: What follows the command's name; ``sys.argv`` by default.
+    """
+    open_streams()
+    # Figures go to files: a shell's choice of windows, or a wrong one, is nothing here.
+    os.environ["MPLBACKEND"] = "agg"
+    leave(_run(None if arguments is None else list(arguments)))
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Return the exit code of a command."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except SystemExit as ended:
+        # No command of ours ends so; a success that was not reached is none.
+        say(
+            f"code that the command ran called sys.exit({ended.code!r}): remove the "
+            "call, and the same command goes on from finished work"
+        )
+        return ended.code if isinstance(ended.code, int) and ended.code else 1
+    except (KeyboardInterrupt, typer.Abort) as stopped:
+        # Typer makes this of any end of a file; that of a prompt comes without cause.
+        if isinstance(stopped.__cause__, EOFError):
+            raise stopped.__cause__ from None
+        say("stopped; finished work is kept, and the same command goes on from there")
+        return 130
+    except MemoryError:
+        say("the memory does not suffice: run fewer --jobs, or a smaller --scale")
+        return 1
+    except OSError as error:
+        if error.filename is None:
+            abandon_output()
+        what = "the output" if error.filename is None else error.filename
+        say(f"cannot use {what} ({error.strerror or error}): try another place")
+        return 1
+    except Exception as error:
+        from theodolite.core import TheodoliteError
+
+        if isinstance(error, TheodoliteError):
+            say(str(error))
+            return 1
+        # Typer's own, of which releases differ in where it comes from.
+        if not hasattr(error, "format_message"):
+            raise
+        say(_misused(error))
+        return 2
+    return code if isinstance(code, int) and not isinstance(code, bool) else 0
+
+
+def _misused(error: Any) -> str:
+    """Return what is wrong with a command line in a sentence, and where to look."""
+    said = " ".join(error.format_message().split()).rstrip(".")
+    path = error.ctx.command_path if getattr(error, "ctx", None) else "theodolite"
+    return f"{said[:1].lower()}{said[1:]}; `{path} --help` says what there is"
+
+
+if __name__ == "__main__":
+    main()

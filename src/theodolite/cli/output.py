@@ -1,0 +1,191 @@
+"""What the command line prints of claims and studies."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from shutil import get_terminal_size
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from .streams import speaks_unicode, tell
+
+if TYPE_CHECKING:
+    from theodolite.core import (
+        Claim,
+        SavedJudgement,
+        SavedNumber,
+        SavedVerdict,
+        Summary,
+    )
+
+_COLOURS = {"HOLDS": "green", "FAILS": "red", "UNDECIDED": "yellow"}
+_INDENT = " " * 10
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim of a study, with its verdict where it has one."""
+
+    paper: str
+    study: str
+    claim: "Claim | SavedVerdict"
+    scale: str | None = None
+    verdict: "SavedVerdict | None" = None
+
+    @property
+    def name(self) -> str:
+        """The claim's own name."""
+        return self.claim.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line for machines."""
+        one = self.verdict
+        return {
+            "paper": self.paper,
+            "study": self.study,
+            "scale": self.scale,
+            "claim": self.name,
+            "place": self.claim.place,
+            "kind": str(self.claim.kind),
+            "statement": self.claim.statement,
+            "verdict": one and one.verdict,
+            "as_corrected": one and one.as_corrected,
+            "confirmed": one.confirmed if one and one.kind == "erratum" else None,
+            "because": one.because if one else "",
+            "deciding": one and _deciding(one.deciding),
+            "needed": one and one.ruling.needed,
+            "hangs_on_ours": one and one.hangs_on_ours,
+            "rests_on": one.rests_on if one else "",
+            "alone": one and one.alone,
+            "numbers": one.numbers if one else {},
+        }
+
+
+def lines_of(summary: "Summary") -> list[Line]:
+    """Return the claims of a judged study."""
+    names = summary.paper.name, summary.study.name
+    return [Line(*names, one, summary.scale, one) for one in summary.claims]
+
+
+def print_json(value: Any) -> None:
+    """Print a value for machines."""
+    from theodolite.core import strict
+
+    escaped = not speaks_unicode()
+    tell(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
+
+
+def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
+    """Print claims, for machines or for people."""
+    if as_json:
+        print_json([line.to_dict() for line in lines])
+    else:
+        print_lines(lines, statements=statements)
+
+
+def print_lines(lines: list[Line], *, statements: bool = False) -> None:
+    """Print claims by study, on request with what they say, then how many hold."""
+    from theodolite.core import tally
+
+    width = max((len(line.name) for line in lines), default=0)
+    last = None
+    for line in lines:
+        study = f"{line.paper}/{line.study}"
+        if study != last:
+            tell(f"{study}{f' ({line.scale})' if line.scale else ''}")
+            last = study
+        verdict = str(line.verdict.verdict) if line.verdict else "not run"
+        kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
+        marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
+        tell(
+            f" {line.name:<{width}}  {kind:<7}  {line.claim.place}{marks}",
+            mark=f"  {verdict:<9}",
+            colour=_COLOURS.get(verdict),
+        )
+        if statements:
+            tell(_told(line.claim.statement))
+    if lines:
+        waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
+        judged = [line.verdict for line in lines if line.verdict is not None]
+        tell(str(tally(judged, not_run=waiting)))
+
+
+def _told(statement: str) -> str:
+    """Return a statement under the name of its claim, broken to the screen."""
+    room = max(40, get_terminal_size().columns - 1)
+    indent = "  " + _INDENT
+    return fill(
+        statement, room, initial_indent=indent, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def print_summary(summary: "Summary") -> None:
+    """Print a judged study: its claims, what decided them, and where they turn."""
+    tell(f"{summary.full_name}: {summary.study.title}")
+    tell(
+        f"scale {summary.scale}, judged {summary.judged}, "
+        f"{summary.cost.cpu_s:.1f} s of processor time\n"
+    )
+    for one in summary.claims:
+        kind = "" if one.kind == "claim" else f", {one.kind}"
+        marks = "".join(f"  [{mark}]" for mark in _marks(one))
+        tell(
+            f" {one.claim} ({one.place}{kind}){marks}",
+            mark=f"{one.verdict:<9}",
+            colour=_COLOURS.get(one.verdict),
+        )
+        for line in _grounds(one):
+            tell(f"{_INDENT}{line}")
+
+
+def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:
+    """Yield what a reader should know of a verdict at a glance."""
+    if verdict is None:
+        return
+    if verdict.kind == "erratum":
+        yield "confirmed" if verdict.confirmed else "not confirmed"
+    if verdict.hangs_on_ours:
+        yield "our margin"
+    if verdict.rests_on == "committed":
+        yield "committed"
+
+
+def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
+    """Yield the reasons of a verdict, line by line."""
+    both = verdict.own is not None and verdict.committed is not None
+    printed = " as printed" if verdict.kind == "erratum" else ""
+    for name, ruling in verdict.rulings:
+        whose = {"own": "this run", "committed": "committed run"}[name]
+        told = f"{ruling.outcome}{printed}: " if both or printed else ""
+        yield f"{f'{whose}, ' if both else ''}{told}{ruling.because}"
+        if ruling.corrected is not None:
+            told = f"{ruling.corrected.outcome} as corrected: "
+            yield f"{f'{whose}, ' if both else ''}{told}{ruling.corrected_because}"
+    yield from _hanging(verdict)
+    for name, number in verdict.numbers.items():
+        yield f"{name}: {_number(number)}"
+
+
+def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
+    """Yield the margins and choices of ours, and where the verdict would turn."""
+    yield from (leaf.margin for leaf in verdict.ruling.judged.ours)
+    corrected = verdict.ruling.corrected
+    if corrected is not None:
+        yield from (f"as corrected, {leaf.margin}" for leaf in corrected.ours)
+    for choice in verdict.choices:
+        yield f"our choice: {choice.what} ({choice.why})"
+
+
+def _deciding(leaf: "SavedJudgement") -> dict[str, Any]:
+    """Return the number that decides, for machines."""
+    kept = ("name", "value", "error", "low", "high", "n", "region", "turns_at", "note")
+    return {name: getattr(leaf, name) for name in kept}
+
+
+def _number(number: "SavedNumber") -> str:
+    if number.value is None:
+        return "not finite"
+    if number.error is None:
+        return f"{number.value:.6g}"
+    return f"{number.value:.6g} ± {number.error:.2g}"

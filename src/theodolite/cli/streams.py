@@ -1,0 +1,113 @@
+"""Where the command line speaks: streams that may be closed, full or of old encodings.
+
+Whatever they are, a command ends with its exit code, and with one sentence where it
+failed and there is still somebody to hear it.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import NoReturn
+
+import typer
+
+
+def open_streams() -> None:
+    """Make standard streams safe to write to, before anything else is opened.
+
+    A closed one becomes the null device: the next file that is opened would take its
+    place, and receive what was meant for a person. Characters that an encoding lacks
+    are written as escapes.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            with suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)  # which takes the lowest free number
+    sys.stdout = sys.stdout or _null()
+    sys.stderr = sys.stderr or _null()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def speaks_unicode() -> bool:
+    """Say whether standard output can carry every character."""
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return encoding.lower().replace("-", "").replace("_", "").startswith("utf")
+
+
+def _coloured() -> bool:
+    """Say whether colour is welcome; see https://no-color.org."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def tell(text: str, *, mark: str = "", colour: str | None = None) -> None:
+    """Print to standard output, with nothing in it that acts on a terminal.
+
+    Args:
+        text: Lines of any origin.
+        mark: What stands before them.
+        colour: Of the mark, where colour is welcome.
+    """
+    mark = _safe(mark)
+    if colour and _coloured():
+        word = mark.lstrip()
+        mark = mark.removesuffix(word) + typer.style(word, fg=colour)
+    typer.echo(mark + _safe(text))
+
+
+def say(sentence: str) -> None:
+    """Tell a person something on standard error, in one line."""
+    line = _safe(" ".join(f"theodolite: {sentence}".split()))
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
+
+
+def _safe(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text  # the most of them, which need nothing loaded
+    from theodolite.core import printable
+
+    return printable(text)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, with all that was said delivered or a sentence why not."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has enough of it
+        _abandon(sys.stdout)
+        code = 141
+    except (OSError, ValueError) as error:
+        _abandon(sys.stdout)
+        say(f"the output could not be written ({_reason(error)}): write it elsewhere")
+        code = code or 1
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _abandon(sys.stderr)
+    sys.exit(code)
+
+
+def abandon_output() -> None:
+    """Give up on standard output, which has failed already."""
+    _abandon(sys.stdout)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _null() -> TextIOWrapper:
+    return open(os.devnull, "w", encoding="utf-8")
+
+
+def _abandon(stream: object) -> None:
+    """Let what is left in a stream go nowhere, so that the interpreter ends quietly."""
+    with suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())  # pyright: ignore[reportAttributeAccessIssue]
+        os.close(null)

@@ -1,0 +1,310 @@
+"""Commands that survey and compare networks; what is heavy loads when it is used."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import print_json
+from .streams import say, tell
+from .trust import require_trust
+
+if TYPE_CHECKING:
+    from theodolite.survey import ApprovedSpec, Subject, Survey
+
+Data = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|DIR|FILE.npz", help="Samples; made up by default, and said so."
+    ),
+]
+LossName = Annotated[
+    str | None,
+    typer.Option(
+        help="cross-entropy, mse, … or package.module:function or file.py:function."
+    ),
+]
+Budget = Annotated[str, typer.Option(help="Time to spend, such as 30s, 1min, 1h.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write JSON to this file, - to print it.")
+]
+Shape = Annotated[
+    str | None, typer.Option(help="Shape of one made-up sample, such as 3,32,32.")
+]
+BatchSize = Annotated[int | None, typer.Option(help="Samples a batch.")]
+NBatches = Annotated[int, typer.Option("--batches", help="Number of batches.")]
+NormMode = Annotated[
+    str,
+    typer.Option(help="Statistics that norms use: as_is, batch, eval, full or frozen."),
+]
+Seed = Annotated[int, typer.Option(help="Of weights and made-up samples.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")]
+Measures = Annotated[
+    str | None, typer.Option(help="Only these measures, by commas; all by default.")
+]
+Optimiser = Annotated[
+    str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the code named without asking.")
+]
+
+
+def survey(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SPEC",
+            help="A name (--list), package.module:callable(args), file.py:callable, "
+            "hf:CONFIG.json.",
+        ),
+    ] = None,
+    data: Data = None,
+    loss: LossName = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="safetensors, or a checkpoint of tensors.")
+    ] = None,
+    budget: Budget = "1min",
+    html: Html = None,
+    to_json: JsonFile = None,
+    tries: Annotated[
+        bool, typer.Option("--try", help="Try each piece of advice on a copy.")
+    ] = False,
+    optimiser: Optimiser = None,
+    norm_mode: NormMode = "as_is",
+    measures: Measures = None,
+    shape: Shape = None,
+    batch_size: BatchSize = None,
+    batches: NBatches = 4,
+    seed: Seed = 0,
+    device: Device = None,
+    trust: Trust = False,
+    names: Annotated[
+        bool, typer.Option("--list", help="List the networks that go by a name.")
+    ] = False,
+) -> None:
+    """Survey a network: what its skips and norms do, and what to change."""
+    if names:
+        _list_zoo()
+        return
+    if spec is None:
+        from theodolite.core import ConfigError
+
+        raise ConfigError(
+            "no network was named: pass a SPEC, or --list for those that go by a name"
+        )
+    _check_files(html, to_json)
+    with _stopped_in_a_sentence():
+        from theodolite.survey import subject_of
+
+        model = _approved(spec, trust=trust)
+        chosen = loss and _approved(loss, trust=trust)
+        subject = subject_of(
+            model, data=data, loss=chosen, weights=weights, shape=_shape(shape),
+            batch_size=batch_size, n_batches=batches, seed=seed, device=device,
+        )  # fmt: skip
+        found = _surveyed(
+            subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+            measures=_names(measures), **({"tries": True} if tries else {}),
+        )  # fmt: skip
+    _tell(found, html, to_json)
+    if _is_interrupted(found):
+        say("stopped; what was measured until then is shown")
+        raise typer.Exit(130)
+    _refuse_empty(found)
+
+
+def compare(
+    before: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A network, or SURVEY.json.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="SPEC", help="Another, or SURVEY.json.")
+    ],
+    data: Data = None,
+    loss: LossName = None,
+    budget: Budget = "1min",
+    html: Html = None,
+    to_json: JsonFile = None,
+    optimiser: Optimiser = None,
+    norm_mode: NormMode = "as_is",
+    measures: Measures = None,
+    shape: Shape = None,
+    batch_size: BatchSize = None,
+    batches: NBatches = 4,
+    seed: Seed = 0,
+    device: Device = None,
+    trust: Trust = False,
+) -> None:
+    """Compare two networks, surveyed alike; the budget is for each."""
+    _check_files(html, to_json)
+    with _stopped_in_a_sentence():
+        from theodolite.survey import Survey, subject_of
+        from theodolite.survey import compare as side_by_side
+
+        models = [
+            one if _is_saved(one) else _approved(one, trust=trust)
+            for one in (before, after)
+        ]
+        chosen = loss and _approved(loss, trust=trust)
+        # Both are read before the first takes its time.
+        made = [
+            Survey.from_json(model)
+            if isinstance(model, str)
+            else subject_of(
+                model, data=data, loss=chosen, shape=_shape(shape), seed=seed,
+                batch_size=batch_size, n_batches=batches, device=device,
+            )
+            for model in models
+        ]  # fmt: skip
+        found = [
+            one
+            if isinstance(one, Survey)
+            else _whole(
+                _surveyed(
+                    one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+                    measures=_names(measures),
+                )
+            )
+            for one in made
+        ]  # fmt: skip
+    _tell(side_by_side(*found), html, to_json)
+
+
+@contextmanager
+def _stopped_in_a_sentence() -> Iterator[None]:
+    """Turn Ctrl-C into a sentence and the code that shells expect."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("stopped before there was anything to show: run the command again")
+        raise typer.Exit(130) from None
+
+
+def _is_interrupted(found: "Survey") -> bool:
+    return any(one.status == "interrupted" for one in found.measured)
+
+
+def _whole(found: "Survey") -> "Survey":
+    """Return a survey that nobody interrupted; half of a comparison is none."""
+    if _is_interrupted(found):
+        raise KeyboardInterrupt
+    _refuse_empty(found)
+    return found
+
+
+def _refuse_empty(found: "Survey") -> None:
+    """Refuse a survey without a number, with the reason of its first measure."""
+    if why := found.why_empty:
+        from theodolite.core import SubjectError
+
+        raise SubjectError(f"nothing was measured of {found.title}: {why}")
+
+
+def _list_zoo() -> None:
+    from theodolite.survey import ZOO
+
+    width = max(map(len, ZOO))
+    for name, one in ZOO.items():
+        tell(f"{name:<{width}}  {one.says}")
+
+
+def _is_saved(spec: str) -> bool:
+    return spec.strip().endswith(".json") and not spec.strip().startswith("hf:")
+
+
+def _approved(text: str, *, trust: bool) -> "ApprovedSpec":
+    """Have a person approve the code that a SPEC names, before any of it runs."""
+    from theodolite.survey import approve
+
+    return approve(text, trust=trust, ask=partial(require_trust, trust=trust))
+
+
+def _surveyed(subject: "Subject", optimiser: str | None, **settings: Any) -> "Survey":
+    import theodolite.survey
+    from theodolite.survey import optimiser_of
+
+    given = optimiser is not None
+    chosen = optimiser_of(optimiser, subject.model) if given else None
+    return theodolite.survey.survey(
+        subject, optimiser=chosen, progress=sys.stderr.isatty(), **settings
+    )
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    """Read a shape such as ``3,32,32`` or ``3x32x32``."""
+    if text is None:
+        return None
+    with suppress(ValueError):
+        sizes = tuple(int(part) for part in text.lower().replace("x", ",").split(","))
+        if min(sizes) > 0:
+            return sizes
+    from theodolite.core import ConfigError
+
+    raise ConfigError(
+        f"--shape {text!r} is no shape: pass whole numbers above 0, such as 3,32,32"
+    )
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        from theodolite.core import ConfigError
+
+        raise ConfigError(
+            f"--measures {text!r} names none: pass some, such as signal,curvature, or "
+            "leave it out for all"
+        )
+    return names
+
+
+def _check_files(html: Path | None, to_json: Path | None) -> None:
+    """Refuse places that cannot be written before time is spent."""
+    from theodolite.core import ConfigError
+
+    if html is not None and html == to_json:
+        raise ConfigError(f"--html and --json both name {html}: pass two files")
+    for path in (html, to_json):
+        if path is not None and str(path) != "-" and (why := _obstacle(path)):
+            raise ConfigError(
+                f"{path} cannot be written, since {why}: pass the path of a file in a "
+                "folder that is yours to write to"
+            )
+
+
+def _obstacle(path: Path) -> str:
+    """Say what stands in the way of a file; empty where nothing does."""
+    if path.is_dir():
+        return "it is a folder"
+    # Devices, pipes and open files are written through, others put in their folder.
+    stream = path.is_symlink() and path.absolute().parts[1] in ("dev", "proc")
+    if stream or (path.exists() and not path.is_file()):
+        return ""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        return "its folder is not there"
+    own = os.access in os.supports_effective_ids
+    if os.access(folder, os.W_OK, effective_ids=own):
+        return ""
+    return "its folder may not be written to"
+
+
+def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:
+    if str(to_json) == "-":
+        print_json(found.to_dict())
+    else:
+        tell(str(found))
+    if to_json is not None and str(to_json) != "-":
+        found.to_json(to_json)
+        say(f"wrote {to_json}")
+    if html is not None:
+        found.to_html(html)
+        say(f"wrote {html}")

@@ -1,0 +1,101 @@
+"""How many verdicts say what, counted in one way for everyone who tells it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .summary import SavedVerdict
+from .verdicts.claims import Kind
+from .verdicts.judgement import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tally:
+    """Counts of verdicts.
+
+    Attributes:
+        claims: Of the paper's own claims, how many have each outcome.
+        hanging: Of these, how many hang on a margin or choice of ours.
+        errata: Statements found wrong or wanting.
+        confirmed: Of these, how many are refuted as printed and right as corrected.
+        beyond: Of our own statements, how many have each outcome.
+        committed: Of all, how many rest on committed runs.
+        alone: Of these, what the run's own rows say: the "same", "open" or "other".
+        not_run: Claims of the paper without a verdict.
+    """
+
+    claims: Mapping[Outcome, int]
+    hanging: int
+    errata: int
+    confirmed: int
+    beyond: Mapping[Outcome, int]
+    committed: int
+    alone: Mapping[str, int]
+    not_run: int = 0
+
+    @property
+    def total(self) -> int:
+        """All claims of the paper."""
+        return sum(self.claims.values()) + self.not_run
+
+    @property
+    def outcomes(self) -> str:
+        """How the claims of the paper end, such as "4 hold, 0 fail, 1 undecided"."""
+        return _outcomes(self.claims)
+
+    def __str__(self) -> str:
+        told = [f"{_several(self.total, 'claim')}: {self.outcomes}"]
+        told[0] += f", {self.not_run} not run" if self.not_run else ""
+        if self.hanging:
+            told[0] += f" ({self.hanging} of them by a margin or choice of ours)"
+        told.append(f"{self.confirmed} of {self.errata} errata confirmed")
+        if beyond := sum(self.beyond.values()):
+            told.append(f"{beyond} beyond the paper: {_outcomes(self.beyond)}")
+        if self.committed:
+            verb = "rests" if self.committed == 1 else "rest"
+            count = _several(self.committed, "verdict")
+            told.append(f"{count} {verb} on committed runs")
+        return "; ".join(told)
+
+
+def tally(verdicts: Iterable[SavedVerdict], *, not_run: int = 0) -> Tally:
+    """Count verdicts.
+
+    Args:
+        verdicts: Of any number of studies.
+        not_run: Claims of the paper that have none.
+    """
+    given = list(verdicts)
+    claims = [one for one in given if one.kind is Kind.CLAIM]
+    errata = [one for one in given if one.kind is Kind.ERRATUM]
+    return Tally(
+        claims=_counted(claims),
+        hanging=sum(one.hangs_on_ours for one in claims),
+        errata=len(errata),
+        confirmed=sum(one.confirmed for one in errata),
+        beyond=_counted(one for one in given if one.kind is Kind.BEYOND),
+        committed=sum(one.rests_on == "committed" for one in given),
+        alone=Counter(_beside(one) for one in given if one.alone is not None),
+        not_run=not_run,
+    )
+
+
+def _counted(verdicts: Iterable[SavedVerdict]) -> dict[Outcome, int]:
+    counts = Counter(one.verdict for one in verdicts)
+    return {outcome: counts[outcome] for outcome in Outcome}
+
+
+def _beside(verdict: SavedVerdict) -> str:
+    """Return how the run's own rows stand to a verdict that rests on others."""
+    if verdict.alone is verdict.verdict:
+        return "same"
+    return "open" if verdict.alone is Outcome.UNDECIDED else "other"
+
+
+def _outcomes(counts: Mapping[Outcome, int]) -> str:
+    words = {"HOLDS": "hold", "FAILS": "fail", "UNDECIDED": "undecided"}
+    return ", ".join(f"{counts[o]} {words[o]}" for o in Outcome)
+
+
+def _several(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -1,0 +1,138 @@
+"""How readings and rows are shown: on a screen, in a notebook, as a figure.
+
+A screen has 24 lines of 80 columns. Core imports no other package, so that figures are
+called by name when somebody plots, and matplotlib is imported then.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import printable
+from .status import norm_counts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def drawn(how: str, what: Any, **settings: Any) -> "Figure":
+    """Return the figure that one of the drawings of ``theodolite.figures`` makes."""
+    figures = import_module("theodolite.figures")
+    return getattr(figures, how)(what, **settings)
+
+
+# Cells keep the notebook's own colours, in the light and in the dark.
+_NOTE = "opacity: 0.7; font-size: 90%"
+
+
+def page_of(
+    headline: str,
+    header: Sequence[str],
+    body: Iterable[Sequence[Any]],
+    note: str = "",
+) -> str:
+    """Return a headline, a table and a note as HTML.
+
+    Example:
+        >>> print(page_of("One < two", ["a"], [["b"]]))
+        <div><b>One &lt; two</b><table><thead><tr><th>a</th></tr></thead><tbody><tr>\
+<td>b</td></tr></tbody></table></div>
+    """
+    rows = "".join(_row("td", cells) for cells in body)
+    head = f"<thead>{_row('th', header)}</thead>" if header else ""
+    table = f"<table>{head}<tbody>{rows}</tbody></table>" if rows else ""
+    foot = f'<div style="{_NOTE}">{escape(note)}</div>' if note else ""
+    return f"<div><b>{escape(headline)}</b>{table}{foot}</div>"
+
+
+def _row(tag: str, cells: Sequence[Any]) -> str:
+    inner = "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells)
+    return f"<tr>{inner}</tr>"
+
+
+if TYPE_CHECKING:
+    from .reading import Reading
+
+LINES, COLUMNS = 24, 80
+# Values of a list that are shown from its front.
+_FRONT = 4
+
+
+def shown(lines: Sequence[str]) -> str:
+    """Return lines that fit, saying how many are left out.
+
+    Example:
+        >>> shown(["a", "b" * 100]) == "a" + chr(10) + "b" * 79 + "…"
+        True
+    """
+    kept = list(lines)
+    if len(kept) > LINES:
+        left = len(kept) - (LINES - 1)
+        kept = [*kept[: LINES - 1], f"  … {left} lines more"]
+    return printable("\n".join(_cut(line) for line in kept))
+
+
+def lines_of(reading: "Reading") -> list[str]:
+    """Return what a reading says: its status, each quantity, its circumstances."""
+    return [headline(reading), *_quantities(reading), circumstances(reading)]
+
+
+def headline(reading: "Reading") -> str:
+    """Return the kind, the status and what that means."""
+    return f"{type(reading).__name__}, {reading.status}: {reading.status_message}"
+
+
+def circumstances(reading: "Reading") -> str:
+    """Return how, under which norms and at what cost."""
+    cost = reading.cost
+    counts = norm_counts(reading.norm_layers)
+    parts = [f"norm mode {reading.norm_mode}" + (f" ({counts})" if counts else "")]
+    parts += [] if reading.seed is None else [f"seed {reading.seed}"]
+    parts += [f"{cost.passes} passes", f"{cost.wall_s:.3g} s", reading.method]
+    return "  " + ", ".join(part for part in parts if part)
+
+
+def in_words(reading: "Reading", name: str) -> str:
+    """Return one quantity with its error."""
+    value = np.asarray(getattr(reading, name))
+    held = reading.error_of.get(name)
+    error = None if held is None else np.asarray(getattr(reading, held))
+    if value.ndim == 0:
+        return _number(value) + ("" if error is None else f" ± {_number(error)}")
+    size = " × ".join(str(length) for length in value.shape)
+    if not value.size:
+        return f"{size}, none"
+    text = f"{size}: {_front(value)}"
+    if value.size > _FRONT:
+        text += f", {_number(np.min(value))} to {_number(np.max(value))}"
+    if error is not None and error.size:
+        text += f", ± {_number(np.max(error))} at most"
+    return text
+
+
+def _quantities(reading: "Reading") -> Iterator[str]:
+    errors = set(reading.error_of.values())
+    names = [name for name in reading.dims if name not in errors]
+    width = max(map(len, names), default=0)
+    for name in names:
+        yield f"  {name:<{width}}  {in_words(reading, name)}"
+
+
+def _front(value: np.ndarray) -> str:
+    flat = value.reshape(-1)
+    front = " ".join(_number(entry) for entry in flat[:_FRONT])
+    return front + (" …" if flat.size > _FRONT else "")
+
+
+def _number(value: object) -> str:
+    entry = np.asarray(value)
+    if entry.dtype.kind in "biu":
+        return f"{entry.item():,}" if entry.dtype.kind != "b" else str(entry.item())
+    return f"{float(entry):.6g}" if entry.dtype.kind == "f" else str(entry.item())
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= COLUMNS else line[: COLUMNS - 1] + "…"

@@ -1,1 +1,0 @@
-"""What pages for a browser share: how numbers are written, small scripts."""

@@ -1,0 +1,299 @@
+"""What threads of one process share: who measures now, and where work may stop.
+
+A model, the random generators and settings such as the default dtype belong to the
+whole process, and a measurement changes them for a while: so one thread measures at a
+time, and the others wait. A time limit and Ctrl-C stop a measurement at safe points
+only, where nothing is half changed: between two products, two batches or two rows, and
+before a layer of the model runs.
+"""
+
+# Without the enumerations of signal, which take ten times as long.
+import _signal  # pyright: ignore[reportMissingImports]
+import os
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from functools import wraps
+from types import FrameType, TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Seconds after which a thread that still waits says for whom, and between two looks at
+# Ctrl-C meanwhile.
+_PATIENCE, _LOOK = 60.0, 0.1
+
+_Checks = tuple[Callable[[], None], ...]
+_STOP: ContextVar[_Checks] = ContextVar("stop", default=())
+
+
+def safe_point() -> None:
+    """Stop here if the time is over, or if somebody pressed Ctrl-C meanwhile.
+
+    Raises:
+        KeyboardInterrupt: It was pressed, and waited until now.
+    """
+    for check in _STOP.get():
+        check()
+    if _ctrl_c.pending is not None and not _ctrl_c.busy and _in_main_thread():
+        _ctrl_c.deliver()
+
+
+class StopCheck:
+    """Has every safe point inside call a function, which raises to stop the work.
+
+    Args:
+        check: Called without arguments.
+
+    Example:
+        >>> with StopCheck(lambda: print("is there time?")):
+        ...     safe_point()
+        is there time?
+    """
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._token: Token[_Checks] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _STOP.set((*_STOP.get(), self._check))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _STOP.reset(self._token)
+
+
+class Exclusive:
+    """Only one thread of the process at a time is inside; the others wait.
+
+    It may be entered again inside. Ctrl-C waits meanwhile for the next safe point, or
+    for the end; pressed twice, it waits only for what restores a state.
+
+    Args:
+        interruptible: Let Ctrl-C stop what runs inside at once, except while a state
+            is saved or restored: for code that reaches no safe points.
+
+    Example:
+        >>> with Exclusive():
+        ...     with Exclusive():
+        ...         print("alone")
+        alone
+    """
+
+    def __init__(self, *, interruptible: bool = False) -> None:
+        self._interruptible, self._handles = interruptible, False
+
+    def __enter__(self) -> Self:
+        self._handles = _ctrl_c.enter(self._interruptible)
+        try:
+            _turn.take()
+        except BaseException:
+            _ctrl_c.leave(self._interruptible, self._handles)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _turn.give_back()
+        _ctrl_c.leave(self._interruptible, self._handles)
+
+
+def exclusive(
+    *, interruptible: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Have a whole function run inside of :class:`Exclusive`.
+
+    Args:
+        interruptible: As there.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def alone(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Exclusive(interruptible=interruptible):
+                return function(*args, **kwargs)
+
+        return alone
+
+    return decorate
+
+
+class Undisturbed:
+    """Ctrl-C waits for the end of what runs inside, even if it is pressed twice."""
+
+    def __enter__(self) -> None:
+        self._counts = _in_main_thread()
+        _ctrl_c.busy += self._counts
+
+    def __exit__(self, *_: object) -> None:
+        _ctrl_c.busy -= self._counts
+
+
+class OnBehalf:
+    """Has a thread work for the one that made this, inside of :class:`Exclusive`.
+
+    That one waits meanwhile; threads that work for it see to it themselves that they
+    do not disturb one another.
+    """
+
+    def __init__(self) -> None:
+        self._thread = _turn.mine()
+
+    def __enter__(self) -> None:
+        _turn.here.thread = self._thread
+
+    def __exit__(self, *_: object) -> None:
+        del _turn.here.thread
+
+
+class _Turn:
+    """A lock that a thread may take again, and that any thread may give back.
+
+    The latter happens where a generator that holds it is collected elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self.here = threading.local()
+        self.renew()
+
+    def renew(self) -> None:
+        self._free = threading.Condition()
+        self._owner: int | None = None
+        self._depth = 0
+        self._waiting: deque[object] = deque()  # first come, first served
+
+    def mine(self) -> int:
+        """Return the thread that this one works for, by default itself."""
+        return getattr(self.here, "thread", None) or threading.get_ident()
+
+    def take(self) -> None:
+        me = self.mine()
+        with self._free:
+            if self._owner != me and (self._owner is not None or self._waiting):
+                self._wait(me)
+            self._owner = me
+            self._depth += 1
+
+    def give_back(self) -> None:
+        with self._free:
+            self._depth = max(self._depth - 1, 0)
+            if not self._depth:
+                self._owner = None
+                self._free.notify_all()
+
+    def _wait(self, me: int) -> None:
+        began, said, place = time.monotonic(), False, object()
+        self._waiting.append(place)
+        try:
+            while self._owner not in (None, me) or (
+                self._owner is None and self._waiting[0] is not place
+            ):
+                if not self._free.wait(_LOOK):
+                    safe_point()
+                if not said and time.monotonic() - began > _PATIENCE:
+                    said = True
+                    warnings.warn(self._held(), RuntimeWarning, stacklevel=4)
+        finally:
+            self._waiting.remove(place)
+            self._free.notify_all()
+
+    def _held(self) -> str:
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        return (
+            f"thread {threading.current_thread().name!r} has waited {_PATIENCE:.0f} s "
+            f"for {names.get(self._owner, 'one that ended')!r}, which holds a model or "
+            "the random generators: only one thread of a process measures at a time; "
+            "measure in one thread, or in several processes"
+        )
+
+
+class _CtrlC:
+    """What becomes of Ctrl-C in the main thread, the only one that Python tells."""
+
+    def __init__(self) -> None:
+        self.pending: tuple[int, FrameType | None] | None = None
+        self.busy = 0  # blocks that save or restore
+        self._depth, self._waits = 0, 0  # blocks, and those in which it waits
+        self._before: Any = None
+
+    def enter(self, interruptible: bool) -> bool:
+        if not _in_main_thread():
+            return False
+        if not self._depth:
+            before = _signal.getsignal(_signal.SIGINT)
+            if not callable(before):  # nothing of Python's
+                return False
+            self.pending = None
+            if before is not _handle:  # which a thread that left last could not unset
+                self._before = before
+                _signal.signal(_signal.SIGINT, _handle)
+        self._depth += 1
+        self._waits += not interruptible
+        return True
+
+    def leave(self, interruptible: bool, handles: bool) -> None:
+        if not handles:
+            return
+        self._waits -= not interruptible
+        self._depth -= 1
+        if not self._depth:
+            self._hand_back()
+        if not self._waits and not self.busy and _in_main_thread():
+            self.deliver()
+
+    def _hand_back(self) -> None:
+        if not _in_main_thread():  # where Python lets nobody set handlers
+            return
+        theirs = _signal.signal(_signal.SIGINT, self._before)
+        if theirs is not _handle:  # set by what ran inside
+            _signal.signal(_signal.SIGINT, theirs)
+
+    def forget(self) -> None:
+        """Leave all blocks at once, as a child process does that began inside."""
+        if self._depth:
+            self._hand_back()
+        self.pending, self.busy, self._depth, self._waits = None, 0, 0, 0
+
+    def come(self, number: int, frame: FrameType | None) -> None:
+        again, self.pending = self.pending is not None, (number, frame)
+        if self.busy or _at_an_edge(frame) or (self._waits and not again):
+            return
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Do what would have been done at once."""
+        if (came := self.pending) is not None:
+            self.pending = None
+            self._before(*came)
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _ctrl_c.come(number, frame)
+
+
+def _in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _at_an_edge(frame: FrameType | None) -> bool:
+    """Say whether some context is being entered or left, so a state is half changed."""
+    while frame is not None:
+        if frame.f_code.co_name in ("__enter__", "__exit__"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_turn, _ctrl_c = _Turn(), _CtrlC()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_turn.renew)
+    os.register_at_fork(after_in_child=_ctrl_c.forget)

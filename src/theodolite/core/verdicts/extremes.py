@@ -1,0 +1,50 @@
+"""The highest and the lowest of many rows as numbers with their signs and errors.
+
+``largest`` and ``smallest`` of ``sample`` read magnitudes.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..rows import Row
+from .quantity import Quantity, known
+from .sample import Read
+from .selecting import PredictedAndMeasured, Select
+
+
+def highest(rows: Select, *, name: str = "") -> Read:
+    """Read the highest value of all rows, with a bound that covers each."""
+    return lambda both: _extreme(rows, both, name or f"highest {rows}", 1.0)
+
+
+def lowest(rows: Select, *, name: str = "") -> Read:
+    """Read the lowest value of all rows, with a bound that covers each."""
+    return lambda both: _extreme(rows, both, name or f"lowest {rows}", -1.0)
+
+
+def _extreme(
+    rows: Select, both: PredictedAndMeasured, name: str, sign: float
+) -> Quantity:
+    table = rows(both)
+    if not len(table):
+        return known(name, math.nan, note="there are no such rows")
+    values, errors = sign * table.values(), np.abs(table.values("error"))
+    value = float(values.max())
+    bound = float((values + errors).max()) - value
+    return known(name, sign * value, bound if math.isfinite(bound) else math.inf)
+
+
+def named_rows(values: Mapping[str, Any], error: float, **labels: Any) -> list[Row]:
+    """Return one row per quantity, all with the same error and labels.
+
+    Example:
+        >>> named_rows({"gap": 2}, 0.5, depth=3)
+        [{'quantity': 'gap', 'depth': 3, 'value': 2.0, 'error': 0.5}]
+    """
+    return [
+        {"quantity": name, **labels, "value": float(value), "error": error}
+        for name, value in values.items()
+    ]

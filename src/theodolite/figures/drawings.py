@@ -1,0 +1,290 @@
+"""Drawings of rows: neural collapse, path ensembles, a network along its depth."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from theodolite.core import ConfigError, Rows
+
+from .axes import log_axis
+from .kinds import kind_style
+from .legends import legend
+from .marks import band, curve, reference_line
+from .style import BACKGROUND, GRID, INK, PALETTE, house_style, new_figure, series_style
+
+# With more classes, no class mean has its name beside it.
+_NAMED = 12
+
+
+@house_style()
+def draw_collapse(rows: Rows) -> Figure:
+    """Draw the rows of a ``Collapse`` reading.
+
+    Left: class means, with a disc of the size of their class, and rows of the head, in
+    a plane in which a simplex is a regular polygon. Right: cosines of pairs of class
+    means, beside that of a simplex.
+
+    Args:
+        rows: What ``Collapse.rows()`` returns, of one reading.
+    """
+    means, head = (_points(rows, name) for name in ("plane", "head_plane"))
+    if not len(means):
+        raise ConfigError(
+            "no row has the quantity 'plane', which class means are drawn from: pass "
+            "the rows of a Collapse reading"
+        )
+    # Radii of classes, in units of the mean distance of class means.
+    spread = rows.where(quantity="class_variance").values()
+    apart = rows.where(quantity="class_distance").values()
+    radii = np.sqrt(np.maximum(spread, 0)) / np.mean(apart)
+    names = rows.where(quantity="plane", axis="x").column("class")
+    figure, (left, right) = new_figure(7.0, 3.4, panels=(1, 2))
+    _plane(left, means, head, radii, names)
+    _cosines(right, rows, len(means))
+    return figure
+
+
+def _plane(
+    ax: Axes, means: np.ndarray, head: np.ndarray, radii: np.ndarray, names: list
+) -> None:
+    turns = 2 * np.pi * np.arange(len(means) + 1) / len(means)
+    ax.plot(np.cos(turns), np.sin(turns), color=GRID, linewidth=1.2, label="simplex")
+    for (x, y), radius in zip(means, radii, strict=True):
+        disc = Circle((x, y), radius, color=PALETTE["blue"], alpha=0.12, linewidth=0)
+        ax.add_patch(disc)
+    ax.plot(*means.T, "o", color=PALETTE["blue"], markersize=4, label="class means")
+    if np.isfinite(head).all():
+        ax.plot(*head.T, "x", color=PALETTE["vermilion"], markersize=5, label="head")
+    if len(names) <= _NAMED:
+        for name, (x, y) in zip(names, means, strict=True):
+            ax.annotate(str(name), (x, y), (4, 4), textcoords="offset points")
+    reach = 1.15 * max(1.0, float(np.abs(means).max()) + float(radii.max()))
+    ax.set(title="class means", xlim=(-reach, reach), ylim=(-reach, reach))
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    legend(ax, outside=False)
+
+
+def _cosines(ax: Axes, rows: Rows, classes: int) -> None:
+    cosines = rows.where(quantity="cosines")
+    middles, shares = cosines.values("bin"), cosines.values()
+    width = 2 / len(middles)
+    ax.bar(middles, shares, width, color=PALETTE["sky"], edgecolor=INK, linewidth=0.3)
+    reference_line(ax, -1 / (classes - 1), label="simplex", along="y")
+    ax.set(title="cosines of pairs", xlabel="cosine", ylabel="share of pairs")
+    ax.set(xlim=(-1.02, 1.02))
+    legend(ax)
+
+
+def _points(rows: Rows, quantity: str) -> np.ndarray:
+    columns = [rows.where(quantity=quantity, axis=axis).values() for axis in "xy"]
+    return np.stack(columns, axis=1)
+
+
+_PARTS = ("output", "gradient")
+# A path with less of the energy is drawn as a thin line in the colour of the grid.
+_FAINTEST = 1e-4
+
+
+@house_style()
+def draw_ensemble(rows: Rows, *, title: str | None = None) -> Figure:
+    """Draw the share of energy by path length, with the fitted law.
+
+    Args:
+        rows: Of one reading of a path ensemble.
+        title: Above the panel.
+
+    Returns:
+        Measured shares as points, laws dashed, effective depths as thin lines.
+    """
+    shares = rows.where(quantity="share")
+    if not len(shares):
+        raise ConfigError(
+            "the rows hold no quantity 'share': pass PathEnsemble.rows() of one reading"
+        )
+    figure, (panel,) = new_figure(6.6, 3.6)
+    for part in [p for p in _PARTS if p in shares.levels("part")]:
+        style = series_style(part, _PARTS)
+        mine = shares.where(part=part)
+        points = (mine.column("length"), mine.values(), mine.values("error"))
+        band(panel, *points, style=style, label=part, kind="bars", line=False)
+        law = rows.where(quantity="law", part=part)
+        beta = rows.value(quantity="beta", part=part)
+        label = rf"law, $\beta$ = {beta:.3g}"
+        curve(panel, law.column("length"), law.values(), style=style, label=label)
+        reference_line(
+            panel, rows.value(quantity="effective_depth", part=part), along="y"
+        )
+    panel.set_xlabel("path length")
+    panel.set_ylabel("share of energy")
+    panel.set_ylim(bottom=0)
+    if title:
+        panel.set_title(title)
+    legend(panel)
+    return figure
+
+
+@house_style()
+def draw_unravelled(rows: Rows, *, title: str | None = None) -> Figure:
+    """Draw every path through few blocks, as wide as its share of energy.
+
+    Args:
+        rows: Of one reading of single paths.
+        title: Above the panel.
+
+    Returns:
+        One line per path, the shortest on top, with a box for each branch it takes.
+    """
+    paths = rows.where(quantity="energy")
+    names = [str(name) for name in paths.column("path")]
+    if not names or not all(names):
+        raise ConfigError(
+            "the rows hold no paths: pass UnravelledPaths.rows() of one reading"
+        )
+    share = paths.values() / paths.values().sum()
+    order = sorted(range(len(names)), key=lambda k: (names[k].count("1"), names[k]))
+    figure, (panel,) = new_figure(6.6, 1.0 + 0.22 * len(names))
+    for height, place in enumerate(order):
+        _path(panel, len(order) - 1 - height, names[place], float(share[place]))
+    panel.set_xlim(-0.6, len(names[0]) + 1.1)
+    panel.set_ylim(-0.8, len(order) - 0.2)
+    panel.set_yticks([])
+    panel.set_xticks([k + 0.5 for k in range(len(names[0]))])
+    panel.set_xticklabels([str(k + 1) for k in range(len(names[0]))])
+    panel.set_xlabel("branch")
+    panel.spines["left"].set_visible(False)
+    panel.grid(False)
+    if title:
+        panel.set_title(title)
+    return figure
+
+
+def _path(panel: Axes, level: float, name: str, share: float) -> None:
+    """Draw one path, with the branches that it takes as boxes."""
+    style = kind_style("residual")
+    seen = share >= _FAINTEST
+    colour = style.colour if seen else GRID
+    width = 0.6 + 9.0 * float(np.sqrt(share))
+    panel.plot(
+        [-0.3, len(name) + 0.2],
+        [level, level],
+        color=colour,
+        linewidth=width if seen else 0.6,
+        solid_capstyle="butt",
+        label="_decoration",
+        zorder=2,
+    )
+    taken = [k + 0.5 for k, on in enumerate(name) if on == "1"]
+    panel.plot(
+        taken,
+        [level] * len(taken),
+        linestyle="none",
+        marker="s",
+        markersize=8.5,
+        color=INK if seen else GRID,
+        markerfacecolor=BACKGROUND,
+        label="_decoration",
+        zorder=3,
+    )
+    percent = f"{100 * share:.1f} %" if share >= 5e-4 else "< 0.1 %"
+    panel.text(len(name) + 0.35, level, percent, va="center", fontsize=8)
+
+
+_STRIPS = "singular_value"
+# Quantities below the strips, one panel for each that has rows.
+_PANELS = {
+    "branch_gain": "branch gain",
+    "forward_rms": "forward signal",
+    "backward_rms": "backward signal",
+    "block_largest_eigenvalue": "curvature",
+    "weight_rms": "weight norm",
+}
+_COLOURS = LinearSegmentedColormap.from_list(
+    "stretch", (PALETTE["blue"], "#F4F2EE", PALETTE["vermilion"])
+)
+# Names of blocks that fit below a figure of 8 inches.
+_MOST_NAMES = 40
+
+
+@house_style()
+def draw_cross_section(rows: Rows, *, title: str | None = None) -> Figure:
+    """Draw what each block does, from the input on the left to the output.
+
+    Args:
+        rows: Rows with ``depth`` and ``block``: quantiles ``singular_value`` by
+            ``share``, and one row per block of ``branch_gain``, ``forward_rms``,
+            ``backward_rms``, ``block_largest_eigenvalue`` or ``weight_rms``.
+        title: Above the panels.
+
+    Returns:
+        One strip of colours per block (blue shrinks, red stretches), and one panel
+        per quantity, with its errors.
+    """
+    placed = rows.where(lambda row: row.get("depth") is not None)
+    strips = placed.where(quantity=_STRIPS)
+    shown = [name for name in _PANELS if len(placed.where(quantity=name))]
+    n = len(shown) + bool(len(strips))
+    if n == 0:
+        raise ConfigError(
+            f"the rows hold none of {_STRIPS}, {', '.join(_PANELS)} by depth: measure "
+            "the map, signal or jacobian first"
+        )
+    tall = 1.1 * len(shown) + (2.0 if len(strips) else 0.0) + 0.6
+    figure, panels = new_figure(8.0, tall, panels=(n, 1), share_x=True)
+    if len(strips):
+        _strips(panels[0], strips)
+    for panel, name in zip(panels[bool(len(strips)) :], shown, strict=True):
+        _numbers(panel, placed.where(quantity=name), name)
+    _names(panels[-1], placed)
+    if title:
+        panels[0].set_title(title)
+    return figure
+
+
+def _strips(panel: Axes, rows: Rows) -> None:
+    depths, shares = rows.levels("depth"), rows.levels("share")
+    grid = np.full((len(shares), int(max(depths)) + 1), np.nan)
+    for row in rows:
+        if row["value"] is not None:
+            with np.errstate(divide="ignore"):
+                log = np.log10(row["value"])
+            grid[shares.index(row["share"]), int(row["depth"])] = max(log, -12.0)
+    reach = min(4.0, max(0.5, float(np.nanmax(np.abs(grid)))))
+    edges = np.arange(grid.shape[1] + 1) - 0.5
+    drawn = panel.pcolormesh(
+        edges,
+        np.linspace(0, 1, len(shares) + 1),
+        grid,
+        cmap=_COLOURS,
+        norm=Normalize(-reach, reach),
+        rasterized=True,
+    )
+    panel.set_ylabel("share")
+    panel.grid(False)
+    panel.figure.colorbar(
+        drawn, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
+    )
+
+
+def _numbers(panel: Axes, rows: Rows, name: str) -> None:
+    style = series_style(name, tuple(_PANELS))
+    values, errors = rows.values(), np.nan_to_num(rows.values("error"))
+    look = {"style": style, "label": _PANELS[name], "kind": "bars"}
+    joined = name.endswith("_rms")
+    band(panel, rows.column("depth"), values, errors, line=joined, **look)
+    if np.nanmin(values) > 0:
+        log_axis(panel, "y")
+    if name == "branch_gain":
+        reference_line(panel, 1.0)
+    panel.set_ylabel(_PANELS[name])
+
+
+def _names(panel: Axes, rows: Rows) -> None:
+    names = {row["depth"]: str(row.get("block", row["depth"])) for row in rows}
+    every = -(-len(names) // _MOST_NAMES)
+    ticks = [depth for depth in sorted(names) if depth % every == 0]
+    labels = [names[depth] for depth in ticks]
+    panel.set_xticks(ticks)
+    panel.set_xticklabels(labels, rotation=45, ha="right", fontsize=7)
+    panel.set_xlabel("block, by depth")

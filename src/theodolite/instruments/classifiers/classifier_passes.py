@@ -1,0 +1,190 @@
+"""A classifier run over its data, norms in a given mode, and left as found."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from theodolite.core import Exclusive, MeasurementError, NormMode
+
+from ..model.objective import Batch, Outputs, checked_outputs, outputs_of
+from ..model.randomness import Draws
+from ..model.reachable_state import ReachableState
+from ..model.restoring import SavedState, opened
+from ..norms.batch_norm_calls import BatchNormCalls, NormCall, plain_statistics
+from ..norms.full_statistics import FullStatistics, Moments, moments_of
+from ..norms.normalisation import norm_layers_as_is, set_norm_layers, settle_dropout
+from ..passes.batches import Batches
+from ..passes.progress_line import counted
+from ..passes.streams import read_batches
+
+
+class ClassifierPasses:
+    """Runs a classifier on batches; only while it is open.
+
+    Args:
+        model: The classifier.
+        items: Its data.
+        mode: Statistics that normalisation layers use.
+        pick: Runs the model on a batch; returns its outputs.
+        state: The state to start each pass from.
+        statistics: Moments that batch norms take, where they are not the data's own.
+
+    Attributes:
+        model: The classifier.
+        items: Its data.
+        mode: Statistics that normalisation layers use.
+        moments: Of the inputs of batch norms that took batch statistics in the last
+            pass, in order.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        items: Sequence[Batch],
+        mode: NormMode,
+        pick: Outputs,
+        state: SavedState,
+        statistics: list[Moments] | None,
+    ) -> None:
+        self.model, self.items, self.mode = model, items, mode
+        self._pick, self._state = pick, state
+        self.moments: list[Moments] = []
+        self._known = statistics
+        draws = Draws()
+        self.outputs(items[0])
+        if draws.happened():
+            raise MeasurementError(
+                "the model draws random numbers, so its outputs are random: switch "
+                "that off"
+            )
+        joins = mode in (NormMode.FULL, NormMode.FROZEN) and statistics is None
+        if self.moments and joins:
+            several = len(items) > 1
+            self._known = (
+                FullStatistics(items, self._raw).known if several else self.moments
+            )
+
+    @property
+    def norm_layers(self) -> dict[str, tuple[str, ...]]:
+        """Names of norm layers by their mode, under ``as_is``."""
+        return norm_layers_as_is(self.model, self.mode)
+
+    @property
+    def statistics(self) -> list[Moments] | None:
+        """Moments of all the data, where batch norms take those."""
+        return self._known
+
+    def outputs(
+        self, batch: Batch, watch: AbstractContextManager[Any] | None = None
+    ) -> Tensor:
+        """Return the outputs for a batch, as finite numbers or not.
+
+        Args:
+            batch: The batch.
+            watch: A mode to run it in, which sees norms before they are replaced.
+        """
+        self.moments = []
+        with BatchNormCalls(self._act), watch or nullcontext():
+            return self._raw(batch)
+
+    @contextmanager
+    def own_statistics(self) -> Iterator[None]:
+        """Have passes take the statistics of their own batch, where those move."""
+        known = self._known
+        if self.mode is NormMode.FULL:
+            self._known = None
+        try:
+            yield
+        finally:
+            self._known = known
+
+    def _raw(self, batch: Batch) -> Tensor:
+        self._state.lend_buffers()
+        set_norm_layers(self.model, self.mode)
+        outputs = checked_outputs(self._pick(self.model, batch))
+        counted(unit="batches")
+        if outputs.ndim == 0 or not outputs.is_floating_point():
+            raise MeasurementError(
+                f"the outputs have shape {tuple(outputs.shape)} and type "
+                f"{outputs.dtype}, wanted are real ones, samples along the first axis: "
+                "pick them with outputs=…"
+            )
+        return outputs
+
+    def _act(self, call: NormCall) -> Tensor:
+        if self.mode is NormMode.EVAL:
+            raise MeasurementError(
+                "a batch norm takes batch statistics also in eval mode: use norm mode "
+                "'batch' or 'full'"
+            )
+        if self._known is None:
+            self.moments.append(moments_of(call.x))
+            return plain_statistics(call)
+        known = self._known[call.place]
+        self.moments.append(known)
+        return call.by(known.mean, known.variance)
+
+
+@contextmanager
+def classifier_passes(
+    model: nn.Module,
+    batches: Batches,
+    *,
+    norm_mode: NormMode | str,
+    outputs: Outputs | None,
+    max_batches: int | None = None,
+    callables: Sequence[Callable[..., Any] | None] = (),
+    statistics: list[Moments] | None = None,
+) -> Iterator[ClassifierPasses]:
+    """Open a classifier for passes without derivatives; as found on the way out.
+
+    Args:
+        model: Any module; a compiled one is unwrapped.
+        batches: What :func:`read_batches` takes.
+        norm_mode: Statistics that normalisation layers use.
+        outputs: Runs the model on a batch; a call on its inputs by default.
+        max_batches: Most batches to use.
+        callables: Further code that runs meanwhile.
+        statistics: Moments that batch norms take, where they are not the data's own.
+    """
+    mode, pick = NormMode(norm_mode), outputs or outputs_of
+    model = getattr(model, "_orig_mod", model)
+    items = read_batches(batches, max_batches=max_batches)
+    roots = [model, pick, *(call for call in callables if call is not None)]
+    with (
+        Exclusive(),
+        opened(model, careful=True, reach=ReachableState(roots)) as state,
+        torch.no_grad(),
+    ):
+        settle_dropout(model, mode)
+        yield ClassifierPasses(model, items, mode, pick, state, statistics)
+
+
+@contextmanager
+def finer_passes(
+    passes: ClassifierPasses, *, outputs: Outputs | None
+) -> Iterator[tuple[ClassifierPasses, Batch]]:
+    """Open a copy of the model in float64, with its first batch, at equal statistics.
+
+    Args:
+        passes: The passes to compare with.
+        outputs: As they were given.
+    """
+    twin = copy.deepcopy(passes.model).double()
+    batch, known = tree_map(_double, passes.items[0]), passes.statistics
+    if known is not None:
+        known = [Moments(m.count, m.mean.double(), m.variance.double()) for m in known]
+    with classifier_passes(
+        twin, [batch], norm_mode=passes.mode, outputs=outputs, statistics=known
+    ) as finer:
+        yield finer, batch
+
+
+def _double(leaf: Any) -> Any:
+    real = isinstance(leaf, Tensor) and leaf.is_floating_point()
+    return leaf.double() if real else leaf

@@ -1,0 +1,118 @@
+"""Detects that a model changed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .reachable_state import ReachableState
+
+# Numbers from which on a tensor is looked at alone.
+_SMALL = 2**16
+# Kinds of attributes that a pass may depend on: modes, rates, names of choices.
+_SETTINGS = frozenset({bool, int, float, complex, str})
+
+
+class ChangeDetector:
+    """Values, versions and settings of a whole model, on which a derivative depends.
+
+    Values are compared too, since a write through ``.data`` leaves the version alone.
+
+    Args:
+        reach: What the model and the code that runs with it lead to.
+        others: Further tensors, such as data.
+        spared: Modules whose buffers do not matter, such as norms that are not to use
+            their running statistics.
+    """
+
+    def __init__(
+        self,
+        reach: ReachableState,
+        others: Iterable[Tensor] = (),
+        spared: Iterable[nn.Module] = (),
+    ) -> None:
+        self._others = list(others)
+        self._spared = {id(module) for module in spared}
+        self._marks = self._look(reach)
+        # Held, so that what reads them by their addresses, as a recorded product does,
+        # finds something there even after they were replaced.
+        self._storages = [
+            value.untyped_storage()
+            for value in self._held(reach)
+            if isinstance(value, Tensor) and value.layout is torch.strided
+        ]
+        self._copies = [_copied(value) for value in _gathered(self._held(reach))]
+
+    def matches(self, reach: ReachableState) -> bool:
+        """Whether nothing changed since."""
+        if self._look(reach) != self._marks:
+            return False
+        pairs = zip(_gathered(self._held(reach)), self._copies, strict=True)
+        changed = [_differ(now, then) for now, then in pairs]
+        gathered = [flag.to(changed[0].device) for flag in changed]
+        return not changed or not bool(torch.stack(gathered).any())
+
+    def _look(self, reach: ReachableState) -> list[Any]:
+        marks: list[Any] = [
+            value
+            for module in reach.modules
+            for value in vars(module).values()
+            if type(value) in _SETTINGS
+        ]
+        for value in (*self._held(reach), *self._others):
+            marks.append((id(value), *_version(value)))
+        return marks
+
+    def _held(self, reach: ReachableState) -> list[Tensor | np.ndarray]:
+        spared = {
+            id(buffer)
+            for module in reach.modules
+            if id(module) in self._spared
+            for buffer in module._buffers.values()
+        }
+        registered = [
+            tensor
+            for module in reach.modules
+            for tensor in (*module._parameters.values(), *module._buffers.values())
+            if tensor is not None and id(tensor) not in spared
+        ]
+        plain = [tensor for tensor in reach.tensors if id(tensor) not in spared]
+        whole = {id(value): value for value in (*registered, *plain, *reach.arrays)}
+        return list(whole.values())
+
+
+def _gathered(
+    held: Sequence[Tensor | np.ndarray],
+) -> Iterator[Tensor | np.ndarray]:
+    """Yield large ones as they are and, on a GPU, all small ones of a kind joined.
+
+    There each takes as long to be looked at as to be launched, however small.
+    """
+    joined: dict[Any, list[Tensor]] = {}
+    for value in held:
+        if isinstance(value, np.ndarray) or value.device.type != "cuda":
+            yield value
+        elif value.numel() > _SMALL or value.layout is not torch.strided:
+            yield value
+        else:
+            joined.setdefault((value.dtype, value.device), []).append(value.detach())
+    for parts in joined.values():
+        yield torch.cat([part.reshape(-1) for part in parts])
+
+
+def _version(value: Tensor | np.ndarray) -> tuple[int, int]:
+    if isinstance(value, np.ndarray):
+        return 0, value.ctypes.data
+    return 0 if value.is_inference() else value._version, value.data_ptr()
+
+
+def _copied(value: Tensor | np.ndarray) -> Tensor | np.ndarray:
+    return value.copy() if isinstance(value, np.ndarray) else value.detach().clone()
+
+
+def _differ(now: Any, then: Any) -> Tensor:
+    if isinstance(now, np.ndarray):
+        return torch.tensor(not np.array_equal(now, then))
+    return (now.detach() != then).any()

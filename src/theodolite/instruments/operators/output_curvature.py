@@ -1,0 +1,260 @@
+"""Outputs as a function of parameters, and curvatures between two such Jacobians."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import MeasurementError, NormMode
+
+from ..differentiate.derivatives import Map
+from ..differentiate.parts import Parts, add, zeros
+from ..distributed.processes import Team
+from ..model.losses import judged
+from ..model.objective import (
+    Batch,
+    Divisor,
+    Loss,
+    Reduction,
+    Weights,
+    call_model,
+    check_weights,
+    checked_outputs,
+    pair_of,
+    reduction_of,
+)
+from ..model.randomness import Randomness
+from ..norms.batch_norm_calls import BatchNormCalls, own_statistics
+from ..passes.batches import Batches
+from ..passes.graph_cache import GraphCache
+from ..passes.grouping import Chunk, Group
+from ..passes.prepared_model import PreparedModel
+from ..passes.set_up import set_up
+from .derivative_check import CheckedFunction
+from .parameter_operator import ParameterOperator
+
+Between = Callable[[Chunk, Tensor, Tensor], Tensor]
+
+
+class OutputMap:
+    """The linear map from parameters to outputs, chunk by chunk.
+
+    Args:
+        prepared: A model prepared to measure outputs.
+        maps: Where maps are kept between products.
+    """
+
+    def __init__(self, prepared: PreparedModel, maps: GraphCache[Map]) -> None:
+        self._prepared, self._maps = prepared, maps
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """All chunks, in the order of the data."""
+        return [chunk for group in self._prepared.groups for chunk in group.chunks]
+
+    def shapes(self) -> list[torch.Size]:
+        """Return the shape of each chunk's outputs."""
+        with self._prepared.session(), torch.no_grad():
+            return [self._shape(chunk) for chunk in self.chunks]
+
+    def push(self, tangents: Parts) -> list[tuple[Chunk, Tensor, Tensor]]:
+        """Return each chunk with its outputs and their change; in a session."""
+        triples = []
+        for group in self._prepared.groups:
+            pushed = zip(group.chunks, self._pushed(group, tangents), strict=True)
+            triples += [(chunk, *pair) for chunk, pair in pushed]
+        return triples
+
+    def _pushed(self, group: Group, tangents: Parts) -> list[tuple[Tensor, Tensor]]:
+        if group.coupled:
+            return group.joint.push(tangents)
+        map_ = self.map(group, group.chunks[0])
+        return [(map_.outputs, map_.push(tangents))]
+
+    def through(self, tangents: Parts, between: Between) -> Parts:
+        """Push forward, apply a map to outputs and pull back, one group at a time.
+
+        A graph that is not kept is built only once, and only the outputs of one group
+        are in memory.
+
+        Args:
+            tangents: One for each leaf.
+            between: Returns a cotangent for a chunk, its outputs and their change.
+        """
+        total = zeros(self._prepared.leaves)
+        for group in self._prepared.groups:
+            add(total, self._through(group, tangents, between))
+        return total
+
+    def _through(self, group: Group, tangents: Parts, between: Between) -> Parts:
+        # A separate function, so that a graph is freed before the next is built.
+        if group.coupled:
+            pushed = zip(group.chunks, group.joint.push(tangents), strict=True)
+            return group.joint.pull([between(chunk, *pair) for chunk, pair in pushed])
+        chunk = group.chunks[0]
+        map_ = self.map(group, chunk)
+        return map_.pull(between(chunk, map_.outputs, map_.push(tangents)))
+
+    def pull(self, cotangents: Sequence[Tensor]) -> Parts:
+        """Return the transpose's product with cotangents of all chunks."""
+        total, queue = zeros(self._prepared.leaves), iter(cotangents)
+        for group in self._prepared.groups:
+            given = [next(queue) for _ in group.chunks]
+            if group.coupled:
+                add(total, group.joint.pull(given))
+            else:
+                add(total, self.map(group, group.chunks[0]).pull(given[0]))
+        return total
+
+    def outputs(self) -> Parts:
+        """Return each chunk's outputs; in a session."""
+        outputs: Parts = []
+        for group in self._prepared.groups:
+            if group.coupled:
+                outputs += group.joint.outputs()
+            else:
+                outputs.append(self.map(group, group.chunks[0]).outputs)
+        return outputs
+
+    def differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        """Return the functions that products of a chunk differentiate."""
+        prepared = self._prepared
+        return [
+            CheckedFunction(
+                run=lambda: prepared.run(chunk), variables=prepared.leaves, twice=False
+            )
+        ]
+
+    def map(self, group: Group, chunk: Chunk) -> Map:
+        """Return a chunk's outputs by the leaves, where it shares no moments."""
+        return self._maps.graph(group, chunk, lambda: self._built(chunk))
+
+    def _built(self, chunk: Chunk) -> Map:
+        outputs = self._prepared.run(chunk)
+        idle = not outputs.requires_grad and self._prepared.depends(chunk)
+        map_ = Map(outputs, self._prepared.leaves, constant=idle)
+        return map_.prepare() if self._maps.offload else map_
+
+    def _shape(self, chunk: Chunk) -> torch.Size:
+        # Shapes do not depend on statistics, and a chunk may hold a single sample.
+        with BatchNormCalls(own_statistics):
+            return self._prepared.run(chunk).shape
+
+
+Outputs = Callable[[nn.Module, Batch], Tensor]
+OutputLoss = Callable[[Tensor, Batch], Tensor]
+
+
+class Passes(TypedDict, total=False):
+    """Settings of passes over the data, see :class:`Hessian`."""
+
+    params: Any
+    micro_batch: int | None
+    graph_bytes: int | None
+    seed: int
+    randomness: Randomness
+    max_batches: int | None
+    team: Team | None
+
+
+class OutputCurvature(ParameterOperator):
+    r"""$J^\top C J$: the Jacobian $J$ of outputs and a symmetric matrix $C$ on them.
+
+    Args:
+        model: Any module; never changed.
+        batches: The data.
+        outputs: ``outputs(model, batch) -> tensor``.
+        output_loss: ``output_loss(outputs, batch) -> scalar``.
+        loss: The loss module that both come from, if any.
+        norm_mode: Statistics that normalisation layers use.
+        reduction: How the loss combines samples.
+        weights: Divisor of its mean, where that is not the samples.
+        passes: Settings of passes over the data.
+    """
+
+    symmetric = True
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batches: Batches,
+        *,
+        outputs: Outputs,
+        output_loss: OutputLoss,
+        loss: Loss | None,
+        norm_mode: NormMode | str,
+        reduction: Reduction | None,
+        weights: Weights | None,
+        **passes: Unpack[Passes],
+    ) -> None:
+        self._output_loss = output_loss
+        criterion: Any = output_loss if loss is None else loss
+        self.reduction = reduction_of(criterion, reduction)
+        check_weights(weights, self.reduction)
+        self._divisor = Divisor(criterion, self.reduction, weights)
+        settings: dict[str, Any] = {"params": None, **passes}
+        given = set_up(
+            model,
+            batches,
+            kind=type(self).__name__,
+            measure=lambda network, batch: checked_outputs(outputs(network, batch)),
+            build=lambda outputs, leaves: Map(outputs, leaves).prepare(),
+            walk=lambda graph, chunk, tangents: graph.through(
+                tangents, partial(self._curved, chunk)
+            ),
+            norm_mode=norm_mode,
+            divisor=self._divisor,
+            scalar=False,
+            callables=[output_loss],
+            **settings,
+        )
+        maps: GraphCache[Map] = given.graphs()
+        super().__init__(given, maps)
+        self._map = OutputMap(given.prepared, maps)
+        self.shape = (sum(self._sizes), sum(self._sizes))
+
+    def matvec(self, vector: Tensor) -> Tensor:
+        """Multiply one flat vector."""
+        self.passes += 1
+        with self._prepared.session():
+            self._check_once()
+            return self._summed(self._map.through(self._parts(vector), self._curved))
+
+    def block_matvec(self, places: Any, vector: Tensor) -> Tensor:
+        """Multiply a diagonal block."""
+        whole = self.matvec(self._embedded(places, vector))
+        return self._extracted(places, whole)
+
+    def _differentiated(self, chunk: Chunk) -> list[CheckedFunction]:
+        return self._map.differentiated(chunk)
+
+    @abstractmethod
+    def _curved(self, chunk: Chunk, outputs: Tensor, change: Tensor) -> Tensor:
+        """Multiply a change of a chunk's outputs."""
+
+
+def split_loss(
+    kind: str, loss: Loss | None, outputs: Outputs | None, given: OutputLoss | None
+) -> tuple[Outputs, OutputLoss]:
+    """Split a loss into outputs and a loss of outputs, or refuse it."""
+    if loss is None and outputs is not None and given is not None:
+        return outputs, given
+    if isinstance(loss, nn.Module) and given is None:
+        criterion = loss
+
+        def by_module(outputs: Tensor, batch: Batch) -> Tensor:
+            return judged(criterion, outputs, pair_of(batch)[1])
+
+        return outputs or _inputs_through, by_module
+    raise MeasurementError(
+        f"{kind} must know where the model ends and the loss begins: pass a torch "
+        "loss module or a function of outputs and targets, or outputs=(model, batch) "
+        "-> tensor with output_loss=(outputs, batch) -> scalar and no loss"
+    )
+
+
+def _inputs_through(model: nn.Module, batch: Batch) -> Tensor:
+    return checked_outputs(call_model(model, pair_of(batch)[0]))

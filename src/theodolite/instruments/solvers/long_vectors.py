@@ -1,0 +1,125 @@
+"""Sums over long vectors, a stretch at a time and added up in float64.
+
+A processor's kernels add float32 numbers up one after the other: of 44 million normal
+numbers the norm was off by 0.3 %, and products with rows by 2 %, which no longer makes
+a basis orthogonal. In stretches of 65,536 numbers both are right to 1e-6, in the same
+time. A card adds up in a tree, so that its stretches may be longer. There products of
+matrices count places in 32 bits: rows that reach beyond are copied, some columns at a
+time.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+# Numbers that are added up in float32 on a processor and on a GPU.
+_STRETCH, _ON_CARD = 2**16, 2**24
+# Entries of a dot product that are converted to float64 at a time: 8 MiB.
+_EXACT = 2**20
+# Places that a GPU's products of matrices can tell apart.
+_PLACES = 2**31 - 1
+# Numbers that are looked at together, to see whether they are finite.
+_SEEN = 2**26
+
+
+def products(rows: Tensor, vector: Tensor) -> Tensor:
+    """Return products of rows with a vector; in float64 where the vector is long."""
+    width = _width(vector)
+    if width is None and not _far(rows):
+        return rows @ vector
+    width = width or _ON_CARD
+    total = torch.zeros(len(rows), dtype=torch.float64, device=rows.device)
+    pairs = zip(stretches(rows, width), vector.split(width), strict=True)
+    for part, same in pairs:
+        total += (part @ same).double()
+    return total
+
+
+def inner(rows: Tensor, others: Tensor) -> Tensor:
+    """Return the products of rows with other rows, in float64."""
+    width = _width(rows[0]) if len(rows) else None
+    if width is None and not (_far(rows) or _far(others)):
+        return (rows @ others.T).double()
+    width = width or _ON_CARD
+    total = rows.new_zeros(len(rows), len(others), dtype=torch.float64)
+    pairs = zip(stretches(rows, width), stretches(others, width), strict=True)
+    for part, same in pairs:
+        total += (part @ same.T).double()
+    return total
+
+
+def take_out(vector: Tensor, rows: Tensor) -> Tensor:
+    """Take the rows' components out of a vector, in place, and return them."""
+    coefficients = products(rows, vector)
+    if not _far(rows):
+        vector -= rows.T @ coefficients.to(rows.dtype)
+        return coefficients
+    pairs = zip(stretches(rows, _ON_CARD), vector.split(_ON_CARD), strict=True)
+    for part, same in pairs:
+        same -= part.T @ coefficients.to(rows.dtype)
+    return coefficients
+
+
+def combined(weights: Tensor, rows: Tensor) -> Tensor:
+    """Return weighted sums of rows, one for each row of weights."""
+    if not _far(rows):
+        return weights @ rows
+    out = rows.new_empty(*weights.shape[:-1], rows.shape[1])
+    pairs = zip(stretches(rows, _ON_CARD), out.split(_ON_CARD, dim=-1), strict=True)
+    for part, same in pairs:
+        same.copy_(weights @ part)
+    return out
+
+
+def stretches(rows: Tensor, width: int) -> Iterator[Tensor]:
+    """Yield all rows of some columns at a time, as products of matrices take them."""
+    for part in rows.split(width, dim=1):
+        yield part.contiguous() if _far(rows) else part
+
+
+def norm(vector: Tensor) -> float:
+    """Return the norm of a vector."""
+    width = _width(vector)
+    if width is None:
+        return float(vector.norm())
+    total = torch.zeros((), dtype=torch.float64, device=vector.device)
+    for part in vector.split(width):
+        total += part.norm().double().square()
+    return float(total.sqrt())
+
+
+def dot(first: Tensor, second: Tensor) -> float:
+    """Add products up in float64, a stretch at a time."""
+    width = _ON_CARD if first.device.type == "cuda" else _EXACT
+    if 0 < len(first) <= width:
+        return float(first.double() @ second.double())
+    pairs = zip(first.split(width), second.split(width), strict=True)
+    parts = [a.double() @ b.double() for a, b in pairs]
+    # Read back once: a GPU would be waited for at every stretch.
+    return sum(torch.stack(parts).tolist()) if parts else 0.0
+
+
+def squared_norm(vector: Tensor) -> float:
+    """Add squares up in float64, a stretch at a time."""
+    if len(vector) <= _EXACT:
+        return float(vector.double().square().sum())
+    return dot(vector, vector)
+
+
+def all_finite(vector: Tensor) -> bool:
+    """Whether a vector holds neither NaN nor infinity, a stretch at a time."""
+    parts = (vector,) if len(vector) <= _SEEN else vector.split(_SEEN)
+    return all(bool(torch.isfinite(part).all()) for part in parts)
+
+
+def _far(rows: Tensor) -> bool:
+    """Say whether rows reach beyond the places that a GPU's products tell apart."""
+    return rows.device.type == "cuda" and len(rows) * rows.shape[1] > _PLACES
+
+
+def _width(vector: Tensor) -> int | None:
+    """Return the stretches that a vector is cut into, None where it is not."""
+    width = _ON_CARD if vector.device.type == "cuda" else _STRETCH
+    short = len(vector) <= width or vector.dtype == torch.float64
+    return None if short else width

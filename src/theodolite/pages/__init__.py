@@ -1,0 +1,11 @@
+"""One kit for pages: scales, gauges, charts, SVG, text, template, style and scripts.
+
+The report and the survey page are made with it. Start at ``page``, which fills in
+templates; ``charts``, ``gauges`` and ``heat`` draw on ``scales`` with ``svg``;
+``figure_svg`` takes saved figures over, ``text`` formulas, ``colours`` holds the
+palette. Nothing of jinja2 is imported until a name of this package is used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

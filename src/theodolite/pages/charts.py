@@ -1,0 +1,240 @@
+"""Charts of numbers with their errors; looks are left to the page's style sheet."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+from .numbers import short_number, tick_label
+from .scales import Scale, scale_of
+from .svg import box, element, group, line, path, picture, words
+
+WIDTH, HEIGHT = 460, 270
+_LEFT, _RIGHT, _TOP, _BASE = 76, WIDTH - 14, 14, HEIGHT - 46
+# A line of at most this many points shows each of them.
+_DOTTED = 25
+# Bars that lie on their side: left end, distance between two, longest name.
+_BARS_LEFT, _PITCH, _LONGEST = 150, 24, 24
+
+Point = tuple[float, float, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Points of one kind: place, value, error.
+
+    Attributes:
+        name: What it is called.
+        points: In order of their places; values are finite.
+        kind: A line with a band for its error, or columns.
+        side: ``"a"`` or ``"b"``, which colours it.
+        quiet: Whether to draw it thinner than the others.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    kind: Literal["line", "bars"] = "line"
+    side: str = "a"
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Series on two axes, with lines of reference.
+
+    Attributes:
+        label: What the drawing shows, for those who do not see it.
+        x: Name of the horizontal axis.
+        y: Name of the vertical axis.
+        series: What is drawn.
+        log_y: Whether the vertical axis is logarithmic.
+        levels: Heights of dashed lines, with their names.
+        uprights: Places of upright dashed lines, with their names.
+        from_zero: Whether the vertical axis starts at zero.
+    """
+
+    label: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    log_y: bool = False
+    levels: tuple[tuple[float, str], ...] = ()
+    uprights: tuple[tuple[float, str], ...] = ()
+    from_zero: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One named number; its interval, if it has one."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    side: str = "a"
+
+
+def draw_chart(chart: Chart) -> Markup:
+    """Return a chart as SVG."""
+    x, y = _scales(chart)
+    axes = [*_x_axis(x, chart.x, _BASE), path("axis", f"M{_LEFT} {_BASE}H{_RIGHT}")]
+    for value, label in y.ticks():
+        at = y(value)
+        axes += [
+            path("grid", f"M{_LEFT} {at:.1f}H{_RIGHT}"),
+            words(label, _LEFT - 7, at + 4, "end"),
+        ]
+    turn = f"translate(14 {(_TOP + _BASE) / 2:.0f}) rotate(-90)"
+    axes.append(
+        element("text", chart.y, class_="name", text_anchor="middle", transform=turn)
+    )
+    drawn = [_series(one, x, y) for one in chart.series]
+    drawn += _references(chart, x, y)
+    return picture("chart", chart.label, WIDTH, HEIGHT, group(axes, "axes"), *drawn)
+
+
+def draw_bars(
+    bars: Sequence[Bar],
+    *,
+    label: str,
+    axis: str,
+    log: bool = False,
+    rule: tuple[float, str] | None = None,
+) -> Markup:
+    """Return named numbers one below the other, on one axis.
+
+    Args:
+        bars: What is drawn; a bar spans the interval, or starts at zero without one.
+        label: What the drawing shows.
+        axis: Name of the axis.
+        log: Whether it is logarithmic.
+        rule: Place and name of an upright line.
+    """
+    ends = [v for bar in bars for v in (bar.value, bar.low, bar.high)]
+    within = [] if rule is None else [rule[0]]
+    within += [0.0 for bar in bars if bar.low is None]
+    x = scale_of(ends, _BARS_LEFT, _RIGHT, log=log, within=within)
+    base = 18 + _PITCH * len(bars)
+    drawn = []
+    for place, bar in enumerate(bars):
+        y = 18 + _PITCH * (place + 0.5)
+        low, high = bar.low or 0.0, bar.value if bar.high is None else bar.high
+        title, dot = f"{bar.name}: {short_number(bar.value)}", []
+        if bar.low is not None:
+            title += f", between {short_number(low)} and {short_number(high)}"
+            dot.append(element("circle", cx=x(bar.value), cy=y, r=4.0))
+        cut = bar.name if len(bar.name) <= _LONGEST else f"…{bar.name[1 - _LONGEST :]}"
+        parts = [
+            element("title", title),
+            words(cut, _BARS_LEFT - 10, y + 4, "end"),
+            path("", box(x(low), y - 6, max(1.0, x(high) - x(low)), 12)),
+        ]
+        drawn.append(group([*parts, *dot], f"interval {bar.side}"))
+    if rule is not None:
+        drawn += [
+            path("rule", f"M{x(rule[0]):.1f} 12V{base}"),
+            words(rule[1], x(rule[0]), 9, "middle", "rule"),
+        ]
+    axes = group(_x_axis(x, axis, base, grid_top=14), "axes")
+    return picture("chart", label, WIDTH, base + 42, axes, *drawn)
+
+
+def finite_points(
+    points: Iterable[tuple[float | None, float | None, float | None]],
+) -> tuple[Point, ...]:
+    """Return the points that can be drawn, in order of their places.
+
+    Example:
+        >>> finite_points([(2, 1.0, None), (1, None, None), (0, 3.0, float("nan"))])
+        ((0.0, 3.0, None), (2.0, 1.0, None))
+    """
+    kept = [
+        (float(a), float(b), float(e) if e is not None and math.isfinite(e) else None)
+        for a, b, e in points
+        if a is not None and b is not None and math.isfinite(a) and math.isfinite(b)
+    ]
+    return tuple(sorted(kept, key=lambda p: p[0]))
+
+
+def _scales(chart: Chart) -> tuple[Scale, Scale]:
+    points = [p for one in chart.series for p in one.points]
+    uprights = [at for at, _ in chart.uprights]
+    x = scale_of((p[0] for p in points), _LEFT, _RIGHT, within=uprights)
+    if any(one.kind == "bars" for one in chart.series):  # space for the outer bars
+        half = _pitch(points) / 2 / (x.high - x.low)
+        x = x.widened(half, half)
+    # An error that reaches below zero must not stretch a logarithmic axis to nothing.
+    reach = [p[1] for p in points]
+    if not chart.log_y:
+        reach += [p[1] + sign * (p[2] or 0) for p in points for sign in (-1, 1)]
+    within = [at for at, _ in chart.levels]
+    within += [0.0] if chart.from_zero and not chart.log_y else []
+    y = scale_of(reach, _BASE, _TOP, log=chart.log_y, within=within)
+    # Names of upright lines stand above what is drawn.
+    return x, y.widened(0, 0.14) if uprights else y
+
+
+def _x_axis(
+    x: Scale, name: str, base: float, grid_top: float | None = None
+) -> list[Markup]:
+    parts = []
+    for value, label in x.ticks():
+        at = x(value)
+        mark = path("tick", f"M{at:.1f} {base}v4")
+        if grid_top is not None:
+            mark = path("grid", f"M{at:.1f} {grid_top}V{base}")
+        inside = min(at, WIDTH - 3.6 * len(label))  # the last label is not cut
+        parts += [mark, words(label, inside, base + 18, "middle")]
+    middle = (x.start + x.end) / 2
+    return [*parts, words(name, middle, base + 38, "middle", "name")]
+
+
+def _series(series: Series, x: Scale, y: Scale) -> Markup:
+    draws = _bars if series.kind == "bars" else _line
+    look = f"series {series.kind} {series.side}{' quiet' if series.quiet else ''}"
+    title = element("title", series.name)
+    return group([title, *draws(series.points, x, y)], look)
+
+
+def _line(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
+    if any(error for *_, error in points):
+        upper = [(x(a), y(b + (e or 0))) for a, b, e in points]
+        lower = [(x(a), y(b - (e or 0))) for a, b, e in reversed(points)]
+        yield path("band", line([*upper, *lower]) + "z")
+    yield path("stroke", line([(x(a), y(b)) for a, b, _ in points]))
+    if len(points) <= _DOTTED:
+        dots = "".join(f"M{x(a):.1f} {y(b):.1f}h0" for a, b, _ in points)
+        yield path("points", dots)
+
+
+def _bars(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
+    half = _pitch(points) * 0.42
+    base = y.start if y.kind == "log" else y(0.0)
+    for a, b, error in points:
+        left, right, top = x(a - half), x(a + half), y(b)
+        title = element("title", f"{tick_label(a)}: {short_number(b, error)}")
+        low, tall = min(top, base), abs(base - top)
+        yield path("", box(left, low, max(0.5, right - left), tall), title)
+        if error:
+            middle = (left + right) / 2
+            yield path("reach", f"M{middle:.1f} {y(b - error):.1f}V{y(b + error):.1f}")
+
+
+def _pitch(points: Sequence[Point]) -> float:
+    """Return the smallest distance between two places."""
+    places = sorted({p[0] for p in points})
+    return min((b - a for a, b in itertools.pairwise(places)), default=1.0)
+
+
+def _references(chart: Chart, x: Scale, y: Scale) -> Iterator[Markup]:
+    for at, name in chart.levels:
+        yield path("rule", f"M{_LEFT} {y(at):.1f}H{_RIGHT}")
+        yield words(name, _RIGHT, y(at) - 4, "end", "rule")
+    for turn, (at, name) in enumerate(chart.uprights):
+        place, left = x(at), x(at) > WIDTH * 0.6
+        yield path("rule", f"M{place:.1f} {_TOP}V{_BASE}")
+        shift, anchor = (-5, "end") if left else (5, "start")
+        yield words(name, place + shift, _TOP + 9 + 13 * turn, anchor, "rule")

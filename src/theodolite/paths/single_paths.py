@@ -1,0 +1,156 @@
+"""Every path of a network with few branches, one by one."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from theodolite.core import (
+    MeasurementError,
+    NormMode,
+    Reading,
+    Status,
+    Stopwatch,
+    exclusive,
+)
+from theodolite.instruments import Batch, Outputs
+
+from .branches import find_branches, without
+from .energies import standard_error
+from .frozen_model import subject_of
+
+# Outputs of all sub-networks are kept, so that there are 2 to this power of them.
+MOST_BRANCHES = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UnravelledPaths(Reading):
+    """Energy of the paths through each set of branches, gates frozen.
+
+    Attributes:
+        energy: Mean over samples and outputs of the squared contribution.
+        alignment: Product of the contribution with the output, as a share of the
+            output's square; adds up to 1.
+        paths: Which branches are taken: a 1 for each that is, in order.
+        places: Module of each branch's addition.
+        residual: How far contributions' sum is from the output, relative to it.
+    """
+
+    dims: ClassVar = {
+        "energy": ("path",),
+        "energy_error": ("path",),
+        "alignment": ("path",),
+        "residual": (),
+    }
+    error_of: ClassVar = {"energy": "energy_error"}
+
+    energy: np.ndarray
+    energy_error: np.ndarray
+    alignment: np.ndarray
+    residual: float
+    paths: tuple[str, ...]
+    places: tuple[str, ...]
+
+    def coordinates(self) -> dict[str, list]:
+        """Return the branches that each path takes."""
+        return {"path": list(self.paths)}
+
+
+@exclusive()
+def unravel(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    norm_mode: NormMode | str,
+    linearise: bool = False,
+    promote: bool = True,
+    outputs: Outputs | None = None,
+) -> UnravelledPaths:
+    r"""Resolve the output of a network with few branches into single paths.
+
+    All $2^n$ sub-networks run with gates frozen, and inclusion and exclusion part what
+    each set of branches contributes: exact to the rounding of the output, so that tiny
+    contributions are lost, which :func:`path_ensemble` keeps.
+
+    Args:
+        model: Any module with at most ten branches; not changed.
+        batch: A tensor, a pair (inputs, targets) or a mapping of keywords.
+        norm_mode: Statistics that norms use; held constant in all modes.
+        linearise: As :func:`path_ensemble` takes it.
+        promote: Measure a model of lower precision by a copy in float64.
+        outputs: ``outputs(model, batch)`` runs the model, where a call on the inputs
+            does not return one tensor.
+
+    Example:
+        >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(2, 2, bias=False).double()
+        ...         nn.init.eye_(self.layer.weight).data.mul_(0.5)
+        ...
+        ...     def forward(self, x):
+        ...         return x + torch.relu(self.layer(x))
+        >>> net = nn.Sequential(Block(), Block())
+        >>> x = torch.ones(3, 2, dtype=torch.float64)
+        >>> result = unravel(net, x, norm_mode="eval")
+        >>> dict(zip(result.paths, result.energy.tolist()))
+        {'00': 1.0, '10': 0.25, '01': 0.25, '11': 0.0625}
+    """
+    watch = Stopwatch()
+    subject = subject_of(
+        model, batch, outputs=outputs, norm_mode=norm_mode, promote=promote
+    )
+    with subject.frozen(), torch.no_grad():
+        model_branches = find_branches(subject.model, subject.batch, outputs)
+        tape = subject.trace(subject.batch, linearise=linearise)
+        branches = model_branches.on(tape)
+        count = len(branches)
+        if count > MOST_BRANCHES:
+            raise MeasurementError(
+                f"the network has {count} branches, and single paths are told of at "
+                f"most {MOST_BRANCHES}: use path_ensemble, which gathers paths by "
+                "length"
+            )
+        sets = [_taken(number, count) for number in range(2**count)]
+        values = torch.stack(
+            [
+                without(tape, [b for b, on in zip(branches, s, strict=True) if not on])
+                for s in sets
+            ]
+        )
+    parts = _differences(values, count)
+    whole = tape.value
+    flat = parts.flatten(2) if parts.ndim > 2 else parts[..., None]
+    squares = flat.square().mean(2).T.cpu().double().numpy()
+    product = (parts * whole).flatten(1).sum(1) / whole.square().sum()
+    gap = (parts.sum(0) - whole).norm() / whole.norm()
+    return UnravelledPaths(
+        energy=squares.mean(0),
+        energy_error=standard_error(squares),
+        alignment=product.cpu().double().numpy(),
+        residual=float(gap),
+        paths=tuple("".join(str(int(on)) for on in s) for s in sets),
+        places=tuple(branch.module for branch in branches),
+        status=Status.EXACT if torch.isfinite(gap) else Status.NONFINITE,
+        norm_mode=subject.norm_mode,
+        norm_layers=subject.norm_layers,
+        cost=watch.read(),
+        method="float64 twin" if subject.twin else "direct",
+    )
+
+
+def _taken(number: int, count: int) -> tuple[bool, ...]:
+    """Return which branches the bits of a number stand for."""
+    return tuple(bool(number >> place & 1) for place in range(count))
+
+
+def _differences(values: Tensor, count: int) -> Tensor:
+    """Part values of all sub-networks into contributions of sets of branches."""
+    parts = values.clone()
+    numbers = torch.arange(len(parts))
+    for place in range(count):
+        taken = (numbers >> place) & 1 == 1
+        parts[taken] = parts[taken] - parts[~taken]
+    return parts

@@ -1,0 +1,150 @@
+"""A claim laid out for the template: what decides it, drawn, and its other numbers."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from theodolite.core import Kind, Region, SavedJudgement, SavedVerdict
+from theodolite.pages import (
+    GaugeNumber,
+    SharedSvg,
+    draw_gauge,
+    draw_strip,
+    gauge_scale,
+    written_interval,
+    written_region,
+)
+
+_WHOSE = {"own": "this run", "committed": "committed"}
+_RUNS = {"this run": "this run", "committed": "committed run"}
+
+# A judgement and why it came out so, of this run or of a committed one.
+Judged = tuple[str, SavedJudgement, str]
+
+
+def panels(verdict: SavedVerdict, shared: SharedSvg) -> list[dict[str, Any]]:
+    """Return what decides a claim; of an erratum as printed, then as corrected.
+
+    Args:
+        verdict: The claim and its verdict.
+        shared: What the drawings of the page share.
+    """
+    if verdict.kind is not Kind.ERRATUM:
+        return [_panel(verdict, shared)]
+    printed = _panel(verdict, shared, "Printed")
+    if verdict.as_corrected is None:
+        return [printed]
+    return [printed, _panel(verdict, shared, "Corrected", corrected=True)]
+
+
+def _panel(
+    verdict: SavedVerdict,
+    shared: SharedSvg,
+    heading: str = "",
+    *,
+    corrected: bool = False,
+) -> dict[str, Any]:
+    rulings: list[Judged] = []
+    for name, ruling in verdict.rulings:
+        judged = ruling.corrected if corrected else ruling.judged
+        because = ruling.corrected_because if corrected else ruling.because
+        if judged is not None:
+            rulings.append((_WHOSE[name], judged, because))
+    whose, counts, _ = rulings[-1]  # the committed run, if there is one, comes last
+    return {
+        "heading": heading,
+        "outcome": counts.outcome,
+        "decider": _decider(whose, counts.deciding, shared),
+        "reasons": [(whose, because) for whose, _, because in rulings],
+        "drawn": _drawn(verdict.kind, rulings, shared),
+        "margins": [leaf.margin for leaf in counts.ours],
+        "tables": [
+            _table(whose, judged, shared)
+            for whose, judged, _ in rulings
+            if len(judged.leaves) > 1
+        ],
+    }
+
+
+def _decider(whose: str, leaf: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
+    """Return the number that decides, in a line."""
+    number = GaugeNumber.of(leaf)
+    judged = leaf.region is not None
+    return {
+        "name": leaf.name,
+        "number": written_interval(number) if judged else leaf.note or "not judged",
+        "region": written_region(leaf.region),
+        "whose": whose,
+        "svg": draw_strip(number, gauge_scale([number]), shared),
+    }
+
+
+def _drawn(
+    kind: Kind, rulings: Iterable[Judged], shared: SharedSvg
+) -> list[dict[str, Any]]:
+    """Return a gauge of the deciding numbers of each region."""
+    groups: dict[Region, list[tuple[str, SavedJudgement]]] = {}
+    for whose, judged, _ in rulings:
+        leaf = judged.deciding
+        if leaf.region is not None:
+            groups.setdefault(leaf.region, []).append((whose, leaf))
+    return [
+        {
+            "name": _names(leaves),
+            "region": written_region(region),
+            "source": _source(region, kind),
+            "svg": _gauge(leaves, region, shared),
+        }
+        for region, leaves in groups.items()
+    ]
+
+
+def _gauge(
+    leaves: Sequence[tuple[str, SavedJudgement]], region: Region, shared: SharedSvg
+) -> str:
+    rows = [(whose, GaugeNumber.of(leaf)) for whose, leaf in leaves]
+    said = [
+        f"{whose}: {number.name} {written_interval(number)}, {number.look.upper()}"
+        for whose, number in rows
+    ]
+    label = f"{'; '.join(said)}. Claimed region: {written_region(region)}."
+    return draw_gauge(rows, shared, label)
+
+
+def _names(leaves: Sequence[tuple[str, SavedJudgement]]) -> str:
+    names = list(dict.fromkeys(leaf.name for _, leaf in leaves))
+    if len(names) == 1:
+        return names[0]
+    return "; ".join(f"{whose}: {leaf.name}" for whose, leaf in leaves)
+
+
+def _source(region: Region, kind: Kind) -> str:
+    if region.source == "paper":
+        return "as we state it" if kind is Kind.BEYOND else "as the paper has it"
+    return "a margin of ours" if region.source == "ours" else "what rounding allows"
+
+
+def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, Any]:
+    """Return all numbers of a judgement that joins several."""
+    leaves = judged.leaves
+    regions = {leaf.region for leaf in leaves}
+    scales = {
+        region: gauge_scale(GaugeNumber.of(o) for o in leaves if o.region == region)
+        for region in regions
+    }
+    same = sum(leaf.outcome is judged.outcome for leaf in leaves)
+    return {
+        "title": f"All {len(leaves)} numbers, {_RUNS[whose]}; "
+        f"{same} say {judged.outcome}",
+        "region": written_region(leaves[0].region) if len(regions) == 1 else "",
+        "lines": [
+            {
+                "name": leaf.name,
+                "outcome": leaf.outcome,
+                "number": written_interval(number := GaugeNumber.of(leaf)),
+                "region": written_region(leaf.region),
+                "svg": draw_strip(number, scales[leaf.region], shared),
+                "decides": leaf is judged.deciding,
+            }
+            for leaf in leaves
+        ],
+    }

@@ -1,0 +1,4 @@
+"""Progress at a terminal (``display``), and trackers (``trackers``, ``services``).
+
+Imports ``folder`` for the type of a cell.
+"""

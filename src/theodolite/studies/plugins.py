@@ -1,0 +1,173 @@
+"""Papers of installed packages, found by entry points.
+
+A paper that cannot be used is reported in one sentence and left out: a broken package
+never keeps other studies from running.
+"""
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from theodolite.core import StudyError
+
+from .paper import Paper
+from .study import SCALES, Study
+
+GROUP = "theodolite.papers"
+_DISTRIBUTION = "theodolite"
+# What can name a folder of results, and be given on a command line.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Papers that installed packages bring.
+
+    Attributes:
+        papers: Papers that can be used.
+        problems: One sentence for each paper that cannot be used.
+    """
+
+    papers: tuple[Paper, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def plugins(*, own: bool, taken: Iterable[str] = ()) -> Plugins:
+    """Return the papers of installed packages.
+
+    Args:
+        own: Whether to return the papers of this distribution, or those of others.
+        taken: Names that the papers must not have.
+    """
+    papers: dict[str, Paper] = {}
+    problems: list[str] = []
+    known = {*taken, "all"}
+    for point in _points():
+        if (_origin(point) == _DISTRIBUTION) != own:
+            continue
+        where = f"the entry point {point.name!r} of {_origin(point)}"
+        try:
+            paper = _paper_of(point, where)
+            if paper.name in known | set(papers):
+                raise StudyError(
+                    f"{where} brings a paper named {paper.name!r}, which is taken: "
+                    "its package must give it another name"
+                )
+            papers[paper.name] = paper
+        except StudyError as error:
+            problems.append(str(error))
+    by_year = sorted(papers.values(), key=lambda paper: (paper.year, paper.name))
+    return Plugins(tuple(by_year if own else papers.values()), tuple(problems))
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    """Return the entry points, each once even if it is installed twice."""
+    return tuple(dict.fromkeys(entry_points(group=GROUP)))
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module
+
+
+def _paper_of(point: EntryPoint, where: str) -> Paper:
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:
+        raise StudyError(
+            f"{where} cannot be imported ({reason(error)}): mend the package or "
+            "uninstall it; all other studies can be used"
+        ) from error
+    paper = checked_paper(found, f"{where} is", point.value)
+    return paper if paper.package else replace(paper, package=point.module)
+
+
+def checked_paper(found: Any, what: str, place: str) -> Paper:
+    """Return a paper of others if its names can be used.
+
+    Args:
+        found: What they call a paper.
+        what: How a sentence on it begins.
+        place: Where it stands.
+    """
+    if not isinstance(found, Paper):
+        raise StudyError(
+            f"{what} {type(found).__name__} and not a theodolite.studies.Paper: let "
+            f"{place} be one"
+        )
+    if not isinstance(found.studies, tuple) or not found.studies:
+        raise StudyError(
+            f"{what} the paper {found.name!r}, whose studies are {found.studies!r}: "
+            "pass a tuple of their names"
+        )
+    for name in (found.name, *found.studies):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise StudyError(
+                f"{what} the paper {found.name!r} with the name {name!r} in it: use "
+                "letters, digits, dashes and underscores"
+            )
+    return found
+
+
+def study_of(paper: Paper, name: str) -> Study:
+    """Return a study of a paper.
+
+    It is the ``STUDY`` of the package's module of that name; or, of the package or
+    module itself, what goes by that name, or its ``STUDY`` where there is one study.
+    """
+    full = f"{paper.name}/{name}"
+    try:
+        home = import_module(paper.package)
+        found = _candidate(home, paper, name)
+    except (Exception, SystemExit) as error:
+        raise StudyError(
+            f"the study {full} cannot be imported from {paper.package} "
+            f"({reason(error)}): mend it, or name other studies"
+        ) from error
+    return checked_study(found, full, paper.package)
+
+
+def _candidate(home: ModuleType, paper: Paper, name: str) -> Any:
+    module = f"{paper.package}.{name}"
+    if hasattr(home, "__path__") and _there(module):
+        return getattr(import_module(module), "STUDY", None)
+    found = getattr(home, name, None)
+    if isinstance(found, Study) or len(paper.studies) > 1:
+        return found
+    return getattr(home, "STUDY", None)
+
+
+def _there(name: str) -> bool:
+    """Say whether there is a module of that name, imported or not."""
+    return name in sys.modules or find_spec(name) is not None
+
+
+def checked_study(found: Any, full: str, place: str) -> Study:
+    """Return a study of others if the runner can use it."""
+    if not isinstance(found, Study):
+        what = "nothing" if found is None else type(found).__name__
+        raise StudyError(
+            f"the study {full} is {what} in {place}: define STUDY = "
+            "theodolite.studies.Study(…) in a module of its name"
+        )
+    missing = [scale for scale in SCALES if scale not in found.presets]
+    if missing:
+        raise StudyError(
+            f"the study {full} has no preset {missing[0]!r}: give one for each of "
+            f"{', '.join(SCALES)}"
+        )
+    return found
+
+
+def reason(error: BaseException) -> str:
+    """Return what went wrong in code of others, in one line."""
+    lines = str(error).strip().splitlines()
+    said = f": {lines[0].rstrip('. ')}" if lines else ""
+    return f"{type(error).__name__}{said}"

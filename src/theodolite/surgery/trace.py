@@ -1,0 +1,226 @@
+"""One run of a network: its operators, and the torch functions each forward calls.
+
+A recording of anatomy knows operators, and which module ran them. To change a forward,
+one must also know which torch function it called, and which call of it: the same run
+is therefore recorded at both levels at once.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
+
+from theodolite.anatomy import Recorder, Recording, record
+from theodolite.instruments import Batch
+
+from .edits import Edit, read_sum
+
+Key = int | str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionCall:
+    """One call of a function of torch, made by a forward itself.
+
+    Attributes:
+        visit: Number of the visit whose forward made it.
+        name: Of the function; of a sum ``"sum"``.
+        ordinal: Its number among the visit's calls of that name.
+        first: Index of the first operator that it ran.
+        stop: Index of the first operator behind it.
+        inputs: Values of its tensor arguments, by place; of a sum, its operands.
+        outputs: Values of the tensors that it gave.
+        after: How many submodules the forward had run before it, and which last.
+        written: Whether it wrote to its first operand.
+    """
+
+    visit: int
+    name: str
+    ordinal: int
+    first: int
+    stop: int
+    inputs: dict[Key, int]
+    outputs: tuple[int, ...]
+    after: tuple[int, str] = (0, "")
+    written: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A run at both levels.
+
+    Attributes:
+        recording: Calls of operators, values and visits.
+        functions: Calls of functions, in order.
+        given: By visit, the values that it was given, by place or keyword.
+        gave: By visit, the value that it returned, nothing if that is no bare tensor.
+        outside: Visits of modules that are no part of the module that ran them.
+        overwrites: Visits that write over what they are given.
+    """
+
+    recording: Recording
+    functions: tuple[FunctionCall, ...]
+    given: dict[int, dict[Key, int]]
+    gave: dict[int, tuple[int, ...]]
+    outside: frozenset[int]
+    overwrites: frozenset[int]
+
+    def function_of(self, call: int) -> FunctionCall | None:
+        """Return the function that ran an operator, if the visit itself called it."""
+        visit = self.recording.calls[call].visit
+        for each in self.functions:
+            if each.first <= call < each.stop and each.visit == visit:
+                return each
+        return None
+
+    def hides_sums(self, visit: int) -> bool:
+        """Return whether a forward runs a module that adds and is not registered."""
+        hidden = {
+            each.index
+            for each in self.recording.visits
+            if each.parent == visit and each.index in self.outside
+        }
+        return any(
+            each.name == "sum" and hidden & set(self.recording.around(each.visit))
+            for each in self.functions
+        )
+
+    def keys_of(self, visit: int, value: int) -> tuple[Key, ...]:
+        """Return the arguments by which a visit was given a value."""
+        given = self.given.get(visit, {})
+        return tuple(key for key, number in given.items() if number == value)
+
+    def visits_of(self, path: str) -> list[int]:
+        """List the visits of a module."""
+        return [v.index for v in self.recording.visits if v.module == path]
+
+
+def trace_run(model: nn.Module, batch: Batch) -> Trace:
+    """Run a model once and record it at both levels, without changing it."""
+    notes: list[_Notes] = []
+
+    @contextmanager
+    def beside(recorder: Recorder) -> Iterator[None]:
+        notes.append(_Notes(recorder))
+        with notes[-1].watching(), notes[-1]:
+            yield
+
+    recording = record(model, batch, beside=beside)
+    return Trace(
+        recording=recording,
+        functions=tuple(notes[-1].functions),
+        given=notes[-1].given,
+        gave=notes[-1].gave,
+        outside=frozenset(notes[-1].outside),
+        overwrites=frozenset(notes[-1].overwrites),
+    )
+
+
+class _Notes(TorchFunctionMode):
+    """Notes functions, and what visits take and give, beside a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._counts: Counter[tuple[int, str]] = Counter()
+        self._inside: list[int] = []
+        self._modules: list[nn.Module] = []
+        self._ran: dict[int, tuple[int, str]] = {}
+        self._inner: dict[int, dict[int, str]] = {}
+        self.outside: set[int] = set()
+        self.overwrites: set[int] = set()
+        self.functions: list[FunctionCall] = []
+        self.given: dict[int, dict[Key, int]] = {}
+        self.gave: dict[int, tuple[int, ...]] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what visits take and give while inside."""
+        handles = [
+            hooks.register_module_forward_pre_hook(self._enter),
+            hooks.register_module_forward_hook(self._leave, with_kwargs=True),
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+                # Torch leaves this entry behind, and later warns of global hooks.
+                hooks._global_forward_hooks_with_kwargs.pop(handle.id, None)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        torch_sum = read_sum(func, args, kwargs)
+        name = "sum" if torch_sum is not None else getattr(func, "__name__", "")
+        if name.startswith("__"):  # reads of attributes, and indexing
+            return func(*args, **kwargs)
+        given = {**dict(enumerate(args)), **kwargs}
+        if torch_sum is not None:
+            given = dict(enumerate(torch_sum.operands))
+        inputs = self._numbers(given)
+        first, visit = self._recorder.here()
+        after = self._ran.get(visit, (0, ""))
+        ordinal = self._counts[visit, name]
+        self._counts[visit, name] += 1
+        result = func(*args, **kwargs)
+        self.functions.append(
+            FunctionCall(
+                visit=visit,
+                name=name,
+                ordinal=ordinal,
+                first=first,
+                stop=self._recorder.here()[0],
+                inputs=inputs,
+                outputs=self._all(result),
+                after=after,
+                written=torch_sum is not None and torch_sum.in_place,
+            )
+        )
+        return result
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        visit = self._recorder.here()[1]
+        self._inside.append(visit)
+        self._modules.append(module)
+        self.given[visit] = self._numbers(dict(enumerate(args)))
+
+    def _leave(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        # Hooks run in order, so that the recorder has left the visit already.
+        visit = self._inside.pop()
+        self._modules.pop()
+        held = self._numbers(dict(enumerate(args)))
+        if any(self.given[visit].get(key) != number for key, number in held.items()):
+            self.overwrites.add(visit)
+        if self._inside and not isinstance(module, Edit):
+            path = self._parts(self._modules[-1]).get(id(module))
+            if path is None:
+                self.outside.add(visit)
+            else:
+                count, _ = self._ran.get(self._inside[-1], (0, ""))
+                self._ran[self._inside[-1]] = count + 1, path
+        self.given[visit] |= self._numbers(kwargs)
+        self.gave[visit] = self._all(output) if isinstance(output, Tensor) else ()
+
+    def _parts(self, module: nn.Module) -> dict[int, str]:
+        if id(module) not in self._inner:
+            parts = module.named_modules()
+            self._inner[id(module)] = {id(part): path for path, part in parts}
+        return self._inner[id(module)]
+
+    def _numbers(self, given: dict[Any, Any]) -> dict[Key, int]:
+        return {
+            key: self._recorder.number(value)
+            for key, value in given.items()
+            if isinstance(value, Tensor)
+        }
+
+    def _all(self, output: Any) -> tuple[int, ...]:
+        parts = output if isinstance(output, tuple | list) else [output]
+        return tuple(self._recorder.number(p) for p in parts if isinstance(p, Tensor))

@@ -1,0 +1,1 @@
+"""Four papers as executable studies, found by theodolite through entry points."""

@@ -1,0 +1,143 @@
+"""What the phase diagram is judged on; nothing of it is the paper's.
+
+Networks of one seed share their weights over depths, kinds and scales, so that all
+runs of a seed are averaged before seeds are compared.
+"""
+
+from theodolite.core import (
+    Claim,
+    Kind,
+    Number,
+    PredictedAndMeasured,
+    Rows,
+    Select,
+    Test,
+    above,
+    every,
+    inside,
+    mean,
+    measured,
+    ordered,
+)
+
+from .config import DIVERGES, KINDS, STUCK, TRAINS
+from .tables import FORETOLD, scored
+
+RIGHT = {
+    "foretold": "quadratic model",
+    "by_sharpness": "sharpness alone",
+    "all_train": "always trains",
+}
+
+
+def right(name: str) -> Select:
+    """Select whether runs ended as a rule says."""
+    return measured(name).called(f"share right, {RIGHT[name]}")
+
+
+def trained(kind: str) -> Select:
+    """Select whether runs of the deepest networks of a kind trained."""
+    rows = measured("trained", kind=kind).keeping(_deepest)
+    return rows.called("share of runs that train, deepest")
+
+
+def _deepest(rows: Rows) -> Rows:
+    return rows.where(depth=max(rows.levels("depth"), default=None))
+
+
+def on_scores(test: Test) -> Test:
+    """Judge by runs that are right or wrong."""
+    return lambda both: test(scored(both))
+
+
+def shares_right(both: PredictedAndMeasured) -> dict[str, Number | float | int]:
+    """Tell how many runs each rule foretells, and how many of each phase happened."""
+    found = scored(both)
+    told: dict[str, Number | float | int] = {}
+    for name in FORETOLD:
+        share = mean(right(name))(found)
+        told[str(right(name))] = Number(share.value, share.error)
+    said = both.measured.where(quantity="foretold")
+    hits = found.measured.where(quantity="foretold")
+    names = {DIVERGES: "divergences", STUCK: "stays", TRAINS: "successes"}
+    for phase, name in names.items():
+        values = hits.values()[said.values() == phase]
+        if len(values):
+            told[f"share of foretold {name} that happened"] = float(values.mean())
+    return told
+
+
+CLAIMS = (
+    Claim(
+        name="phases-foretold",
+        place="Beyond the paper",
+        kind=Kind.BEYOND,
+        statement=(
+            "Loss, gradient and Hessian at the start tell which runs train: the "
+            "quadratic model foretells more phases than the rule "
+            "$\\eta\\lambda_{\\max}<2$ and than the guess that all train."
+        ),
+        test=on_scores(
+            every(
+                ordered(right("by_sharpness"), right("foretold")),
+                ordered(right("all_train"), right("foretold")),
+            )
+        ),
+        rival="sharpness alone, or the guess that everything trains, does as well",
+        asides=shares_right,
+    ),
+    Claim(
+        name="most-foretold",
+        place="Beyond the paper",
+        kind=Kind.BEYOND,
+        statement=(
+            "More than three runs in four end as the quadratic model at the start says."
+        ),
+        test=on_scores(
+            inside(
+                mean(right("foretold")),
+                above(0.75, source="ours", why="three in four, where a guess has one"),
+            )
+        ),
+        rival="the landscape away from the start decides",
+        asides=shares_right,
+    ),
+    Claim(
+        name="errors-are-late-divergence",
+        place="Beyond the paper",
+        kind=Kind.BEYOND,
+        statement=(
+            "Where the model is wrong, it mostly misses a divergence: curvature grows "
+            "along the way."
+        ),
+        test=on_scores(
+            inside(
+                mean(
+                    measured("missed"),
+                    name="share of runs that diverged unforetold, less other errors",
+                ),
+                above(0),
+            )
+        ),
+        rival="the model errs as often on runs that stay",
+    ),
+    Claim(
+        name="two-shortcut-trains-widest",
+        place="Sections 4 and 5, taken over all scales and rates",
+        kind=Kind.BEYOND,
+        statement=(
+            "At the largest depth 2-shortcut networks train in a larger part of the "
+            "box of scales and rates than plain, 1- and 3-shortcut ones."
+        ),
+        test=on_scores(
+            every(
+                *(
+                    ordered(trained(kind), trained("two_shortcut"))
+                    for kind in KINDS
+                    if kind != "two_shortcut"
+                )
+            )
+        ),
+        rival="another shortcut length trains more widely",
+    ),
+)

@@ -1,0 +1,45 @@
+"""Phases foretold by closed forms at the weights that are drawn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from theodolite import networks
+from theodolite.core import Row, Rows
+from theodolite.theory import (
+    gradient_spectrum,
+    linear_hessian,
+    moments,
+    relu_gradient,
+    relu_hessian,
+)
+
+from .config import DIVERGES, TRAINS, Config, data_of, phase_of, plan_of
+
+
+def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Foretell phases from loss, gradient and Hessian at the start, and by rivals."""
+    x, y = data_of(config)
+    plan = plan_of(config, cell)
+    weights = networks.draw_weights(plan, seed=cell["trial"])
+    loss, slope = relu_gradient(plan, weights, x, y)
+    data = moments(x, y)
+    if plan.linear or plan.shortcut == 1:
+        hessian = linear_hessian(plan.with_(mid="identity"), weights, data)
+    else:
+        hessian = relu_hessian(plan, weights, x, y)
+    # The order of linear_hessian: column by column within a matrix.
+    found = gradient_spectrum(hessian, slope.transpose(0, 2, 1).ravel())
+    best = data.optimal_loss()
+    rows: list[Row] = []
+    for rate in config.rates:
+        end = loss + found.change(rate, config.steps)
+        told = {
+            "foretold": phase_of(end, start=loss, best=best),
+            "by_sharpness": DIVERGES if rate * found.largest > 2 else TRAINS,
+            "all_train": TRAINS,
+        }
+        rows += [
+            {"lr": rate, "quantity": name, "value": phase, "error": 0.0}
+            for name, phase in told.items()
+        ]
+    return Rows(rows)

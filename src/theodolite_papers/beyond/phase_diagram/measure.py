@@ -1,0 +1,40 @@
+"""Networks trained at every rate, and how each run ended."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite import training
+from theodolite.core import Row, Rows
+from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+
+from .config import Config, data_of, phase_of, plan_of
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train one network at every rate and say how each run ended."""
+    data = data_of(config)
+    with warnings.catch_warnings():
+        # That a rate loses every run is a result here.
+        warnings.simplefilter("ignore", training.GridWarning)
+        grid = training.train_grid(
+            plan_of(config, cell),
+            data,
+            {"seed": [cell["trial"]], "lr": config.rates},
+            steps=config.steps,
+            record=training.AtSteps([0]),
+            jobs=0,
+        )
+    best = least_loss(*data)
+    start = float(grid.losses(lr=config.rates[0])[1][0])
+    rows: list[Row] = []
+    ends = grid.final_loss.ravel(), grid.final_loss_error.ravel()
+    for rate, end, error in zip(config.rates, *ends, strict=True):
+        phase = phase_of(float(end), start=start, best=best)
+        rows.append({"lr": rate, "quantity": "phase", "value": phase, "error": 0.0})
+        if np.isfinite(end):
+            loss = {"value": float(end), "error": float(error)}
+            rows.append({"lr": rate, "quantity": "final_loss", **loss})
+    return Rows(rows)

@@ -1,0 +1,122 @@
+"""Errors, disagreements and margins of each method, task by task."""
+
+import math
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+SHOWN = ("held_error", "disagreement", "mean_margin")
+
+
+def chosen(rows: Rows) -> Rows:
+    """Keep the setting of least error on the samples to choose by, ties by the loss.
+
+    Each split chooses for itself, over both starts, and is judged on samples that had
+    no part in it.
+    """
+    scores: dict[tuple, dict[int, list[float]]] = {}
+    for row in rows:
+        if row.get("quantity") in ("choice_error", "choice_loss"):
+            place = scores.setdefault(_key(row), {}).setdefault(
+                row["setting"], [0.0, 0.0]
+            )
+            value = row["value"]
+            known = value is not None and math.isfinite(value)
+            place[row["quantity"] == "choice_loss"] += value if known else math.inf
+    best = {
+        key: min(places, key=lambda setting: (*places[setting], setting))
+        for key, places in scores.items()
+    }
+    return rows.where(
+        lambda row: "setting" not in row or row["setting"] == best.get(_key(row))
+    )
+
+
+def _key(row: Row) -> tuple:
+    return tuple(row.get(label) for label in ("task", "method", "trial"))
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return errors, disagreements and margins by task and method."""
+    kept = chosen(both.measured)
+    return Rows.joined(
+        points(_averaged(kept.where(quantity=name)), ("task", "method"))
+        for name in SHOWN
+    )
+
+
+def _averaged(rows: Rows) -> Rows:
+    """Average the starts of each split, which is the unit of chance."""
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_key(row), []).append(row)
+    return Rows(
+        {**group[0], "value": sum(float(row["value"]) for row in group) / len(group)}
+        for group in groups.values()
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Norms of networks in training beside the growth that the schedule copies."""
+    rows: list[Row] = []
+    for row in both.predicted.where(quantity="course"):
+        found = both.measured.where(quantity="course", share=row["share"])
+        if len(found):
+            rows.append(
+                {
+                    "label": f"norm over its end, {row['share']:.0%} of the steps",
+                    "predicted": row["value"],
+                    "measured": float(found.values().mean()),
+                    "error": found[0]["error"],
+                }
+            )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "decay": "batch norm and decay",
+    "grown": "batch norm, norm grows",
+    "held": "batch norm, norm held",
+    "bare": "no batch norm, norm grows",
+}
+KINDS = {"decay": "decay", "grown": "grown", "held": "held", "bare": "no_norm"}
+PANELS = {
+    "held_error": "held-out error",
+    "disagreement": "starts decide differently",
+    "mean_margin": "mean margin",
+}
+APART = 0.16
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw a panel a quantity, a place a task."""
+    figure, panels = figures.new_figure(7.0, 4.2, panels=(1, len(PANELS)))
+    tasks, names = table.levels("task"), list(LABELS)
+    for panel, (quantity, title) in zip(panels, PANELS.items(), strict=True):
+        for shift, method in enumerate(names):
+            rows = table.where(quantity=quantity, method=method)
+            places = [tasks.index(task) for task in rows.column("task")]
+            figures.band(
+                panel,
+                [place + APART * (shift - 1.5) for place in places],
+                rows.values(),
+                rows.values("error"),
+                style=figures.kind_style(KINDS[method]),
+                label=LABELS[method],
+                kind="bars",
+                line=False,
+            )
+        panel.set_title(title)
+        panel.set_xticks(
+            range(len(tasks)), [task.replace(", ", "\n") for task in tasks]
+        )
+        panel.tick_params(axis="x", labelrotation=60)
+    figures.log_axis(panels[2], "y")
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_ylim(bottom=0)
+    figures.shared_legend(figure)
+    return figure

@@ -1,0 +1,285 @@
+"""Networks in training, stopped at some moments and read in two to six ways there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite import instruments, networks, training
+from theodolite.core import NormMode, Row, Rows, RunError, derive, stream
+from theodolite_papers.macdonald2023skip.shared.image_training import images_of
+
+from .config import (
+    BATCHES,
+    DESCENT,
+    FROZEN,
+    FROZEN_BATCHES,
+    RUNNING,
+    TOGETHER,
+    WHOLE,
+    Config,
+)
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    Pair = tuple[torch.Tensor, torch.Tensor]
+
+# Networks of one process whose weights at all moments are kept, some MB each.
+_KEPT = 16
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train a network, or take it up where it was trained, and read its moments."""
+    rule, trial = cell["rule"], cell["trial"]
+    found = trained(config, rule, trial)
+    rows: list[Row] = []
+    for moment in [cell["moment"]] if "moment" in cell else config.moments_of(rule):
+        state = found.states.get(steps_of(config, rule, moment))
+        if state is None or not _finite(state):  # it had diverged
+            continue
+        model = model_of(config, state)
+        here = {"moment": moment, "status": found.status}
+        rows += [{**here, **row} for row in readings(config, cell, moment, model)]
+    return Rows(rows)
+
+
+@dataclass(frozen=True)
+class Course:
+    """A network's weights by the number of updates, and how it ended."""
+
+    states: dict[int, dict[str, Any]]
+    status: str
+
+
+@lru_cache(maxsize=_KEPT)
+def trained(config: Config, rule: str, trial: int) -> Course:
+    """Train one network and keep its weights at the moments of its rule."""
+    _refuse_too_small_a_card(config, rule)
+    seed = derive(trial, f"whole-set curvature, {rule}")
+    images = images_of(config.dataset, config.samples_of(rule), config.device)
+    states: list[dict[str, Any]] = []
+    steps = {steps_of(config, rule, moment) for moment in config.moments_of(rule)}
+
+    def keep(model: "nn.Module") -> dict[str, float]:
+        states.append(deepcopy(model.state_dict()))
+        return {}
+
+    (run,) = training.train_many(
+        [partial(networks.build, config.plan, seed=seed, dtype=_precision(config))],
+        images,
+        recipe=recipe_of(config, rule, len(images.labels)),
+        seeds=[seed],
+        probe=keep,
+        probe_steps=steps,
+    )
+    if run.status == "failed" or run.retired:
+        raise RunError(
+            f"the network of {rule}, trial {trial}, could not be trained ({run.error}"
+            f"{run.retired.get('probe', '')}): check the device's memory, or pass "
+            "--device cpu"
+        )
+    return Course(dict(zip(sorted(steps), states, strict=False)), run.status)
+
+
+def _refuse_too_small_a_card(config: Config, rule: str) -> None:
+    """Raise what a reading of the whole set would raise for want of memory.
+
+    What it takes does not depend on the weights, so that nobody trains in vain.
+    """
+    if _on_card(config):
+        model = model_of(config, networks.build(config.plan, seed=0).state_dict())
+        _operator(config, model, samples_of(config, rule), "full").close()
+
+
+def _finite(state: Mapping[str, Any]) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in state.values())
+
+
+def recipe_of(config: Config, rule: str, count: int) -> "training.Recipe":
+    """Return the training of a rule, at one rate all along and without decay."""
+    descent = rule == DESCENT
+    epochs = config.steps if descent else config.epochs
+    return training.Recipe(
+        epochs=epochs,
+        batch_size=count if descent else config.batch_size,
+        rate=config.descent_rate if descent else config.rate,
+        momentum=0.0 if descent else config.momentum,
+        weight_decay=0.0,
+        nesterov=False,
+        milestones=(),
+        precision=config.precision if _on_card(config) else "float32",
+        test_every=epochs,
+    )
+
+
+def steps_of(config: Config, rule: str, moment: float) -> int:
+    """Return the number of updates made at a moment."""
+    if rule == DESCENT:
+        return round(moment * config.steps)
+    count = len(images_of(config.dataset, config.samples, config.device).labels)
+    return round(moment * config.epochs * (count // config.batch_size))
+
+
+def model_of(config: Config, state: Mapping[str, Any]) -> "nn.Module":
+    """Return the network with given weights, in the precision of the readings."""
+    model = networks.build(config.plan, seed=0, device=config.device)
+    model.load_state_dict(state)
+    model.to(_precision(config))
+    return model.to(memory_format=_layout(config))  # pyright: ignore
+
+
+def readings(
+    config: Config, cell: Mapping[str, Any], moment: float, model: "nn.Module"
+) -> list[Row]:
+    """Read the largest eigenvalue in all ways that a moment asks for.
+
+    What is of all samples batch by batch, or at constant statistics, is read of
+    full-batch descent alone, whose whole set is smaller.
+    """
+    rule, trial = cell["rule"], cell["trial"]
+    data = samples_of(config, rule)
+    parts = partition_of(config, data, trial=trial)
+    single = parts[: config.read_batches]
+    meter = _Meter(config, derive(trial, "directions"))
+    rows = [
+        meter.over(BATCHES, model, single, "batch"),
+        meter.of(WHOLE, model, data, "full"),
+    ]
+    if moment in config.corners:
+        rows.append(meter.of(RUNNING, model, data, "eval"))
+    if moment in config.corners and rule == DESCENT:
+        rows.append(meter.of(TOGETHER, model, parts, "batch"))
+        with instruments.preserve(model):
+            # From here on running statistics are those of the whole set.
+            instruments.apply_norm_mode(model, NormMode.FROZEN, lambda: model(data[0]))
+            rows.append(meter.of(FROZEN, model, data, "eval"))
+            rows.append(meter.over(FROZEN_BATCHES, model, single, "eval"))
+    return rows
+
+
+class _Meter:
+    """Reads largest eigenvalues; rounding is looked into once, at a batch."""
+
+    def __init__(self, config: Config, seed: int) -> None:
+        self._config, self._seed = config, seed
+        self._rounding: float | None = None
+
+    def of(self, reading: str, model: "nn.Module", data: Any, mode: str) -> Row:
+        """Return the row of the largest eigenvalue over all of some data."""
+        return _row(reading, mode, [self._top(model, data, mode)])
+
+    def over(
+        self, reading: str, model: "nn.Module", batches: "Sequence[Pair]", mode: str
+    ) -> Row:
+        """Return the row of the mean of the largest eigenvalues of batches."""
+        return _row(reading, mode, [self._top(model, one, mode) for one in batches])
+
+    def _top(self, model: "nn.Module", data: Any, mode: str) -> Any:
+        with (
+            _arithmetic(self._config),
+            _operator(self._config, model, data, mode) as operator,
+        ):
+            found = instruments.extremes_of(
+                operator,
+                ends="largest",
+                stop="value",
+                tol=self._config.tol,
+                max_matvecs=self._config.products,
+                method="products",
+                seed=self._seed,
+                graph_error=self._rounding,
+            )
+        if self._rounding is None:
+            self._rounding = found.graph_error
+        return found
+
+
+def _operator(
+    config: Config, model: "nn.Module", data: Any, mode: str
+) -> "instruments.Hessian":
+    """Return the Hessian over some data, in chunks where there is much of it."""
+    from torch.nn import CrossEntropyLoss
+
+    wide = isinstance(data, tuple) and len(data[1]) > config.one_graph
+    return instruments.Hessian(
+        model,
+        data,
+        loss=CrossEntropyLoss(),
+        norm_mode=mode,
+        micro_batch=config.chunk if wide and config.chunk else None,
+    )
+
+
+def _row(reading: str, mode: str, found: Sequence[Any]) -> Row:
+    """Average readings; the error of the mean is the mean of their bounds."""
+    return {
+        "quantity": "sharpness",
+        "reading": reading,
+        "value": float(np.mean([one.eigenvalues[0] for one in found])),
+        "error": float(np.mean([one.sharp_errors[0] for one in found])),
+        "residual": float(np.max([one.residuals[0] for one in found])),
+        "batches": len(found),
+        "norm_mode": "frozen" if reading in (FROZEN, FROZEN_BATCHES) else mode,
+        "products": int(sum(one.cost.passes for one in found)),
+    }
+
+
+def samples_of(config: Config, rule: str) -> "Pair":
+    """Return the whole set of a rule as the network sees it."""
+    images = images_of(config.dataset, config.samples_of(rule), config.device)
+    centre, scale = (t.reshape(1, -1, 1, 1) for t in (images.centre, images.scale))
+    inputs = (images.inputs.float() - centre) / scale
+    inputs = inputs.to(_precision(config), memory_format=_layout(config))
+    return inputs, images.labels
+
+
+def _precision(config: Config) -> "torch.dtype":
+    import torch
+
+    return torch.float64 if config.double else torch.float32
+
+
+def _layout(config: Config) -> Any:
+    """Return how maps lie in memory: with channels last for a card's convolutions.
+
+    On an H200 a product of 5,000 images then takes three fifths of the time. Chunks of
+    2,500 would not do: cuDNN then takes a way for them that launches 2,000 kernels.
+    """
+    import torch
+
+    return torch.channels_last if _on_card(config) else torch.preserve_format
+
+
+def _on_card(config: Config) -> bool:
+    return config.device.startswith("cuda")
+
+
+@contextmanager
+def _arithmetic(config: Config) -> Iterator[None]:
+    """Let convolutions take TF32 inside, where a config says so."""
+    from torch.backends import cudnn
+
+    before = cudnn.allow_tf32
+    cudnn.allow_tf32 = config.coarse
+    try:
+        yield
+    finally:
+        cudnn.allow_tf32 = before
+
+
+def partition_of(config: Config, data: "Pair", *, trial: int) -> "list[Pair]":
+    """Cut the set into batches at random; what does not fill one is left out."""
+    import torch
+
+    inputs, labels = data
+    drawn = stream(derive(trial, "partition")).permutation(len(labels))
+    full = len(labels) // config.batch_size * config.batch_size
+    order = torch.as_tensor(drawn[:full]).to(labels.device)
+    # An index leaves maps as they lie.
+    return [(inputs[part], labels[part]) for part in order.split(config.batch_size)]

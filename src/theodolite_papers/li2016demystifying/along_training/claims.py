@@ -1,0 +1,206 @@
+"""What figure 5 and the prose around it claim, and training like orthogonal weights."""
+
+from theodolite.core import (
+    Choice,
+    Claim,
+    Kind,
+    PredictedAndMeasured,
+    Quantity,
+    Region,
+    Rows,
+    Select,
+    Test,
+    above,
+    against,
+    alike,
+    below,
+    each,
+    equivalent,
+    every,
+    inside,
+    known,
+    largest,
+    measured,
+    ordered,
+    slope_difference,
+    somewhere,
+    trend,
+)
+
+from ..shared.narrowing import narrowed
+from . import claims_index
+from .config import PAIR
+from .figure import NEAR, at_levels, late
+
+FACTOR_THREE = alike(0.5, "a factor of three; they start a factor of 30 apart")
+APART = above(0.5, source="ours", why="the margin of what counts as similar")
+LEVEL = alike(0.1, "a quarter for each factor of ten in the excess loss")
+GROWING = below(-0.1, source="ours", why="the margin of what counts as similar")
+ZERO = below(1e-9, source="rounding", why="two inverses at the optimum")
+HALF = Choice(
+    what="levels that at least half of a kind's runs pass",
+    why="networks start at different losses, and some end early",
+)
+LATE = Choice(
+    what=f"excess losses from {NEAR:g} of that at zero weights down",
+    why="the prose speaks of what the curves evolve to, and of points near minimisers",
+)
+
+
+def ratio(kind: str) -> Select:
+    """Select condition numbers of a kind, of the rows at hand."""
+    return measured("ratio", kind=kind)
+
+
+def better_than(kind: str) -> Test:
+    """Judge whether 2-shortcut networks are better conditioned at every level."""
+
+    def at(fraction: float) -> Test:
+        mine, theirs = (ratio(k).at(fraction=fraction) for k in ("two_shortcut", kind))
+        return ordered(mine, theirs, log=True, paired=False)
+
+    return each("fraction", ratio(kind), at)
+
+
+def _more_at_large(kind: str) -> Test:
+    name = f"log10 ratio of {kind} less 2-shortcut, rise with log10 of the excess loss"
+    gap = slope_difference(ratio(kind), ratio("two_shortcut"), "fraction", name=name)
+    return inside(gap, above(0))
+
+
+def _close(rows: Rows) -> Rows:
+    return rows.where(lambda row: row["fraction"] <= NEAR)
+
+
+def _towards(kind: str, region: Region) -> Test:
+    """Judge the slope of the ratio over the excess loss, near a minimiser."""
+    near = ratio(kind).keeping(_close)
+    return trend(near, over="fraction", slope_in=region, points=2)
+
+
+def _rank_room(both: PredictedAndMeasured) -> Quantity:
+    bound = both.predicted.value(quantity="rank_at_optimum")
+    rank = max(both.measured.where(quantity="optimum_rank").values(), default=bound)
+    name = "largest rank at an optimum less the square of the width"
+    return known(name, float(rank) - bound)
+
+
+def _like(first: str, second: str) -> Test:
+    def at(fraction: float) -> Test:
+        pair = (ratio(k).at(fraction=fraction) for k in (first, second))
+        return equivalent(*pair, margin=FACTOR_THREE, log=True, paired=False)
+
+    return each("fraction", ratio(first), at)
+
+
+def _unlike(first: str, second: str) -> Test:
+    def at(fraction: float) -> Test:
+        low, high = (ratio(k).at(fraction=fraction) for k in (first, second))
+        return ordered(low, high, by=APART, log=True, paired=False)
+
+    return somewhere("fraction", ratio(first), at)
+
+
+CLAIMS = (
+    Claim(
+        name="better-at-every-loss",
+        place="Figure 5, section 5.2",
+        statement=(
+            "At depth 16 the condition number of 2-shortcut networks is smaller than "
+            "that of plain ones at every loss."
+        ),
+        test=narrowed(
+            at_levels(0), every(better_than("orthogonal"), better_than("xavier"))
+        ),
+        rival="curves that cross",
+        choices=(HALF,),
+    ),
+    Claim(
+        name="better-most-at-large-loss",
+        place="Figure 5, section 5.2",
+        statement="The advantage is larger when the loss is large.",
+        test=narrowed(
+            at_levels(0),
+            every(_more_at_large("orthogonal"), _more_at_large("xavier")),
+        ),
+        rival="an advantage that is larger near the optimum",
+        choices=(HALF,),
+    ),
+    Claim(
+        name="condition-numbers-meet",
+        place="Figure 5, section 5.2",
+        statement=(
+            "Condition numbers of orthogonal and 2-shortcut networks roughly evolve "
+            "to the same value."
+        ),
+        test=narrowed(
+            late,
+            equivalent(
+                *(measured("late_ratio", kind=kind) for kind in PAIR),
+                margin=FACTOR_THREE,
+                paired=False,
+                name="mean log10 ratio near the minimum, 2-shortcut less orthogonal",
+            ),
+        ),
+        rival="condition numbers that stay apart as they start",
+        choices=(LATE,),
+    ),
+    Claim(
+        name="ratio-diverges",
+        place="Figure 5, section 5.2",
+        kind=Kind.ERRATUM,
+        statement=(
+            "They meet because minimisers, and all points near them, have similar "
+            "condition numbers."
+        ),
+        printed="minimisers, and any point near them, have similar condition numbers",
+        corrected=(
+            "at a minimiser of a linear network the Hessian is $J^T J$ with at most "
+            "$d^2$ non-zero eigenvalues among $L\\,d^2$: the 10th percentile is 0, and "
+            "$|\\lambda|_{\\max}/|\\lambda|_{(0.1)} \\to \\infty$ for $L \\geq 2$"
+        ),
+        test=narrowed(at_levels(0), every(*(_towards(kind, LEVEL) for kind in PAIR))),
+        corrected_test=every(
+            narrowed(at_levels(0), every(*(_towards(kind, GROWING) for kind in PAIR))),
+            inside(_rank_room, below(0.5, source="rounding", why="a count")),
+            inside(largest(measured("optimum_small")), ZERO),
+        ),
+        rival="a ratio that levels off",
+        choices=(LATE,),
+    ),
+    Claim(
+        name="one-shortcut-like-orthogonal",
+        place="Section 5",
+        statement=(
+            "The training dynamics of 1-shortcut networks are similar to those of "
+            "linear networks with orthogonal initialisation."
+        ),
+        test=narrowed(
+            at_levels(0),
+            against(
+                _like("one_shortcut", "orthogonal"),
+                _unlike("two_shortcut", "orthogonal"),
+            ),
+        ),
+        rival="condition numbers as far apart as those of 2-shortcut networks",
+        choices=(
+            Choice(
+                what="dynamics are compared by condition numbers at equal loss",
+                why="the paper shows none for 1-shortcut networks",
+            ),
+        ),
+    ),
+    *claims_index.CLAIMS,
+    Claim(
+        name="better-at-another-depth",
+        place="Figure 5, section 5.2, at another depth",
+        kind=Kind.BEYOND,
+        statement=(
+            "The same holds at a depth that the paper does not show: 2-shortcut "
+            "networks are better conditioned than orthogonal ones at every loss."
+        ),
+        test=narrowed(at_levels(1), better_than("orthogonal")),
+        rival="curves that cross at low loss",
+        choices=(HALF,),
+    ),
+)

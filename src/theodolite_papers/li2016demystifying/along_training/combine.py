@@ -1,0 +1,115 @@
+"""Closed forms at the weights of trained networks.
+
+A linear network's Hessian is known exactly from its weights and the data's second
+moments; where it was measured as well, the two are compared.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite import networks
+from theodolite.core import Row, Rows, ShortcutBlueprint, Status, condition_of, index_of
+from theodolite.theory import (
+    Moments,
+    linear_gradient,
+    linear_hessian,
+    linear_loss,
+    moments,
+)
+
+from ..shared.exact_optimum import exact_optimum
+from ..shared.problems import EPS, gap
+from ..shared.whitened import whitened
+from .config import PAIR, Config
+from .measure import State, arranged, blueprint, by_network, slope_rows, trained
+
+
+def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Read Hessians off second moments, or compare them with measured ones."""
+    plan = blueprint(config, cell)
+    data = moments(*whitened(config.dataset, config.width))
+    if cell["task"] == "start":
+        return Rows(_start(plan, data, cell["trial"]))
+    states = trained(config, tuple(cell.items()))
+    if by_network(config, cell):
+        found = [_gap(plan, state, data) for state in states if state.reading]
+    else:
+        read = [(s, read_state(plan, s.weights, data)) for s in states]
+        found = arranged(config, cell, read)
+    levels = cell["task"] == "levels"
+    if levels and cell["kind"] in PAIR and cell["trial"] == config.seed:
+        found += _optimum(plan, states[-1].weights, data)
+    return Rows(found)
+
+
+def read_state(
+    plan: ShortcutBlueprint, weights: np.ndarray, data: Moments
+) -> list[Row]:
+    """Return extremes, index and slope at some weights, with their errors."""
+    matrix = linear_hessian(plan, weights, data)
+    values = np.linalg.eigvalsh(matrix)
+    size = float(np.abs(values).max()) + float(np.abs(matrix).max())
+    rounding = EPS * len(values) * size
+    found = condition_of(values, rounding=rounding)
+    status = str(Status.EXACT if found.resolved else Status.ROUNDING)
+    unsure = float(np.mean(np.abs(values) <= rounding))
+    numbers = {
+        "largest": (found.largest, rounding, status),
+        "small": (found.small, rounding, status),
+        "index": (index_of(values, rounding=rounding), unsure, str(Status.EXACT)),
+    }
+    method = "second moments"
+    gradient = linear_gradient(plan, weights, data)
+    flat = gradient.transpose(0, 2, 1).ravel()  # (layer, column, row)
+    return [
+        *(
+            {"quantity": name, "value": v, "error": e, "status": s, "method": method}
+            for name, (v, e, s) in numbers.items()
+        ),
+        *slope_rows(flat, matrix),
+    ]
+
+
+def _gap(plan: ShortcutBlueprint, state: State, data: Moments) -> Row:
+    """Say how far the Hessian from moments is from the measured one."""
+    matrix = linear_hessian(plan, state.weights, data)
+    found, reading = state.matrix, state.reading
+    assert found is not None  # it comes with its reading
+    return {
+        "quantity": "moments_gap",
+        "step": state.step,
+        "value": gap(matrix, found, float(np.abs(found).max())),
+        "error": reading.asymmetry + EPS * len(found),
+        "norm_mode": str(reading.norm_mode),
+        "method": reading.method,
+    }
+
+
+def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
+    """Return the index of a network before its first step."""
+    weights = networks.draw_weights(plan, seed=seed)
+    values = np.linalg.eigvalsh(linear_hessian(plan, weights, data))
+    rounding = EPS * len(values) * float(np.abs(values).max())
+    unsure = float(np.mean(np.abs(values) <= rounding))
+    index = index_of(values, rounding=rounding)
+    return [{"quantity": "first_index", "value": index, "error": unsure}]
+
+
+def _optimum(plan: ShortcutBlueprint, weights: np.ndarray, data: Moments) -> list[Row]:
+    """Return rank and percentile of the Hessian at an optimum near the last state."""
+    best = data.yx @ np.linalg.inv(data.xx)
+    there, _ = exact_optimum(plan, weights, best)
+    size = np.abs(np.linalg.eigvalsh(linear_hessian(plan, there, data)))
+    # The map is optimal to the rounding of two inverses.
+    rank = float(np.sum(size > 1e-9 * size.max()))
+    excess = linear_loss(plan, there, data) - data.optimal_loss()
+    small = float(np.quantile(size, 0.1) / size.max())
+    rounding = EPS * len(size)
+    return [
+        {"quantity": "optimum_rank", "value": rank, "error": 0.0,
+         "parameters": len(size)},
+        {"quantity": "optimum_excess", "value": excess, "error": rounding},
+        {"quantity": "optimum_small", "value": small, "error": rounding},
+    ]  # fmt: skip

@@ -1,0 +1,160 @@
+"""Hessians and training of 1-shortcut and plain networks, pair by pair."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite import instruments, networks
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
+
+from ..shared.hessians import at_zero, measured_hessian
+from ..shared.problems import EPS, gap, named
+from .config import Config, dataset
+
+# Beyond this the condition number of a plain network with an activation is only said to
+# be at least so: with ReLU it is often infinite, and no mean would be known.
+CEILING = 1e4
+# A network at W and one at I + W are compared up to this depth.
+IDENTITY_DEPTH = 4
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Run one task on one dataset."""
+    task = {"identity": _identity, "rotation": _rotation, "training": _training}
+    return Rows(task[cell["task"]](config, cell["trial"]))
+
+
+def _pair(
+    config: Config, depth: int, **names: Any
+) -> tuple[ShortcutBlueprint, ShortcutBlueprint]:
+    """Return a 1-shortcut network and the plain one with the same layers."""
+    shortcut = ShortcutBlueprint(width=config.width, depth=depth, shortcut=1, **names)
+    return shortcut, shortcut.with_(skip=False, init="orthogonal")
+
+
+def _identity(config: Config, trial: int) -> list[Row]:
+    """A 1-shortcut network at W, and a plain one at I + W."""
+    rows: list[Row] = []
+    x, y = dataset(config, trial)
+    for setting, names, depth in config.settings:
+        if depth > IDENTITY_DEPTH:
+            continue
+        shortcut, plain = _pair(config, depth, **names)
+        drawn = networks.draw_weights(shortcut.with_(init="xavier"), seed=trial)
+        found = []
+        for plan, shift in ((shortcut, 0.0), (plain, np.eye(config.width))):
+            network = at_zero(plan, config.device)
+            networks.set_weights(network, 0.1 * drawn + shift)
+            found.append(measured_hessian(network, x, y)[0])
+        scale = float(np.abs(found[0]).max())
+        row = {"identity_gap": gap(found[1], found[0], scale)}
+        rows += named(row, EPS * len(found[0]), depth=depth, setting=setting)
+    return rows
+
+
+def _rotation(config: Config, trial: int) -> list[Row]:
+    r"""A plain orthogonal network, and a 1-shortcut one at zero with turned labels.
+
+    With $Q_r = O_r \cdots O_1$ and $W_r = Q_r(I + V_r)Q_{r-1}^T$ the plain map is
+    $Q_R\prod(I + V_r)$, so $\mathrm{vec}\,W_r$ turns with $Q_{r-1} \otimes Q_r$.
+    """
+    rows: list[Row] = []
+    x, y = dataset(config, trial)
+    for setting, names, depth in config.settings:
+        shortcut, plain = _pair(config, depth, **names)
+        network = networks.build(plain, seed=trial, device=config.device)
+        turns = _partial_products(networks.get_weights(network))
+        matrix, _ = measured_hessian(network, x, y)
+        zero = at_zero(shortcut, config.device)
+        twin, _ = measured_hessian(zero, x, y @ turns[-1])
+        straight, _ = measured_hessian(zero, x, y)
+        values, same, other = map(np.linalg.eigvalsh, (matrix, twin, straight))
+        # A plain ReLU network may have no Hessian, the other has.
+        scale, top = float(np.abs(twin).max()), float(np.abs(same).max())
+        found = {
+            "matrix_gap": gap(_turned(twin, turns), matrix, scale),
+            "spectrum_gap": gap(same, values, top),
+            "unrotated_gap": gap(other, values, top),
+        }
+        labels = {"depth": depth, "setting": setting}
+        rows += named(found, EPS * len(matrix), **labels)
+        xavier = networks.build(
+            plain.with_(init="xavier"), seed=trial, device=config.device
+        )
+        spread = np.linalg.eigvalsh(measured_hessian(xavier, x, y)[0])
+        spectra = {"one_shortcut": other, "orthogonal": values, "xavier": spread}
+        for kind, spectrum in spectra.items():
+            capped = bool(names) and kind != "one_shortcut"
+            ceiling = CEILING if capped else np.inf
+            rows += _ratio(spectrum, ceiling, kind=kind, **labels)
+    return rows
+
+
+def _ratio(spectrum: np.ndarray, ceiling: float, **labels: Any) -> list[Row]:
+    """Return the condition number, or that it is at least a ceiling."""
+    found = condition_of(spectrum)
+    if found.least > ceiling:
+        return named({"ratio": ceiling}, 0.0, **labels)
+    return named({"ratio": found.ratio}, found.error, **labels)
+
+
+def _partial_products(weights: np.ndarray) -> list[np.ndarray]:
+    """Return Q_0 = I, Q_1, … up to the whole map."""
+    found = [np.eye(weights.shape[1])]
+    for weight in weights:
+        found.append(weight @ found[-1])
+    return found
+
+
+def _turned(matrix: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
+    """Turn each layer of a Hessian into the frame of the plain network."""
+    size, count = turns[0].size, len(turns) - 1
+    frame = np.zeros((count * size, count * size))
+    for r in range(count):
+        place = slice(r * size, (r + 1) * size)
+        frame[place, place] = np.kron(turns[r], turns[r + 1])
+    return frame @ matrix @ frame.T
+
+
+def _training(config: Config, trial: int) -> list[Row]:
+    """Loss along gradient descent, of four networks on one dataset."""
+    rows: list[Row] = []
+    x, y = dataset(config, trial)
+    shortcut, plain = _pair(config, config.trained)
+    network = networks.build(plain, seed=trial, device=config.device)
+    turn = _partial_products(networks.get_weights(network))[-1]
+    xavier = plain.with_(init="xavier")
+    runs = {
+        "orthogonal": (network, y),
+        "one_shortcut_turned": (at_zero(shortcut, config.device), y @ turn),
+        "one_shortcut": (at_zero(shortcut, config.device), y),
+        "xavier": (networks.build(xavier, seed=trial, device=config.device), y),
+    }
+    losses = {
+        kind: _descend(config, net, x, targets) for kind, (net, targets) in runs.items()
+    }
+    for kind, loss in losses.items():
+        away = float(np.abs(loss / losses["orthogonal"] - 1).max())
+        rows += named({"training_gap": away}, EPS * config.steps, kind=kind)
+        if trial == config.seed:
+            for step in range(0, config.steps + 1, max(1, config.steps // 20)):
+                found = {"loss": loss[step]}
+                rows += named(found, EPS * config.steps, kind=kind, step=step)
+    return rows
+
+
+def _descend(config: Config, network: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the loss before every step and after the last."""
+    import torch
+
+    inputs, targets = (torch.tensor(part, device=config.device) for part in (x, y))
+    weights, found = list(network.parameters()), []
+    for _ in range(config.steps + 1):
+        loss = instruments.HalfSquareLoss()(network(inputs), targets)
+        found.append(loss.item())
+        slopes = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            for weight, slope in zip(weights, slopes, strict=True):
+                weight.sub_(config.rate * slope)
+    return np.array(found)

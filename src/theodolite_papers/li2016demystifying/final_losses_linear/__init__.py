@@ -1,0 +1,85 @@
+"""Figure 7: optimal final losses and learning rates of linear networks against depth.
+
+Li et al. (2016), Demystifying ResNet, figure 7, section 5.3.1 and appendix B. The
+claim in our words: after 1,000 steps at its best learning rate, a 2-shortcut linear
+network is close to the optimal loss however deep it is, and it takes higher rates than
+the others in deep networks; plain and other shortcut networks do worse, and Xavier
+ones end near where they began.
+
+Departures: see ``STUDY.departures``. Cost: about 12 seconds of processor time
+at QUICK and 200 at PAPER: the samples enter by their moments alone.
+"""
+
+from theodolite.studies import Committed, CommittedRun, Drawing, Study
+
+from ..shared.final_losses.figure import draw, draw_by_rate
+from ..shared.final_losses.tables import by_depth, by_rate, compare
+from .claims import CLAIMS
+from .config import PRESETS, cells
+from .measure import measure
+from .predict import predict
+
+STUDY = Study(
+    title="Figure 7: final losses and best learning rates of linear networks",
+    summary=(
+        "Given its best learning rate, how far does a linear network of a given depth "
+        "get in 1,000 steps of gradient descent on whitened digits? The least loss is "
+        "known exactly, $\\frac12(\\mathrm{tr}\\,\\Sigma^{YY} - \\mathrm{tr}\\,"
+        "\\Sigma^{YX}(\\Sigma^{XX})^{-1}\\Sigma^{XY})$, so what is shown is the excess "
+        "over it. Every network is trained from ten seeds at ten rates a decade over "
+        "five decades; the rate with the least mean loss over seeds is the best one. A "
+        "linear network sees the samples through their second moments alone, which is "
+        "how tens of thousands of runs take minutes."
+    ),
+    presets=PRESETS,
+    cells=cells,
+    predict=predict,
+    measure=measure,
+    compare=compare,
+    claims=CLAIMS,
+    datasets=lambda config: (config.dataset,),
+    committed=Committed(
+        CommittedRun(
+            "theodolite_papers.li2016demystifying",
+            "final_losses_linear",
+            free=("depths", "networks"),
+        ),
+        ("quantity", "trial", "rate"),
+    ),
+    drawings=(
+        Drawing(
+            "final_losses",
+            "Left: mean over networks of the logarithm of the excess over the optimal "
+            "loss after training, at the rate with the least mean loss; bands one "
+            "standard error. Dotted: a network that outputs zero. Right: that rate; "
+            "bands are its spread over resampled seeds. Hollow: final losses at best "
+            "and worst rate lie within a tenth, so that no rate is best.",
+            by_depth,
+            draw,
+        ),
+        Drawing(
+            "by_rate",
+            "Mean excess against the learning rate at three depths, rates at which no "
+            "run diverged; bands one standard error over networks.",
+            by_rate,
+            draw_by_rate,
+        ),
+    ),
+    departures=(
+        "The paper gives neither depths nor rates: depths are multiples of 6, at which "
+        "units of 1, 2 and 3 matrices all fit, and 4; rates are ten a decade from "
+        "$10^{-4}$ to 10 (five a decade from $10^{-3}$ at the quick scale).",
+        "Depth 2 is left out, since networks reach the optimum to rounding there.",
+        "Networks are compared on the same seeds, and seeds are averaged over depths "
+        "before they are compared: weights of one seed are shared between depths. A "
+        "network's own best rate is known to one step of the rates tried.",
+        "Shortcut networks start at a hundredth of Xavier weights: at exactly zero, "
+        "units of two or more matrices have no gradient.",
+        "The paper averages losses; here the mean is of their logarithm, since single "
+        "networks spread over decades. The best rate is that of the mean loss, over "
+        "rates at which no network diverges.",
+        "The quick scale uses 5,000 digits, six networks and depths up to 48; verdicts "
+        "rest on a committed run at the paper scale, on all 60,000 digits, with ten "
+        "networks and depths up to 96.",
+    ),
+)

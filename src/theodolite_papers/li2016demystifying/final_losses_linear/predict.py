@@ -1,0 +1,26 @@
+"""The optimal loss, and what lies above it where a network outputs zero."""
+
+import numpy as np
+
+from theodolite.core import Rows
+from theodolite.theory import moments
+
+from ..shared.final_losses.inputs import inputs
+from .config import RateConfig
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def predict(config: RateConfig) -> Rows:
+    """Return the optimal loss, and what lies above it at zero map and at the start."""
+    data = moments(*inputs(config))
+    best = data.optimal_loss()
+    whole = float(np.trace(data.yy))
+    identity = 0.5 * float(np.trace(data.xx - 2 * data.yx) + whole)
+    found = {
+        "optimal_loss": best,
+        "zero_map_excess": whole / 2 - best,
+        "start_excess": identity - best,
+    }
+    error = EPS * config.width * identity
+    return Rows({"quantity": k, "value": v, "error": error} for k, v in found.items())

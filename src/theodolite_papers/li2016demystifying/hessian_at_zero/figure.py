@@ -1,0 +1,142 @@
+"""The Hessian at zero as a picture, and the unit of figure 1."""
+
+from typing import TYPE_CHECKING, Any
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows
+
+from ..shared.problems import SETTINGS
+
+
+def picture(both: PredictedAndMeasured) -> Rows:
+    """Return predicted and measured entries, and the largest magnitude of all."""
+    entries = Rows(
+        {**row, "road": road}
+        for road, rows in (
+            ("closed form", both.predicted),
+            ("measured", both.measured),
+        )
+        for row in rows.where(quantity="entry")
+    )
+    limit = max(abs(row["value"]) for row in entries)
+    return Rows([*entries, {"quantity": "limit", "value": limit}])
+
+
+def unit(both: PredictedAndMeasured) -> Rows:
+    """Return the boxes of a unit of a 2-shortcut network, from left to right."""
+    boxes = ("pre", "W_1", "mid", "W_2", "post")
+    return Rows(
+        {
+            "quantity": "box",
+            "label": f"${label}$" if place % 2 else f"$\\sigma_{{{label}}}$",
+            "position": "" if place % 2 else label,
+            "value": 1.2 * (place + 1),
+        }
+        for place, label in enumerate(boxes)
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Condition number of Eq 9 beside the measured one, deepest network."""
+    rows: list[Row] = []
+    closed = both.predicted.where(quantity="condition")
+    measured = both.measured.where(quantity="condition")
+    deepest = max(measured.levels("units"))
+    for setting in SETTINGS:
+        for trial in closed.levels("trial")[:3]:
+            found = measured.only(setting=setting, trial=trial, units=deepest)
+            rows.append(
+                {
+                    "label": f"cond(H), n = 2, {setting}, {deepest} units, "
+                    f"dataset {trial}",
+                    "predicted": closed.value(setting=setting, trial=trial),
+                    "measured": found["value"],
+                    "error": found["error"],
+                }
+            )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Entries a weight matrix of the picture's networks, of width 2.
+BLOCK = 4
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw closed form (above) and measurement (below) for n = 1, 2, 3."""
+    figure, panels = figures.new_figure(7.0, 5.0, panels=(2, 3))
+    limit = table.value(quantity="limit")
+    places = [(road, n) for road in ("closed form", "measured") for n in (1, 2, 3)]
+    images = []
+    for panel, (road, n) in zip(panels, places, strict=True):
+        images.append(_show(panel, table.where(road=road, shortcut=n), limit))
+        panel.set_title(f"n = {n}, {road}")
+    bar = figure.colorbar(images[0], ax=panels, shrink=0.6, aspect=30)
+    bar.set_label("entry of the Hessian")
+    return figure
+
+
+def _show(panel: "Axes", entries: Rows, limit: float) -> Any:
+    side = len(entries.levels("row"))
+    matrix = entries.values().reshape(side, side)
+    # One pixel an entry, in files of every kind.
+    image = panel.imshow(
+        matrix, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="none"
+    )
+    for edge in range(0, side + 1, BLOCK):
+        panel.axhline(edge - 0.5, color=figures.GRID, linewidth=0.6)
+        panel.axvline(edge - 0.5, color=figures.GRID, linewidth=0.6)
+    panel.grid(visible=False)
+    panel.set_xticks([])
+    panel.set_yticks([])
+    return image
+
+
+def draw_unit(table: Rows) -> "Figure":
+    """Draw a unit with its shortcut."""
+    figure, (panel,) = figures.new_figure(6.6, 2.2)
+    panel.set_axis_off()
+    panel.set_xlim(-0.4, 8.6)
+    panel.set_ylim(-0.8, 1.6)
+    for x, text in ((0, "$x$"), (7.2, "$+$"), (8.2, "$x'$")):
+        panel.text(x, 0, text, ha="center", va="center", fontsize=12)
+    left = 0.15
+    for box in table:
+        x, position = box["value"], box["position"]
+        frame = {
+            # Activations, which have a position, are round; matrices are square.
+            "boxstyle": "round,pad=0.4" if position else "square,pad=0.4",
+            "facecolor": figures.BACKGROUND,
+            "edgecolor": figures.INK,
+            "linewidth": 1.0 if position else 1.8,
+        }
+        panel.text(
+            x, 0, box["label"], ha="center", va="center", fontsize=11, bbox=frame
+        )
+        panel.text(x, -0.65, position, ha="center", fontsize=9)
+        _arrow(panel, (left, 0), (x - 0.42, 0))
+        left = x + 0.42
+    _arrow(panel, (left, 0), (7.05, 0))
+    _arrow(panel, (7.35, 0), (8.0, 0))
+    _arrow(panel, (0, 0.2), (7.2, 0.2), bend=-0.28)
+    panel.text(3.6, 1.35, "shortcut (identity)", ha="center", fontsize=9)
+    return figure
+
+
+def _arrow(
+    panel: "Axes", start: tuple[float, float], end: tuple[float, float], bend: float = 0
+) -> None:
+    panel.annotate(
+        "",
+        xy=end,
+        xytext=start,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": figures.INK,
+            "linewidth": 1.1,
+            "connectionstyle": f"arc3,rad={bend}",
+        },
+    )

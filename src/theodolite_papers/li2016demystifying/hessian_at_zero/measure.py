@@ -1,0 +1,152 @@
+"""Hessians of networks at zero by double backward, and what their blocks show."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import Row, Rows, ShortcutBlueprint, condition_of
+
+from ..shared.hessians import at_zero, measured_hessian
+from ..shared.problems import EPS, SETTINGS, entries, gap, named
+from .config import Config, dataset
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """One network at zero, and its Hessian."""
+
+    setting: str
+    plan: ShortcutBlueprint
+    matrix: np.ndarray
+    values: np.ndarray
+    reading: Any
+
+    @property
+    def scale(self) -> float:
+        """The largest entry, of which distances are fractions."""
+        return max(float(np.abs(self.matrix).max()), np.finfo(float).tiny)
+
+    @property
+    def rounding(self) -> float:
+        """What sums over the matrix lose, and the asymmetry found, as a fraction."""
+        return EPS * len(self.matrix) + self.reading.asymmetry
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What tells its rows from others of the cell."""
+        return {
+            "n": self.plan.shortcut,
+            "setting": self.setting,
+            "units": self.plan.units,
+        }
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """A copy of the matrix as an array of blocks, one a pair of layers."""
+        size = self.plan.width**2
+        n = len(self.matrix) // size
+        return self.matrix.reshape(n, size, n, size).transpose(0, 2, 1, 3).copy()
+
+
+@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+def hessians(config: Config, data: str, n: int, trial: int) -> tuple[Measured, ...]:
+    """Measure all settings and depths of one shortcut length on one dataset."""
+    x, y = dataset(config, data, trial)
+    # Degenerate data are so for identity activations before the matrices.
+    settings = SETTINGS if data == "random" else {"linear": SETTINGS["linear"]}
+    found = []
+    for setting, names in settings.items():
+        for units in config.units:
+            plan = ShortcutBlueprint(
+                width=config.width, depth=n * units, shortcut=n, **names
+            )
+            matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
+            found.append(
+                Measured(
+                    setting=setting,
+                    plan=plan,
+                    matrix=matrix,
+                    values=np.linalg.eigvalsh(matrix),
+                    reading=reading,
+                )
+            )
+    return tuple(found)
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure the Hessians of a cell, or the picture's entries."""
+    if cell["data"] == "picture":
+        return Rows(_picture(config))
+    found = hessians(config, cell["data"], cell["n"], cell["trial"])
+    return Rows(row for one in found for row in _rows(one, cell["data"]))
+
+
+def _rows(found: Measured, data: str) -> list[Row]:
+    size = np.abs(found.values)
+    sized = {
+        "max_entry": np.abs(found.matrix).max(),
+        "largest": size.max(),
+        "lowest": found.values.min(),
+        "gradient_norm": np.linalg.norm(found.reading.gradient),
+    }
+    # Sums of the loss's own size round by a fraction of it; what no sum touches is 0.
+    most = size.max() if data == "random" else max(size.max(), found.reading.loss)
+    rows = named(sized, found.rounding * most, **found.labels)
+    if found.plan.shortcut == 2:
+        flat = {"flat": float(np.mean(size < 1e-10 * found.reading.loss))}
+        rows += named(flat, 0.0, **found.labels)
+    if data != "random":
+        return rows
+    shape = {1: _one_shortcut, 2: _two_shortcut}.get(found.plan.shortcut)
+    if shape is not None:
+        rows += named(shape(found), found.rounding, **found.labels)
+    if found.plan.shortcut == 2:
+        condition = condition_of(found.values, quantile=0.0)
+        rows += named({"condition": condition.ratio}, condition.error, **found.labels)
+    return rows
+
+
+def _two_shortcut(found: Measured) -> dict[str, float]:
+    """Entries outside Eq 8's pattern, and how units differ within it."""
+    blocks, units = found.blocks, range(found.plan.units)
+    lower = [blocks[2 * r + 1, 2 * r].copy() for r in units]
+    for r in units:
+        blocks[2 * r + 1, 2 * r] = blocks[2 * r, 2 * r + 1] = 0
+    return {
+        "off_pattern": float(np.abs(blocks).max()) / found.scale,
+        "unit_spread": max(gap(lower[0], block, found.scale) for block in lower),
+    }
+
+
+def _one_shortcut(found: Measured) -> dict[str, float]:
+    """How blocks differ on one side of the diagonal, and across it."""
+    blocks, units, scale = found.blocks, found.plan.units, found.scale
+    sides = {
+        "diagonal": [blocks[r, r] for r in range(units)],
+        "below": [blocks[r, s] for r in range(units) for s in range(r)],
+        "above": [blocks[r, s] for r in range(units) for s in range(r + 1, units)],
+    }
+    spread = max(gap(side[0], b, scale) for side in sides.values() for b in side)
+    if units == 1:
+        return {"block_spread": spread}
+    below, above = sides["below"][0], sides["above"][0]
+    return {
+        "block_spread": spread,
+        "coupling": float(np.abs(below).max()) / scale,
+        "transposed_above": gap(below.T, above, scale),
+        "same_above": gap(below, above, scale),
+    }
+
+
+def _picture(config: Config) -> list[Row]:
+    x, y = dataset(config, "picture", config.seed)
+    rows: list[Row] = []
+    for n in (1, 2, 3):
+        plan = ShortcutBlueprint(width=2, depth=3 * n, shortcut=n)
+        matrix, reading = measured_hessian(at_zero(plan, config.device), x, y)
+        # A row's own n tells the pictures apart; the cell's is 0 for all.
+        rows += entries(matrix, max(reading.matrix_error, EPS), shortcut=n)
+    return rows

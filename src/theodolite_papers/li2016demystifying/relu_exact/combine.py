@@ -1,0 +1,84 @@
+"""Exact Hessians of ReLU networks at the weights of built ones."""
+
+from typing import Any
+
+import numpy as np
+
+from theodolite import instruments, networks
+from theodolite.core import Row, Rows
+from theodolite.theory import (
+    linear_hessian,
+    moments,
+    relu_hessian,
+    relu_hessian_parts,
+    relu_spectrum_near_zero,
+)
+
+from ..shared.problems import EPS, gap, named
+from .config import TWO, Config
+from .measure import (
+    Cell,
+    built,
+    gauss_newton,
+    hessian,
+    is_measured,
+    key,
+    readings,
+    samples_of,
+)
+
+
+def combine(config: Config, cell: Cell) -> Rows:
+    """Compare a cell's Hessian with the exact one, or go deeper by the latter."""
+    task = {"digits": _digits, "limit": _limit}.get(cell["task"], _parts)
+    return Rows(task(config, cell))
+
+
+def _digits(config: Config, cell: Cell) -> list[Row]:
+    if cell["kind"] != TWO:
+        return []
+    network, (x, y) = built(config, cell), samples_of(config, cell)
+    matrix = relu_hessian(network.blueprint, networks.get_weights(network), x, y)
+    if is_measured(config, cell):
+        found, reading = hessian(config, key(cell))
+        error = reading.asymmetry + EPS * len(found)
+        scale = float(np.abs(found).max())
+        return named({"exact_gap": gap(matrix, found, scale)}, error)
+    spectrum = instruments.spectrum_of_operator(_operator(matrix))
+    return [{**row, "method": "exact, at weights"} for row in readings(spectrum)]
+
+
+def _operator(matrix: np.ndarray) -> Any:
+    import torch
+
+    return instruments.MatrixOperator(torch.from_numpy(matrix), symmetric=True)
+
+
+def _parts(config: Config, cell: Cell) -> list[Row]:
+    """Compare the parts of the exact Hessian with measured ones, and with rivals."""
+    network, (x, y) = built(config, cell), samples_of(config, cell)
+    plan, weights = network.blueprint, networks.get_weights(network)
+    parts = relu_hessian_parts(plan, weights, x, y)
+    matrix, reading = hessian(config, key(cell))
+    newton = gauss_newton(config, key(cell))
+    open_gates = linear_hessian(plan.with_(mid="identity"), weights, moments(x, y))
+    scale = float(np.abs(matrix).max())
+    found = {
+        "whole": gap(parts.whole, matrix, scale),
+        "gauss_newton": gap(parts.gauss_newton, newton, scale),
+        "without_residual": gap(parts.gauss_newton, matrix, scale),
+        "open_gates": gap(open_gates, matrix, scale),
+    }
+    rows = named(found, EPS * len(matrix) + reading.asymmetry)
+    return [*rows, *named({"margin": parts.margin}, EPS)]
+
+
+def _limit(config: Config, cell: Cell) -> list[Row]:
+    """Say how far the spectrum is from that of half-space moments."""
+    x, y = samples_of(config, cell)
+    values = np.linalg.eigvalsh(hessian(config, key(cell))[0])
+    first = networks.get_weights(built(config, cell))[::2]
+    wanted = relu_spectrum_near_zero(first, x, y)
+    found = {"limit_gap": gap(wanted, values, float(np.abs(values).max()))}
+    size = float(cell["state"].split(" ")[0])
+    return named(found, EPS * len(values), scale=size)

@@ -1,0 +1,103 @@
+"""Settings that the studies of pre-activation networks share, without torch."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import ConfigError
+from theodolite.studies import CommittedRun, StudyConfig
+
+# Figures 2 and 9 come from the same runs, kept in one file.
+RUN = CommittedRun(
+    "theodolite_papers.li2016demystifying",
+    "preactivation_cifar10",
+    free=("depths", "shortcuts"),
+)
+# Narrow networks on 8×8 digits, which need no files and no GPU.
+SMALL: dict[str, Any] = {
+    "dataset": "digits",
+    "width": 4,
+    "batch_size": 64,
+    "padding": 1,
+    "flip": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CifarConfig(StudyConfig):
+    """Networks and training of figures 2 and 9.
+
+    Attributes:
+        dataset: Named dataset of images.
+        samples: Training images used, from the front; 0 for all.
+        depths: Convolutions of the units plus 2; ``stages`` times a multiple of 12,
+            so that units of 1, 2, 3, 4, 6 and 12 layers fill every stage.
+        shortcuts: Layers a unit.
+        width: Channels of the first stage.
+        stages: Stages of a network.
+        epochs: Passes over the images.
+        batch_size: Images a step.
+        rate: Learning rate at the start; it falls as in the paper's schedule,
+            at the same fractions of training.
+        padding: Pixels of the mean colour around an image, for random crops; 0 for
+            none.
+        flip: Whether images are mirrored at random.
+        precision: ``float32``, ``tf32`` or ``bf16``.
+    """
+
+    dataset: str = "cifar10"
+    samples: int = 0
+    depths: tuple[int, ...] = (38, 74, 110)
+    shortcuts: tuple[int, ...] = (1, 2, 3, 4)
+    width: int = 16
+    stages: int = 3
+    epochs: int = 16
+    batch_size: int = 128
+    rate: float = 0.1
+    padding: int = 4
+    flip: bool = True
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        step = 12 * self.stages
+        if cut := [d for d in self.depths if d < 3 or (d - 2) % step]:
+            raise ConfigError(
+                f"depth {cut[0]} does not give units of 1, 2, 3 and 4 layers the same "
+                f"parameters: pass 2 plus a multiple of {step}, such as {2 + step}"
+            )
+
+    @property
+    def channels(self) -> int:
+        """Channels of the images."""
+        return 3 if self.dataset.startswith("cifar") else 1
+
+    def layers(self, depth: int) -> list[tuple[int, int]]:
+        """Return channels into and out of every convolution of the units."""
+        each = (depth - 2) // self.stages
+        out = [self.width * 2**k for k in range(self.stages) for _ in range(each)]
+        return list(zip([self.width, *out[:-1]], out, strict=True))
+
+
+def paper_config(kind: type[CifarConfig], **own: Any) -> Any:
+    """Return the config of the committed run, with what the study sets itself."""
+    planned: dict[str, Any] = {
+        "n_seeds": 3,
+        "device": "cuda",
+        "precision": "bf16",
+        **RUN.config(),
+        "committed": False,
+        **own,
+    }
+    for name, value in planned.items():
+        planned[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**planned)
+
+
+def training_cells(config: CifarConfig) -> list[dict[str, Any]]:
+    """One cell a network, the deepest first."""
+    return [
+        {"shortcut": n, "depth": depth, "trial": seed}
+        for depth in sorted(config.depths, reverse=True)
+        for n in config.shortcuts
+        for seed in config.seeds
+    ]

@@ -1,0 +1,200 @@
+"""What the claims on figures 7 and 8 select: losses and rates, network by network.
+
+Seeds are the unit of chance: networks of one seed share their weights over depths, so
+that what is averaged over depths is averaged seed by seed first.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from theodolite.core import (
+    PredictedAndMeasured,
+    Quantity,
+    Read,
+    Row,
+    Rows,
+    Sampled,
+    Test,
+    by_network,
+    known,
+    sampled,
+)
+
+# "Basically the same": final losses at best and worst rate within a tenth.
+SAME = 0.1
+# "In deep networks": from this many matrices up.
+DEEP = 8
+NAMES = {
+    "xavier": "Xavier",
+    "orthogonal": "orthogonal",
+    "one_shortcut": "1-shortcut",
+    "two_shortcut": "2-shortcut",
+    "three_shortcut": "3-shortcut",
+}
+PLOTTED = ("excess", "final_loss")
+
+
+def reference(both: PredictedAndMeasured, quantity: str) -> float:
+    """Return a number of theory."""
+    return both.predicted.value(quantity=quantity)
+
+
+def floor_of(both: PredictedAndMeasured) -> float:
+    """Return what a plotted loss is counted from."""
+    above = len(both.measured.where(quantity="excess"))
+    return reference(both, "optimal_loss") if above else 0.0
+
+
+def means_of(rows: Rows) -> Rows:
+    """Keep the mean at every rate at which no run diverged."""
+    names = [f"mean_{name}" for name in PLOTTED]
+    return rows.where(lambda row: row["quantity"] in names and row["diverged"] == 0)
+
+
+def prepared(both: PredictedAndMeasured) -> PredictedAndMeasured:
+    """Return the sides with rows that claims select: ``loss``, ``rate``, ``mean``.
+
+    A loss at the last rate tried is not known to be the least, unless all rates end
+    alike: then it is known, and no rate is best. A network's best rate lies between
+    the neighbours of the best one tried, which more networks do not change.
+    """
+    floor = floor_of(both)
+    groups: dict[tuple[str, int], list[Row]] = {}
+    for row in both.measured:
+        groups.setdefault((row["network"], row["depth"]), []).append(row)
+    found = [row for rows in groups.values() for row in _group(Rows(rows), floor)]
+    return PredictedAndMeasured(both.predicted, Rows.of_plain(found))
+
+
+def _group(rows: Rows, floor: float) -> list[dict]:
+    means = means_of(rows)
+    values = means.values() + floor
+    flat = bool(len(means)) and float(values.max() / values.min()) - 1 < SAME
+    edge = rows.only(quantity="log10_rate")["edge"]
+    found: list[dict] = []
+    for row in rows:
+        labels = {k: row[k] for k in ("network", "depth", "trial") if k in row}
+        if row["quantity"] in PLOTTED:
+            found.append({**row, "quantity": "loss", "edge": edge and not flat})
+            found.append({**labels, **_own_rate(row), "flat": flat})
+        elif row["quantity"] == "stayed":
+            found.append(dict(row))
+    return found + [{**row, "quantity": "mean", "floor": floor} for row in means]
+
+
+def _own_rate(row: Row) -> dict:
+    """Return a network's own best rate; of one that always diverges there is none."""
+    error = row.get("own_error")  # a step over the root of 12
+    return {
+        "quantity": "rate",
+        "value": row.get("own_rate"),
+        "error": None if error is None else math.sqrt(12) * error,
+        "edge": row.get("own_edge", False),
+    }
+
+
+def on_losses(test: Test) -> Test:
+    """Judge by the prepared rows."""
+    return lambda both: test(prepared(both))
+
+
+def common(tables: Iterable[Rows], least: int = 0) -> list[int]:
+    """Return the depths that all tables have, from a least one up."""
+    depths = [set(table.levels("depth")) for table in tables]
+    return sorted(d for d in set.intersection(*depths) if d >= least)
+
+
+def gap(
+    first: str,
+    second: str,
+    *,
+    quantity: str = "loss",
+    least: int = 0,
+    deepest: bool = False,
+) -> Read:
+    """Read the mean of the first network less the second, over common depths.
+
+    Losses in decades. Rates are left out where all end alike for one of the two.
+
+    Args:
+        first: Network whose number is claimed to be more.
+        second: Network whose number is claimed to be less.
+        quantity: ``loss``, ``rate`` or ``stayed``.
+        least: Least depth that counts.
+        deepest: Only the greatest common depth counts.
+    """
+    told = {"loss": "log10 final loss", "rate": "log10 best rate"}.get(
+        quantity, "share of rates at which it stays"
+    )
+
+    def read(both: PredictedAndMeasured) -> Quantity:
+        tables = [_of(both, name, quantity) for name in (first, second)]
+        depths = common(tables, least)[-1 if deepest else 0 :]
+        name = f"{told}, {NAMES[first]} less {NAMES[second]}"
+        if not depths:
+            return sampled(name, [], note="no depths at which a rate is best")
+        where = f"depth {depths[-1]}" if len(depths) == 1 else f"{len(depths)} depths"
+        parts = [
+            by_network(
+                table.where(lambda row: row["depth"] in depths), log=quantity == "loss"
+            )
+            for table in tables
+        ]
+        return parts[0].minus(parts[1]).mean(f"{name}, {where}")
+
+    return read
+
+
+def _of(both: PredictedAndMeasured, network: str, quantity: str) -> Rows:
+    rows = both.measured.where(quantity=quantity, network=network)
+    return rows.where(lambda row: not row.get("flat"))
+
+
+def over_best(network: str, depth: int, rate: float) -> Read:
+    """Read how much higher the final loss is at a rate than at the best, as a share.
+
+    Means at two rates are of the same networks: their errors add at most.
+    """
+
+    def read(both: PredictedAndMeasured) -> Quantity:
+        rows = both.measured.where(quantity="mean", network=network, depth=depth)
+        best = rows[int(np.argmin(rows.values()))]
+        (here,) = rows.where(rate=rate)
+        whole = best["value"] + best["floor"]
+        n = min(here["finished"], best["finished"])
+        name = f"final loss over that at the best rate, less 1, {NAMES[network]}"
+        if here == best:  # the rate itself, which chance has no part in
+            return known(name, 0.0)
+        error = (here["error"] + best["error"]) / whole
+        return Sampled(
+            name=name,
+            value=(here["value"] - best["value"]) / whole,
+            stderr=error if n > 1 else math.nan,
+            freedom=n - 1,
+            networks=n,
+        )
+
+    return read
+
+
+def deepest(rows: Rows) -> Rows:
+    """Keep the rows of the greatest depth."""
+    return rows.where(depth=max(rows.levels("depth"), default=None))
+
+
+def shallower(rows: Rows) -> Rows:
+    """Keep the rows of all depths but the greatest."""
+    last = max(rows.levels("depth"), default=None)
+    return rows.where(lambda row: row["depth"] != last)
+
+
+def deep(row: Row) -> bool:
+    """Whether a row is of a deep network."""
+    return row["depth"] >= DEEP
+
+
+def rate_matters(row: Row) -> bool:
+    """Whether a row is of a deep network whose final loss depends on the rate."""
+    return deep(row) and not row["flat"]

@@ -1,0 +1,248 @@
+"""Final losses over learning rates, for one network at one depth."""
+
+import math
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from theodolite import networks, training
+from theodolite.core import Row, Rows, ShortcutBlueprint, stream
+
+from .config import RateConfig
+
+# Resampled sets of seeds behind the error of an optimal rate.
+_RESAMPLES = 400
+# A search that still moves after this many windows is left as it is, and flagged.
+_WINDOWS = 8
+# A run that keeps more than this of its first loss above the floor has stayed there.
+_KEPT = 0.5
+
+
+class Search:
+    """Trains runs of one network and keeps their final losses.
+
+    Args:
+        config: Rates and seeds.
+        plan: Architecture.
+        data: Inputs and targets.
+        floor: Least loss; the optimum is that of the loss above it.
+        strategy: How to train; see :func:`theodolite.training.train_grid`.
+
+    Attributes:
+        losses: Final loss above the floor by rung and seed; infinite for a run that
+            diverged.
+    """
+
+    def __init__(
+        self,
+        config: RateConfig,
+        plan: ShortcutBlueprint,
+        data: tuple[np.ndarray, np.ndarray],
+        *,
+        floor: float = 0.0,
+        strategy: str = "auto",
+    ) -> None:
+        self.config, self.plan, self.data = config, plan, data
+        self.floor, self.strategy = floor, strategy
+        self.losses: dict[int, dict[int, float]] = {}
+        self.errors: dict[tuple[int, int], float] = {}
+        self.methods: set[str] = set()
+        self.runs = 0
+
+    def run(self) -> "Search":
+        """Train all seeds at all rates, or at those around the optimum."""
+        config = self.config
+        if not config.scouts:
+            self._train(config.ladder, config.seeds)
+            return self
+        self._train(config.ladder[:: config.stride], config.seeds[: config.scouts])
+        centre, reach = self._best(range(config.scouts)), config.reach
+        for _ in range(_WINDOWS):
+            near = range(centre - reach, centre + reach + 1)
+            wanted = [k for k in near if k in config.ladder and not self._complete(k)]
+            if not wanted:
+                break
+            self._train(wanted, config.seeds)
+            # Once a window is trained, half of it is enough around a moved optimum.
+            centre, reach = self.best, max(config.reach // 2, 1)
+        return self
+
+    @property
+    def best(self) -> int:
+        """Rung with the least mean loss over all seeds."""
+        return self._best(range(self.config.n_seeds))
+
+    @property
+    def edge(self) -> bool:
+        """Whether the best rung is the lowest or the highest one tried."""
+        tried = [k for k in sorted(self.losses) if self._complete(k)]
+        return self.best in (tried[0], tried[-1])
+
+    def rows(self, quantity: str) -> list[Row]:
+        """Return compact rows: losses at the optimum, the optimum, all means."""
+        best, config = self.best, self.config
+        rate, error = math.log10(config.rate(best)), self._rate_error()
+        rows: list[Row] = [
+            {
+                "quantity": "log10_rate",
+                "value": rate,
+                "error": error,
+                "edge": self.edge,
+                "runs": self.runs,
+                "method": ", ".join(sorted(self.methods)),
+            }
+        ]
+        for seed in config.seeds:
+            own = self._own(seed)
+            rows.append(
+                {
+                    "quantity": quantity,
+                    "trial": seed,
+                    "value": _finite(self.losses[best][seed]),
+                    "error": self.errors[best, seed],
+                    "own_rate": _finite(math.log10(own.lr)),
+                    "own_error": _finite(own.lr_error),
+                    "own_edge": own.edge is not None,
+                }
+            )
+        stayed = self._stayed() if quantity == "excess" else []
+        return rows + stayed + self._means(f"mean_{quantity}")
+
+    def _stayed(self) -> list[Row]:
+        """Return the share of rates at which each seed stays near its start.
+
+        Where that ends is known to one rung.
+        """
+        rows: list[Row] = []
+        for seed in self.config.seeds:
+            first = self._first(seed)
+            ends = [runs[seed] for runs in self.losses.values() if seed in runs]
+            stayed = sum(_KEPT * first < end <= first * (1 + 1e-9) for end in ends)
+            rows.append(
+                {
+                    "quantity": "stayed",
+                    "trial": seed,
+                    "value": stayed / len(ends),
+                    "error": 1 / len(ends),
+                }
+            )
+        return rows
+
+    def _first(self, seed: int) -> float:
+        """Return the loss above the floor before the first step."""
+        import torch
+
+        x, y = (torch.as_tensor(part) for part in self.data)
+        with torch.no_grad():
+            away = networks.build(self.plan, seed=seed)(x) - y
+        return float((away**2).sum(1).mean()) / 2 - self.floor
+
+    def _means(self, quantity: str) -> list[Row]:
+        """Return the mean over finished runs at every rate where there are any."""
+        rows = []
+        for rung in sorted(self.losses):
+            found = np.array(list(self.losses[rung].values()))
+            alive = found[np.isfinite(found)]
+            if len(alive):
+                spread = (
+                    alive.std(ddof=1) / math.sqrt(len(alive)) if len(alive) > 1 else 0.0
+                )
+                rows.append(
+                    {
+                        "quantity": quantity,
+                        "rate": round(rung / self.config.rungs, 6),
+                        "value": float(alive.mean()),
+                        "error": float(spread),
+                        "finished": len(alive),
+                        "diverged": len(found) - len(alive),
+                    }
+                )
+        return rows
+
+    def _train(self, rungs: Iterable[int], seeds: Iterable[int]) -> None:
+        """Train what has not been trained."""
+        config, seeds = self.config, list(seeds)
+        new: dict[tuple[int, ...], list[int]] = {}
+        for rung in rungs:
+            missing = tuple(s for s in seeds if s not in self.losses.get(rung, {}))
+            if missing:
+                new.setdefault(missing, []).append(rung)
+        for missing, chosen in new.items():
+            rate = {config.rate(rung): rung for rung in chosen}
+            with warnings.catch_warnings():
+                # Rates above the stable ones are meant to diverge.
+                warnings.simplefilter("ignore", training.GridWarning)
+                grid = training.train_grid(
+                    self.plan,
+                    self.data,
+                    {"seed": list(missing), "lr": list(rate)},
+                    steps=config.steps,
+                    dtype=config.dtype,  # type: ignore[arg-type]
+                    device=config.device,
+                    strategy=self.strategy,
+                    jobs=0,
+                )
+            self.methods.update(grid.methods)
+            self._keep(grid.rows, rate)
+
+    def _keep(self, rows: Rows, rate: dict[float, int]) -> None:
+        for row in rows.where(quantity="final_loss"):
+            rung, seed = rate[row["lr"]], row["seed"]
+            lost = row["value"] is None
+            # A loss within its rounding of the floor is above it by that at most.
+            value = math.inf if lost else max(row["value"] - self.floor, row["error"])
+            self.losses.setdefault(rung, {})[seed] = value
+            self.errors[rung, seed] = 0.0 if lost else row["error"]
+            self.runs += 1
+
+    def _complete(self, rung: int) -> bool:
+        return len(self.losses.get(rung, {})) == self.config.n_seeds
+
+    def _table(self, some: Iterable[int]) -> tuple[list[int], np.ndarray]:
+        """Return rungs and losses (rungs, seeds) where all those seeds have run."""
+        seeds = [self.config.seeds[place] for place in some]
+        rungs = [
+            rung
+            for rung in sorted(self.losses)
+            if all(seed in self.losses[rung] for seed in seeds)
+        ]
+        return rungs, np.array([[self.losses[k][s] for s in seeds] for k in rungs])
+
+    def _best(self, some: Iterable[int]) -> int:
+        rungs, table = self._table(some)
+        means = table.mean(axis=1)
+        # Where some run diverges at every rate, the lowest is nearest to none.
+        return rungs[int(np.argmin(means))] if np.isfinite(means).any() else rungs[0]
+
+    def _rate_error(self) -> float:
+        """Return the optimum's spread over resampled seeds, and the rungs' own."""
+        n = self.config.n_seeds
+        rungs, table = self._table(range(n))
+        rng = stream(self.config.seed, "optimal_rate")
+        drawn = (
+            rng.integers(n, size=(_RESAMPLES, n)) if n > 1 else np.zeros((1, 1), int)
+        )
+        means = table[:, drawn].mean(axis=2)
+        found = np.array(rungs)[np.argmin(means, axis=0)]
+        rounding = 1 / math.sqrt(12)
+        return float(np.hypot(found.std(), rounding)) / self.config.rungs
+
+    def _own(self, seed: int) -> Any:
+        """Return the best rate of one seed."""
+        rows = Rows(
+            {
+                "quantity": "final_loss",
+                "seed": seed,
+                "lr": self.config.rate(rung),
+                "value": _finite(found[seed]),
+            }
+            for rung, found in sorted(self.losses.items())
+            if seed in found
+        )
+        return training.best_rates(rows, ["seed", "lr"])[0]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

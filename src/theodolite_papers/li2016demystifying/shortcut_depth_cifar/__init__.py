@@ -1,0 +1,84 @@
+"""Figure 9: test error on CIFAR-10 against depth, by shortcut depth.
+
+Li et al. (2016), Demystifying ResNet, figure 9 and section 5.3.2. The claim in our
+words: at a fixed number of parameters, and beyond depth 400, only units of two layers
+profit from more depth; units of more than four layers are worse than all others.
+
+Departures: see ``STUDY.departures``. Cost: about 20 s at QUICK; the committed run at
+PAPER, 38 networks four at a time, took 12 minutes of an H200.
+"""
+
+from theodolite.studies import Committed, Drawing, Study
+
+from ..shared.cifar_config import RUN, training_cells
+from .claims import CLAIMS
+from .config import PRESETS
+from .figure import compare, draw, table
+from .measure import measure
+from .predict import predict
+
+PAPER = PRESETS["paper"]
+
+
+def _beyond() -> tuple[str, ...]:
+    """Say which committed networks are not of the paper scale's depths."""
+    rows = RUN.rows().where(quantity="parameters")
+    rows = rows.where(lambda row: row["depth"] not in PAPER.depths)
+    if not len(rows):
+        return ()
+    depths, epochs, shortcuts = (
+        ", ".join(map(str, rows.levels(name)))
+        for name in ("depth", "epochs", "shortcut")
+    )
+    return (
+        f"The committed run also has networks of depth {depths}, with shortcut depths "
+        f"{shortcuts}, one seed and {epochs} epochs only: they decide nothing, and the "
+        "paper scale does not train them again.",
+    )
+
+
+STUDY = Study(
+    title="Figure 9: CIFAR-10 error against depth, by shortcut depth",
+    summary=(
+        "Does it matter how many layers a shortcut skips? Pre-activation residual "
+        "networks with units of 1, 2, 3, 4, 6 and 12 layers have exactly the same "
+        "parameters and start at the same weights; only the identity paths differ. "
+        "They are trained on the same batches and compared pair by pair."
+    ),
+    presets=PRESETS,
+    cells=training_cells,
+    predict=predict,
+    measure=measure,
+    compare=compare,
+    claims=CLAIMS,
+    datasets=lambda config: (config.dataset,),
+    splits=("train", "test"),
+    committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
+    revision=3,
+    drawings=(
+        Drawing(
+            "error",
+            "Test error after the last epoch against depth, by layers a shortcut "
+            "skips. Points: means over seeds; bars: one standard deviation.",
+            table,
+            draw,
+        ),
+    ),
+    departures=(
+        f"{PAPER.epochs} epochs in place of the default of the implementation that "
+        "the paper used, the learning rate falling at the same fractions of training; "
+        f"{PAPER.n_seeds} seeds in place of 10; depths "
+        f"{', '.join(map(str, PAPER.depths))}, where the paper goes beyond 400 and "
+        f"does not list its depths; {PAPER.precision} arithmetic with weights in "
+        "float32.",
+        "The paper does not give batch size, momentum and weight decay: 128 images, "
+        "Nesterov's momentum 0.9 and decay 0.0001 are those of the implementation.",
+        *_beyond(),
+        "The identity path changes stages by dropping every second pixel and padding "
+        "with zero channels, which has no parameters; the first stage starts with the "
+        "normalisation of its own first unit.",
+        "The quick scale trains much narrower networks of one stage on 8×8 digits, so "
+        "that it needs no files and no GPU; verdicts there rest on the committed run "
+        "at paper scale.",
+    ),
+)

@@ -1,0 +1,26 @@
+"""Parameters of the networks by formula."""
+
+from theodolite.core import Rows
+
+from .config import Config
+
+
+def predict(config: Config) -> Rows:
+    """Count the parameters at every depth, whatever the shortcut depth."""
+    return Rows(
+        {
+            "quantity": "parameters",
+            "depth": depth,
+            "value": _count(config, depth),
+            "error": 0.0,
+        }
+        for depth in config.depths
+    )
+
+
+def _count(config: Config, depth: int) -> int:
+    """Add convolutions with their normalisations, stem and classifier of ten."""
+    layers = config.layers(depth)
+    last = layers[-1][1]
+    units = sum(9 * a * b + 2 * a for a, b in layers)
+    return 9 * config.channels * config.width + units + 2 * last + 10 * last + 10

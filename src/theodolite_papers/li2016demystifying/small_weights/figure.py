@@ -1,0 +1,134 @@
+"""Figure 10 and the norms of theorem 1, from saved rows."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows
+
+NAMES = {"basis": "3 samples, width 3", "detour": "4 samples, width 3"}
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return the picture, and norms and bounds of each case's first set of points."""
+    norms = both.measured.where(quantity="max_norm")
+    first = {case: norms.where(case=case).levels("trial")[0] for case in _cases(norms)}
+
+    def drawn(row: Row) -> bool:
+        return first.get(row.get("case", "")) == row.get("trial")
+
+    rows = norms.where(drawn) + both.predicted.where(drawn, quantity="bound")
+    named = ({**row, "name": _name(row["case"])} for row in rows)
+    return Rows([*both.predicted.where(quantity="picture"), *named])
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Limit of the largest norm times the root of R, beside the deepest network."""
+    rows: list[Row] = []
+    for row in both.predicted.where(quantity="limit"):
+        labels = {"case": row["case"], "trial": row["trial"]}
+        found = both.measured.where(quantity="max_norm", **labels)
+        deepest = max(found.column("units"))
+        norm = found.only(units=deepest)
+        rows.append(
+            {
+                "label": f"max ‖W‖ √R, points {row['case']}, trial {row['trial']}, "
+                f"{deepest} units",
+                "predicted": row["value"],
+                "measured": norm["value"] * math.sqrt(deepest),
+                "error": norm["error"] * math.sqrt(deepest),
+            }
+        )
+    return rows
+
+
+def _cases(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(rows.column("case")))
+
+
+def _name(case: str) -> str:
+    if case in NAMES:
+        return NAMES[case]
+    m, d = case.split(",")
+    return f"{m} samples, width {d}"
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw a path on the sphere, and norms against the number of units."""
+    figure, (sphere, norms) = figures.new_figure(7.0, 4.2, panels=(1, 2))
+    _sphere(sphere, table.where(quantity="picture"))
+    _norms(norms, table)
+    return figure
+
+
+def _sphere(panel: Any, rows: Rows) -> None:
+    path, other = figures.kind_style("residual").colour, figures.INK
+    _curve(panel, rows, "globe", None, color=figures.MUTED, linewidth=0.9)
+    for place in rows.where(curve="cap").levels("sample"):
+        rim = rows.where(curve="cap", sample=place)
+        x, y = rim.values("right"), rim.values("up")
+        panel.fill(x, y, color=other, alpha=0.1, linewidth=0)
+        panel.plot(x, y, color=other, linewidth=0.8)
+    dashes = {"color": figures.MUTED, "linestyle": "dashed"}
+    _curve(panel, rows, "straight", "straight arc", **dashes)
+    _curve(panel, rows, "path", None, color=path)
+    dots = {"color": path, "linestyle": "none", "markersize": 3.0}
+    _curve(panel, rows, "steps", "path, unit by unit", marker="o", **dots)
+    others = rows.where(lambda row: row["curve"] == "sample" and row["sample"] > 0)
+    panel.plot(
+        others.values("right"),
+        others.values("up"),
+        color=other,
+        marker="s",
+        linestyle="none",
+        label="other samples",
+    )
+    for name, place in (("sample", "left"), ("label", "right")):
+        point = rows.only(curve=name, sample=0, step=0)
+        panel.annotate(
+            "$x$" if name == "sample" else "$y$",
+            (point["right"], point["up"]),
+            textcoords="offset points",
+            xytext=(-4 if place == "left" else 4, -12),
+            ha="center",
+        )
+    panel.set_aspect("equal")
+    panel.set_axis_off()
+    panel.set_title("around the caps of radius ρ/2")
+    figures.legend(panel)
+
+
+def _curve(panel: Any, rows: Rows, name: str, label: str | None, **look: Any) -> None:
+    chosen = rows.where(curve=name)
+    panel.plot(chosen.values("right"), chosen.values("up"), label=label, **look)
+
+
+def _norms(panel: Any, table: Rows) -> None:
+    rows = table.where(quantity="max_norm")
+    names = list(dict.fromkeys(rows.column("name")))
+    for name in names:
+        style = figures.ordered_style(name, names)
+        found = rows.where(name=name)
+        figures.band(
+            panel,
+            found.column("units"),
+            found.values(),
+            found.values("error"),
+            style=style,
+            label=name,
+            line=False,
+        )
+        bound = table.where(quantity="bound", name=name)
+        figures.curve(
+            panel, bound.column("units"), bound.values(), style=style, means="bound"
+        )
+    figures.log_axis(panel, "x")
+    figures.log_axis(panel, "y")
+    panel.set_title("built networks")
+    panel.set_xlabel("residual units $R$")
+    panel.set_ylabel(r"largest $\|W\|_F$")
+    figures.legend(panel)

@@ -1,0 +1,16 @@
+"""Which derivatives lemma 3 allows."""
+
+from theodolite.core import Row, Rows
+
+from ..shared.problems import named
+from .config import LENGTHS, Config, complete, patterns
+
+
+def predict(config: Config) -> Rows:
+    """Which share of derivatives lemma 3 lets be non-zero, order by order."""
+    rows: list[Row] = []
+    for n in LENGTHS:
+        for order in range(1, config.order + 1):
+            found = [complete(p, n) > 0 for p in patterns(config.units * n, order)]
+            rows += named({"allowed": sum(found) / len(found)}, 0.0, n=n, order=order)
+    return Rows(rows)

@@ -1,0 +1,64 @@
+"""Figure 2: mean Frobenius norms of residual networks by depth, along training.
+
+Li et al. (2016), Demystifying ResNet, figure 2 and section 4.1. The claim in our
+words: the deeper a residual network, the smaller its weights, during and after
+training; so zero is where very deep networks end.
+
+Departures: see ``STUDY.departures``. Cost: about 10 s at QUICK; the committed run at
+PAPER, these networks and those of figure 9, took 12 minutes of an H200.
+"""
+
+from theodolite.studies import Committed, Drawing, Study
+
+from ..shared.cifar_config import RUN, training_cells
+from .claims import CLAIMS
+from .config import PRESETS
+from .figure import compare, draw, table
+from .measure import measure
+from .predict import predict
+
+PAPER = PRESETS["paper"]
+
+STUDY = Study(
+    title="Figure 2: weight norms of residual networks along training, by depth",
+    summary=(
+        "How large are the weights of a trained residual network? The mean Frobenius "
+        "norm of its convolutions is taken at the start, where it follows from the "
+        "initialisation, and after every epoch. The paper argues that deeper networks "
+        "have smaller weights, so that zero is the point to study. Each seed gives a "
+        "family of networks of all depths; the exponent of the norm in depth is fitted "
+        "family by family, and its error is over families."
+    ),
+    presets=PRESETS,
+    cells=training_cells,
+    predict=predict,
+    measure=measure,
+    compare=compare,
+    claims=CLAIMS,
+    datasets=lambda config: (config.dataset,),
+    splits=("train", "test"),
+    committed=Committed(RUN, ("quantity", "epoch"), on="CIFAR-10"),
+    revision=3,
+    drawings=(
+        Drawing(
+            "norms",
+            "Mean Frobenius norm of the convolutions against epochs, by depth. Bands: "
+            "one standard deviation over seeds. Dotted: the learning rate falls to a "
+            "tenth.",
+            table,
+            draw,
+        ),
+    ),
+    departures=(
+        f"{PAPER.epochs} epochs in place of 200, the learning rate falling at the same "
+        f"fractions of training; depths {', '.join(map(str, PAPER.depths))}, since the "
+        f"text does not list the paper's; {PAPER.n_seeds} seeds, where the paper "
+        f"does not say how many; {PAPER.precision} arithmetic with weights in float32.",
+        "The mean is over the convolutions of the units: stem and classifier do not "
+        "change with depth.",
+        "Weight decay, which the text does not mention, is that of the implementation "
+        "it used, 0.0001; it shrinks weights at every depth alike.",
+        "The quick scale trains much narrower networks on 8×8 digits, so that it needs "
+        "no files and no GPU; verdicts there rest on the committed run at paper scale.",
+    ),
+)

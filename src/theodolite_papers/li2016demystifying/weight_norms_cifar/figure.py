@@ -1,0 +1,54 @@
+"""Figure 2 from rows of points."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+from ..shared.cifar_judging import along
+from ..shared.cifar_tables import beside
+from .config import PRESETS
+
+# The paper's schedule as fractions of training.
+FALLS = (80 / 200, 121 / 200)
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return means over networks by depth and epoch, and where the rate falls."""
+    norms = points(along(both.measured), ("depth", "epoch"))
+    last = max(norms.column("epoch"), default=0)
+    falls = [{"quantity": "fall", "epoch": fall * last} for fall in FALLS]
+    return norms + falls
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Norms of He's initialisation beside those at the start."""
+    return beside(both, "norm", "mean norm at the start", epoch=0)
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw mean norms against epochs, by depth."""
+    figure, (panel,) = figures.new_figure(5.6, 3.6)
+    norms = table.where(quantity="norm")
+    depths = sorted({*norms.levels("depth"), *PRESETS["paper"].depths})
+    for depth in norms.levels("depth"):
+        mine = norms.where(depth=depth)
+        figures.band(
+            panel,
+            mine.column("epoch"),
+            mine.values(),
+            mine.values("spread"),
+            style=figures.ordered_style(depth, depths),
+            label=f"depth {depth}",
+        )
+    for fall in table.where(quantity="fall"):
+        figures.reference_line(panel, fall["epoch"], along="y")
+    panel.locator_params(axis="x", integer=True)
+    panel.set_xlabel("epoch")
+    panel.set_ylabel(r"mean $\Vert W\Vert_F$")
+    figures.legend(panel, outside=True)
+    return figure

@@ -1,0 +1,51 @@
+"""Networks and training of figure 1(d), and the recursion of section 4.1."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..shared.layerwise_config import LayerwiseConfig
+
+START = "start"
+NORMS = ("scalar", "batch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(LayerwiseConfig):
+    """See ``LayerwiseConfig``.
+
+    Attributes:
+        wide: Units, inputs and samples of the networks whose sizes are followed
+            through the layers before training.
+        layers: Their layers.
+        copies: How many of them a trial averages over.
+    """
+
+    wide: int = 512
+    layers: int = 8
+    copies: int = 6
+
+
+PRESETS = {
+    "smoke": Config(
+        n_seeds=3,
+        samples=1000,
+        width=20,
+        depth=5,
+        steps=30,
+        readings=3,
+        wide=128,
+        layers=4,
+        copies=2,
+    ),
+    "quick": Config(n_seeds=5, steps=400, committed=True),
+    "paper": Config(n_seeds=10, steps=10_000, readings=9, wide=1024),
+}
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """A cell a network; those at their start are only looked at."""
+    return [
+        {"norm": norm, "trial": trial}
+        for norm in (*NORMS, START)
+        for trial in config.seeds
+    ]

@@ -1,0 +1,173 @@
+"""Figure 1(f), counts against closed forms, and the approach to the limit."""
+
+from dataclasses import replace
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+
+def curves(both: PredictedAndMeasured) -> Rows:
+    """Return figure 1(f): exponents by depth and scale, and those of plain networks."""
+    return both.predicted.where(quantity="exponent") + both.predicted.where(
+        quantity="plain_exponent"
+    )
+
+
+def counts(both: PredictedAndMeasured) -> Rows:
+    """Return mean counts of all points with their closed forms, by dimension."""
+    found = points(both.measured.where(quantity="total"), ("mixture", "width"))
+    labels = [{"mixture": row["mixture"], "width": row["width"]} for row in found]
+    closed = [
+        {
+            **at,
+            "quantity": quantity,
+            "value": both.predicted.value(quantity=name, **at),
+        }
+        for quantity, name in (("closed_form", "total"), ("asymptotic", "asymptotic"))
+        for at in labels
+    ]
+    return found + Rows(closed)
+
+
+def approach(both: PredictedAndMeasured) -> Rows:
+    """Return the excess over Eq 31 by dimension, order and index."""
+    return both.predicted.where(quantity="excess")
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Exact means beside what was counted."""
+    rows: list[Row] = []
+    for quantity, by in (("total", ()), ("count", ("index",))):
+        labels = ("mixture", "width", *by)
+        for row in points(both.measured.where(quantity=quantity), labels):
+            at = {label: row[label] for label in labels}
+            which = f"of index {row['index']}" if by else "of all indices"
+            told = f"critical points {which}, {row['mixture']}"
+            rows.append(
+                {
+                    "label": f"{told}, dimension {row['width']}",
+                    "predicted": both.predicted.value(quantity=quantity, **at),
+                    "measured": row["value"],
+                    "error": row["error"],
+                }
+            )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = {
+    "three": "order_three",
+    "two-three": "orders_two_three",
+    "two-four": "orders_two_four",
+    "four": "plain",
+    "beta-0.5": "weak_branch",
+    "beta-1": "residual",
+    "beta-4": "strong_branch",
+}
+COUNTED = ("three", "two-three", "two-four", "four", "beta-0.5", "beta-1", "beta-4")
+LABELS = {
+    "three": "order 3",
+    "two-three": "orders 2 and 3",
+    "two-four": "orders 2 and 4",
+    "four": "plain, depth 4",
+    "beta-0.5": "residual, $\\beta = 0.5$",
+    "beta-1": "residual, $\\beta = 1$",
+    "beta-4": "residual, $\\beta = 4$",
+}
+
+# Indices, of one colour an order, are told apart by their lines.
+DASHES = ("solid", "dashed", "dashdot", "dotted")
+
+
+def draw_curves(table: Rows) -> "Figure":
+    """Draw the exponent against the scale, a curve a depth."""
+    figure, (panel,) = figures.new_figure(6.2, 4.0)
+    depths = table.levels("depth")
+    for depth in depths:
+        style = figures.ordered_style(depth, depths)
+        rows = table.where(quantity="exponent", depth=depth)
+        figures.line(
+            panel,
+            rows.column("beta"),
+            rows.values(),
+            style=style,
+            label=f"$p = {depth}$",
+        )
+        plain = table.value(quantity="plain_exponent", depth=depth)
+        ends = [min(rows.column("beta")), max(rows.column("beta"))]
+        figures.curve(
+            panel, ends, [plain] * 2, style=style, means="plain network of that depth"
+        )
+    figures.log_axis(panel, "x")
+    panel.set_xlabel(r"scale of a branch, $\beta$")
+    panel.set_ylabel(r"exponent $\theta_k$")
+    figures.legend(panel)
+    return figure
+
+
+def draw_counts(table: Rows) -> "Figure":
+    """Draw counts against dimension with both formulas."""
+    figure, (panel,) = figures.new_figure(6.8, 4.2)
+    mixtures = [name for name in COUNTED if name in table.levels("mixture")]
+    for name in mixtures:
+        style = figures.kind_style(KINDS[name])
+        rows = table.where(quantity="total", mixture=name)
+        figures.band(
+            panel,
+            rows.column("width"),
+            rows.values(),
+            rows.values("error"),
+            style=style,
+            label=LABELS[name],
+            kind="bars",
+            line=False,
+        )
+        closed = table.where(quantity="closed_form", mixture=name)
+        figures.curve(
+            panel,
+            closed.column("width"),
+            closed.values(),
+            style=style,
+            means="exact mean",
+        )
+    low = table.where(quantity="asymptotic")
+    panel.plot(
+        low.column("width"),
+        low.values(),
+        "x",
+        color=figures.MUTED,
+        label="Eq 31 as a number",
+    )
+    figures.log_axis(panel, "y")
+    panel.set_xticks(table.levels("width"))
+    panel.set_xlabel(r"dimension $\Lambda$")
+    panel.set_ylabel("critical points")
+    figures.legend(panel, outside=True)
+    return figure
+
+
+def draw_approach(table: Rows) -> "Figure":
+    """Draw the excess over Eq 31 against the dimension."""
+    figure, (panel,) = figures.new_figure(6.2, 4.0)
+    orders, indices = table.levels("order"), table.levels("index")
+    for order in orders:
+        for index, dashes in zip(indices, cycle(DASHES)):
+            rows = table.where(order=order, index=index)
+            style = figures.ordered_style(order, orders)
+            figures.line(
+                panel,
+                rows.column("width"),
+                rows.values(),
+                style=replace(style, line=dashes),
+                label=f"order {order}, index {index}",
+            )
+    figures.log_axis(panel, "x", base=2, ticks=table.levels("width"))
+    figures.log_axis(panel, "y")
+    panel.set_xlabel(r"dimension $\Lambda$")
+    panel.set_ylabel(r"$\frac{1}{\Lambda}\log E\,Crt_k - \theta_k$")
+    figures.legend(panel, outside=True)
+    return figure

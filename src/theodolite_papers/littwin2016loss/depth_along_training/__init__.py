@@ -1,0 +1,87 @@
+"""Does the path ensemble of a residual network get deeper as it trains?
+
+Littwin & Wolf (2016), The Loss Surface of Residual Networks, abstract and section 4,
+claims 1 to 3. The claim in our words: the ensemble starts below half depth and becomes
+deeper as training goes on, because scales grow. The paper measures no ensemble; here it
+is measured, path length by path length, in networks in training.
+
+Departures: see ``STUDY.departures``. Cost: half a minute of processor time at QUICK;
+the paper scale wants a GPU for ten minutes.
+"""
+
+from functools import partial
+
+from theodolite.studies import Committed, CommittedRun, Drawing, Exhibit, Study
+
+from .claims import CLAIMS
+from .config import PRESETS, Config, cells
+from .figure import compare, draw, table
+from .figure_exhibit import exhibit
+from .measure import measure
+from .predict import predict
+
+SHOWN = (
+    "Mean share of a network's branches that paths take, weighed by the energy that "
+    "paths of each length give to the output (above) and to the gradient (below), "
+    "against the step of training: mean and standard deviation over networks. Dotted: "
+    "half depth."
+)
+
+
+def _datasets(config: Config) -> tuple[str, ...]:
+    named = (*config.tasks, *config.image_tasks)
+    return tuple(dict.fromkeys(name for name in named if name != "gaussians"))
+
+
+STUDY = Study(
+    title="The path ensemble of residual networks along training",
+    summary=(
+        "The paper asserts that the ensemble of networks that a residual network is "
+        "starts shallow and becomes deeper and deeper as scales grow, and shows scales "
+        "alone. Here the ensemble itself is followed: the energy that paths of each "
+        "length give to output and gradient, in networks with one scale a layer, with "
+        "batch normalisation and with none."
+    ),
+    presets=PRESETS,
+    cells=cells,
+    predict=predict,
+    measure=measure,
+    compare=compare,
+    claims=CLAIMS,
+    datasets=_datasets,
+    splits=("train", "test"),
+    committed=Committed(
+        CommittedRun("theodolite_papers.littwin2016loss", "depth_along_training"),
+        ("quantity", "stage", "factor"),
+        on="Gaussians, MNIST and CIFAR-10",
+    ),
+    exhibits=(Exhibit("path_ensembles", exhibit),),
+    drawings=(
+        Drawing(
+            "depth_layers",
+            f"{SHOWN} Fully connected networks.",
+            partial(table, "layerwise"),
+            draw,
+        ),
+        Drawing(
+            "depth_images",
+            f"{SHOWN} Convolutional networks.",
+            partial(table, "images"),
+            draw,
+        ),
+    ),
+    departures=(
+        "The paper follows no ensemble. Ours freezes the gates at the true forward "
+        "pass, holds the norms' statistics at those of one training batch, and counts "
+        "the branches that a path from the inputs takes, as equation 8 does; what "
+        "biases and shifts of norms add to the output is left out. Gradients are by "
+        "the input of the first branch, while the paper's are by the weights.",
+        "Fully connected networks have the layers of equation 20 and a readout; those "
+        "without normalisation start at half the usual weights, so that they train. "
+        "Plain SGD, no weight decay.",
+        "Convolutional networks are pre-activation networks with units of two layers, "
+        "trained with Nesterov's momentum 0.9 and decay 0.0001 on images as they are; "
+        "without normalisation, the last convolution of a unit starts divided by the "
+        "root of the number of units, and the rate is five times smaller.",
+    ),
+)

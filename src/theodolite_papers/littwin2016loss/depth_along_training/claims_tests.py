@@ -1,0 +1,196 @@
+"""Tests of what networks in training show, kind of network by kind of network."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+from theodolite.core import (
+    Judgement,
+    PredictedAndMeasured,
+    Rows,
+    Select,
+    Test,
+    above,
+    alike,
+    all_of,
+    inside,
+    mean,
+    measured,
+    nothing,
+    ordered,
+    renamed,
+)
+
+from .figure import GROUP, foretold, groups, whole
+
+Make = Callable[[Mapping[str, Any], str], Test]
+
+LAYERS, IMAGES = ("layerwise",), ("images",)
+OUTPUT, GRADIENT = ("output_depth",), ("gradient_depth",)
+NORMED, PLAIN = ("scalar", "batch"), ("none",)
+
+
+def over_groups(
+    make: Make,
+    *,
+    norms: tuple[str, ...] = NORMED + PLAIN,
+    parts: tuple[str, ...] = OUTPUT,
+    families: tuple[str, ...] = LAYERS,
+) -> Test:
+    """Judge every kind of network of these families with one of these norms."""
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        pieces = []
+        for group in groups(both.measured):
+            if group["norm"] in norms and group["family"] in families:
+                for part in parts:
+                    judged = make(group, part)(both)
+                    pieces.append(renamed(judged, _named(group, part)))
+        return all_of(pieces) if pieces else nothing("no such network was read")
+
+    return test
+
+
+def _named(group: Mapping[str, Any], part: str) -> str:
+    told = f"{group['task']}, {group['norm']}, depth {group['depth']}"
+    return f"{part.replace('_', ' ')}, {told}"
+
+
+def depth(group: Mapping[str, Any], part: str) -> Select:
+    """Select a quantity of a kind of network, of those trained to the end."""
+    return measured(part, **group).out_of(whole)
+
+
+def deeper(group: Mapping[str, Any], part: str, *, late: bool = False) -> Test:
+    """Judge whether the ensemble is deeper at the end than at the start, or midway."""
+    rows = depth(group, part)
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        stages = rows(both).levels("stage")
+        if len(stages) < 2:
+            return nothing("fewer than two stages were read")
+        first = stages[len(stages) // 2 if late else 0]
+        return ordered(rows.at(stage=first), rows.at(stage=stages[-1]))(both)
+
+    return test
+
+
+def deeper_and_deeper(group: Mapping[str, Any], part: str) -> Test:
+    """Judge whether the ensemble is deeper at every stage than at the one before."""
+    return _rising(depth(group, part), "stage")
+
+
+def by_factor(group: Mapping[str, Any], part: str) -> Test:
+    """Judge whether larger scales make the ensemble deeper."""
+    return _rising(measured(f"scaled_{part}", **group), "factor")
+
+
+def _rising(rows: Select, label: str) -> Test:
+    def test(both: PredictedAndMeasured) -> Judgement:
+        levels = rows(both).levels(label)
+        if len(levels) < 2:
+            return nothing(f"networks were read at fewer than two values of {label}")
+        return all_of(
+            [
+                ordered(rows.at(**{label: a}), rows.at(**{label: b}))(both)
+                for a, b in pairwise(levels)
+            ]
+        )
+
+    return test
+
+
+def starts_in(region: Any) -> Make:
+    """Make the test that a network starts in a region."""
+    return lambda group, part: inside(mean(depth(group, part).at(stage=0)), region)
+
+
+def begins_in(region: Any, stages: int) -> Make:
+    """Make the test that a network is in a region at each of its first stages."""
+
+    def make(group: Mapping[str, Any], part: str) -> Test:
+        rows = depth(group, part)
+
+        def test(both: PredictedAndMeasured) -> Judgement:
+            found = rows(both).levels("stage")[:stages]
+            if not found:
+                return nothing("no stage was read")
+            return all_of([inside(mean(rows.at(stage=s)), region)(both) for s in found])
+
+        return test
+
+    return make
+
+
+def mediated(group: Mapping[str, Any], part: str) -> Test:
+    """Judge whether putting scales back undoes more than half of the change."""
+    rows = measured("mediated", **group).out_of(_mediated(part))
+    return inside(mean(rows), above(0))
+
+
+def _mediated(part: str) -> Callable[[Rows], Rows]:
+    """Return how much more of a change the scales explain than all else does."""
+
+    def among(rows: Rows) -> Rows:
+        rows = whole(rows)
+        back = rows.where(quantity=f"reset_{part}")
+        last = {_key(row): row["stage"] for row in back}
+        mine = rows.where(quantity=part)
+        first = {_key(row): row for row in mine.where(stage=0)}
+        end = {_key(row): row for row in mine if row["stage"] == last.get(_key(row))}
+        return Rows(
+            {
+                **row,
+                "quantity": "mediated",
+                "value": abs(end[_key(row)]["value"] - row["value"])
+                - abs(row["value"] - first[_key(row)]["value"]),
+                "error": end[_key(row)]["error"]
+                + first[_key(row)]["error"]
+                + 2 * row["error"],
+            }
+            for row in back
+            if _key(row) in end and _key(row) in first
+        )
+
+    return among
+
+
+def _key(row: Mapping[str, Any]) -> tuple:
+    return (*(row[k] for k in GROUP), row["trial"])
+
+
+def by_scales(quantity: str) -> Make:
+    """Make the test that the law at a measured scale gives the measured depth."""
+
+    def make(group: Mapping[str, Any], part: str) -> Test:
+        def test(both: PredictedAndMeasured) -> Judgement:
+            rows = _gaps(both, quantity, depth(group, part)(both))
+            if not len(rows):
+                return nothing("no scale of these networks was measured")
+            gaps = PredictedAndMeasured(both.predicted, rows)
+            margin = alike(0.1, "a tenth of all branches, which a figure would show")
+            stages = rows.levels("stage")
+            return all_of(
+                [
+                    inside(mean(measured(part, **group, stage=stage)), margin)(gaps)
+                    for stage in (stages[0], stages[-1])
+                ]
+            )
+
+        return test
+
+    return make
+
+
+def _gaps(both: PredictedAndMeasured, quantity: str, rows: Rows) -> Rows:
+    """Return depths less those that the law gives at the same reading's scale."""
+    law = {(_key(row), row["stage"]): row for row in foretold(both, quantity)}
+    return Rows(
+        {
+            **row,
+            "value": row["value"] - law[_key(row), row["stage"]]["value"],
+            "error": row["error"] + law[_key(row), row["stage"]]["error"],
+        }
+        for row in rows
+        if (_key(row), row["stage"]) in law
+    )

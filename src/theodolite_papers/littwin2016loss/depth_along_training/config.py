@@ -1,0 +1,183 @@
+"""Networks, tasks and training whose path ensembles are followed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import ConfigError, LayerwiseBlueprint, PreactivationBlueprint
+from theodolite.studies import StudyConfig
+
+from ..shared.layerwise_config import spaced
+
+LAYERWISE, IMAGES = "layerwise", "images"
+LAYERWISE_NORMS = ("scalar", "batch", "none")
+IMAGE_NORMS = ("batch", "none")
+# Factors on all scales, or on all weights, of networks at their start.
+FACTORS = (0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(StudyConfig):
+    """Fully connected networks of equation 20, and residual networks for images.
+
+    Attributes:
+        tasks: Datasets of the fully connected networks.
+        depths: Their ReLU layers.
+        width: Their units a layer.
+        samples: Training samples, from the front; 0 for all of a dataset.
+        steps: Updates.
+        rate: Learning rate of plain SGD.
+        batch_size: Samples an update.
+        readings: Readings after the start, evenly spaced in the logarithm.
+        probes: Samples that an ensemble is read on.
+        image_tasks: Datasets of the convolutional networks.
+        image_depths: Their convolutions plus 2.
+        image_width: Channels of their first stage.
+        image_stages: Their stages.
+        image_samples: Images trained on, from the front; 0 for all.
+        image_batch: Images an update.
+        epochs: Passes over the images.
+        image_rate: Learning rate at the start with batch normalisation.
+        plain_rate: The same without.
+        precision: ``float32``, ``tf32`` or ``bf16``; readings are in float64.
+    """
+
+    tasks: tuple[str, ...] = ("gaussians", "digits")
+    depths: tuple[int, ...] = (10,)
+    width: int = 50
+    samples: int = 0
+    steps: int = 300
+    rate: float = 0.01
+    batch_size: int = 128
+    readings: int = 6
+    probes: int = 32
+    image_tasks: tuple[str, ...] = ()
+    image_depths: tuple[int, ...] = ()
+    image_width: int = 16
+    image_stages: int = 3
+    image_samples: int = 0
+    image_batch: int = 128
+    epochs: int = 1
+    image_rate: float = 0.1
+    plain_rate: float = 0.02
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.readings <= self.steps:
+            raise ConfigError(
+                f"{self.readings} readings of {self.steps} steps: pass at least 2 "
+                "readings and as many steps"
+            )
+        if self.probes < 2:
+            raise ConfigError(f"probes is {self.probes}: pass at least 2 samples")
+
+    @property
+    def reading_steps(self) -> tuple[int, ...]:
+        """Updates after which a fully connected network is read."""
+        return spaced(self.steps, self.readings)
+
+    def image_reading_steps(self, images: int) -> tuple[int, ...]:
+        """Updates after which a convolutional network is read."""
+        total = self.epochs * (images // self.image_batch)
+        return spaced(total, min(self.readings, total))
+
+    def layerwise_plan(self, cell: Any, inputs: int, classes: int) -> Any:
+        """Return the blueprint of a fully connected network."""
+        return LayerwiseBlueprint(
+            inputs=inputs,
+            width=self.width,
+            depth=cell["depth"],
+            classes=classes,
+            norm=cell["norm"],
+            # Half the usual size, at which networks without normalisation train.
+            init_scale=0.5 if cell["norm"] == "none" else 1.0,
+        )
+
+    def image_plan(self, cell: Any, channels: int) -> PreactivationBlueprint:
+        """Return the blueprint of a convolutional network."""
+        plan = PreactivationBlueprint(
+            depth=cell["depth"],
+            width=self.image_width,
+            stages=self.image_stages,
+            channels=channels,
+            norm=cell["norm"],
+        )
+        if cell["norm"] == "batch":
+            return plan
+        # So that the size of the last layer does not hang on the depth.
+        return plan.with_(branch_scale=plan.units**-0.5)
+
+
+PRESETS = {
+    "smoke": Config(
+        n_seeds=3,
+        tasks=("gaussians",),
+        depths=(5,),
+        width=16,
+        samples=300,
+        steps=8,
+        readings=2,
+        probes=8,
+        image_tasks=("digits",),
+        image_depths=(8,),
+        image_width=4,
+        image_stages=1,
+        image_samples=128,
+        image_batch=32,
+    ),
+    "quick": Config(
+        n_seeds=3,
+        samples=2000,
+        steps=200,
+        readings=5,
+        image_tasks=("digits",),
+        image_depths=(14,),
+        image_width=4,
+        image_stages=1,
+        image_batch=64,
+        image_samples=1000,
+        epochs=2,
+        committed=True,
+    ),
+    "paper": Config(
+        n_seeds=5,
+        device="cuda",
+        tasks=("gaussians", "mnist"),
+        depths=(10, 20),
+        samples=20_000,
+        steps=5000,
+        readings=8,
+        image_tasks=("cifar10",),
+        image_depths=(20, 38, 56),
+        epochs=5,
+        precision="bf16",
+    ),
+}
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """A cell a network: seed by seed the costliest first, those for images before."""
+    images = [
+        _cell(IMAGES, task, norm, depth, trial)
+        for trial in config.seeds
+        for depth in sorted(config.image_depths, reverse=True)
+        for task in config.image_tasks
+        for norm in IMAGE_NORMS
+    ]
+    return images + [
+        _cell(LAYERWISE, task, norm, depth, trial)
+        for trial in config.seeds
+        for depth in sorted(config.depths, reverse=True)
+        for task in config.tasks
+        for norm in LAYERWISE_NORMS
+    ]
+
+
+def _cell(family: str, task: str, norm: str, depth: int, trial: int) -> dict[str, Any]:
+    return {
+        "family": family,
+        "task": task,
+        "norm": norm,
+        "depth": depth,
+        "trial": trial,
+    }

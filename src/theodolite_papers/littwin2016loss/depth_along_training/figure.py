@@ -1,0 +1,144 @@
+"""Effective depth along training, a panel a kind of network."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+GROUP = ("family", "task", "norm", "depth")
+
+
+def whole(rows: Rows) -> Rows:
+    """Return the rows of networks that were trained to the end."""
+    lost = {
+        _network(row) for row in rows.where(quantity="finished") if not row["value"]
+    }
+    return rows.where(lambda row: _network(row) not in lost) if lost else rows
+
+
+def _network(row: Row) -> tuple:
+    return (*(row[k] for k in GROUP), row["trial"])
+
+
+def groups(rows: Rows) -> list[dict]:
+    """Return the labels of every kind of network that was read, in one order."""
+    found = {tuple(row[k] for k in GROUP) for row in rows.where(quantity="scale")}
+    return [dict(zip(GROUP, key, strict=True)) for key in sorted(found)]
+
+
+def units_of(row: Row) -> int:
+    """Return the residual units of a network."""
+    return row["depth"] - 1 if row["family"] == "layerwise" else (row["depth"] - 2) // 2
+
+
+def laws(predicted: Rows) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    r"""Return by number of units $\log\beta$ and the share of branches taken there."""
+    rows = predicted.where(quantity="law_depth")
+    found = {}
+    for count in rows.levels("units"):
+        law = rows.where(units=count)
+        found[count] = np.log(law.values("beta")), law.values()
+    return found
+
+
+def foretold(both: PredictedAndMeasured, quantity: str) -> Rows:
+    """Return the share of branches that the law gives at a measured scale."""
+    known, found = laws(both.predicted), []
+    for row in whole(both.measured).where(quantity=quantity):
+        if units_of(row) not in known or not row["value"]:
+            continue
+        law = known[units_of(row)]
+        value, more = (
+            float(np.interp(math.log(beta), *law))
+            for beta in (row["value"], row["value"] + abs(row["error"]))
+        )
+        # Of the scale, and of interpolation between the points of the grid.
+        error = abs(more - value) + 1e-4
+        found.append({**row, "quantity": "foretold", "value": value, "error": error})
+    return Rows(found)
+
+
+def table(family: str, both: PredictedAndMeasured) -> Rows:
+    """Return mean depths by kind of network of a family, and step."""
+    rows = whole(both.measured).where(family=family)
+    return Rows.joined(
+        points(rows.where(quantity=quantity), (*GROUP, "step"))
+        for quantity in ("output_depth", "gradient_depth")
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set the depth that gains foretell beside the output's, start and end."""
+    rows: list[Row] = []
+    law = foretold(both, "gain_beta")
+    measured = whole(both.measured).where(quantity="output_depth")
+    for group in groups(both.measured):
+        stages = measured.where(**group).levels("stage")
+        for stage in (stages[0], stages[-1]) if stages else ():
+            one, two = (
+                points(part.where(stage=stage, **group), GROUP)
+                for part in (law, measured)
+            )
+            if len(one) and len(two):
+                named = f"{group['task']}, {group['norm']}, depth {group['depth']}"
+                rows.append(
+                    {
+                        "label": f"share of branches, {named}, stage {stage}",
+                        "predicted": one[0]["value"],
+                        "measured": two[0]["value"],
+                        "error": two[0]["error"] if two[0]["n"] > 1 else 0.0,
+                    }
+                )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NORMS = {
+    "scalar": "one scale a layer",
+    "batch": "batch norm",
+    "none": "no norm",
+}
+KINDS = {"scalar": "scalar_norm", "batch": "batch_norm", "none": "no_norm"}
+PARTS = {"output_depth": "output", "gradient_depth": "gradient"}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw shares of branches taken against the step; columns are tasks."""
+    tasks = sorted({(row["task"], row["depth"]) for row in table}) or [("", 0)]
+    count = len(tasks)
+    figure, panels = figures.new_figure(7.0, 4.4, panels=(2, count), share_y=True)
+    for place, (part, name) in enumerate(PARTS.items()):
+        for column, (task, depth) in enumerate(tasks):
+            panel = panels[place * count + column]
+            _draw_one(panel, table.where(quantity=part, task=task, depth=depth))
+            if place:
+                panel.set_xlabel("step")
+            else:
+                panel.set_title(f"{task},\ndepth {depth}")
+            if not column:
+                panel.set_ylabel(f"share of branches,\n{name}")
+    panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
+    figures.shared_legend(figure)
+    return figure
+
+
+def _draw_one(panel: "Axes", table: Rows) -> None:
+    for norm, label in NORMS.items():
+        rows = table.where(norm=norm)
+        if len(rows):
+            figures.band(
+                panel,
+                rows.column("step"),
+                rows.values(),
+                rows.values("spread"),
+                style=figures.kind_style(KINDS[norm]),
+                label=label,
+            )
+    figures.reference_line(panel, 0.5)
+    figures.count_axis(panel)

@@ -1,0 +1,96 @@
+"""Random residual networks of several widths and depths, at two scales of weights."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import ConfigError, PathBlueprint, stream
+from theodolite.studies import StudyConfig
+
+# Second moment of a weight times the width: the paper's start, and that of He.
+SCALES = {"unit": 1.0, "he": 2.0}
+# Layers of the network whose paths are told one by one.
+FEW = 5
+# Share of open gates at normal inputs and weights without bias.
+RHO = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(StudyConfig):
+    """Sizes of the networks.
+
+    Attributes:
+        width: Units a layer where depths differ.
+        depth: Layers where widths differ.
+        widths: All widths.
+        depths: All depths, at least three.
+        samples: Inputs a network.
+    """
+
+    width: int = 64
+    depth: int = 20
+    widths: tuple[int, ...] = (32, 64, 128)
+    depths: tuple[int, ...] = (10, 20, 30)
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.depths) < 3 or len(self.widths) < 3 or min(self.depths) < 3:
+            raise ConfigError(
+                f"depths {self.depths} and widths {self.widths}: trends want three of "
+                "each, and paths of several lengths want depths from 3 up"
+            )
+        if self.depth not in self.depths or self.width not in self.widths:
+            raise ConfigError(
+                f"depth {self.depth} and width {self.width} are not among those to "
+                "vary: take one of each"
+            )
+        if self.samples < 2:
+            raise ConfigError(f"samples is {self.samples}: errors want two or more")
+
+
+PRESETS = {
+    "smoke": Config(
+        n_seeds=3,
+        width=16,
+        depth=6,
+        widths=(8, 16, 32),
+        depths=(3, 6, 12),
+        samples=8,
+    ),
+    "quick": Config(n_seeds=8, samples=64),
+    "paper": Config(
+        n_seeds=20,
+        depth=30,
+        widths=(32, 64, 128, 256),
+        depths=(10, 20, 30, 60),
+        samples=128,
+    ),
+}
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """One cell a network, the deepest first."""
+    sizes = {(config.width, depth) for depth in config.depths}
+    sizes |= {(width, config.depth) for width in config.widths}
+    found: list[dict[str, Any]] = [
+        {"scale": scale, "width": width, "depth": depth, "trial": seed, "told": "sums"}
+        for width, depth in sorted(sizes, key=lambda size: -size[0] * size[1])
+        for scale in SCALES
+        for seed in config.seeds
+    ]
+    single = {"width": config.width, "depth": FEW, "trial": config.seeds[0]}
+    return [*found, {"scale": "unit", **single, "told": "paths"}]
+
+
+def blueprint(scale: str, width: int, depth: int) -> PathBlueprint:
+    """Return the blueprint of a cell."""
+    rms = math.sqrt(SCALES[scale] / width)
+    return PathBlueprint(inputs=width, width=width, depth=depth, scale=rms)
+
+
+def inputs(config: Config, width: int, trial: int) -> np.ndarray:
+    """Return normal inputs."""
+    return stream(trial, "ensemble", width).normal(size=(config.samples, width))

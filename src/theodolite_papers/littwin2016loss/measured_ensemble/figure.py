@@ -1,0 +1,130 @@
+"""Energy by path length, of networks and by Eq 16."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return shares by length of the deepest networks, predicted and measured."""
+    shares = both.measured.where(quantity="share")
+    deepest = max(shares.levels("depth"))
+    found: list[Row] = []
+    for scale in shares.levels("scale"):
+        mine = shares.where(scale=scale, depth=deepest)
+        for row in points(mine, by=("length",)):
+            found.append({**row, "scale": scale, "road": "measured"})
+        law = both.predicted.where(quantity="share", scale=scale, depth=deepest)
+        found += [{**row, "road": "law"} for row in law]
+    return Rows(found)
+
+
+def single_paths(both: PredictedAndMeasured) -> Rows:
+    """Return the energy of every path of the network of few layers."""
+    found = both.measured.where(quantity="path_energy")
+    return Rows({**row, "quantity": "energy"} for row in found)
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Mean and variance of path lengths: Eq 16 beside the networks."""
+    found: list[Row] = []
+    for law in both.predicted:
+        if law["quantity"] not in ("length", "variance"):
+            continue
+        mine = both.measured.where(
+            quantity=law["quantity"],
+            scale=law["scale"],
+            depth=law["depth"],
+            part="output",
+        )
+        (point,) = points(mine, by=("depth",))
+        found.append(
+            {
+                "label": f"{law['quantity']}, {law['scale']}, depth {law['depth']}",
+                "predicted": law["value"],
+                "measured": point["value"],
+                "error": point["spread"],
+            }
+        )
+    return found
+
+
+GROUP = ("scale", "width", "depth", "part")
+WEIGHTS = {"unit": "weights 1/√n", "he": "weights √(2/n)"}
+
+
+def exhibit(both: PredictedAndMeasured) -> Rows:
+    """Return shares of the output's energy, and means of output and gradient."""
+    return Rows([*_shares(both.measured), *_means(both.measured)])
+
+
+def _shares(rows: Rows) -> Iterator[Row]:
+    for point in points(rows.where(quantity="share"), (*GROUP, "length")):
+        found = {"quantity": "share", "length": point["length"] - 1}
+        yield _row(point, found, point["value"])
+
+
+def _means(rows: Rows) -> Iterator[Row]:
+    chosen = rows.where(lambda row: row.get("part") == "gradient")
+    for point in points(chosen.where(quantity="length"), GROUP):
+        yield _row(point, {"quantity": "effective_depth"}, point["value"] - 1)
+    for point in points(rows.where(quantity="beta"), GROUP):
+        yield _row(point, {"quantity": "beta"}, point["value"])
+
+
+def _row(point: Row, found: Row, value: float) -> Row:
+    weights = WEIGHTS.get(point["scale"], point["scale"])
+    name = f"random, width {point['width']}, depth {point['depth']}, {weights}"
+    return {
+        **found,
+        "network": name,
+        "part": point["part"],
+        "blocks": point["depth"] - 1,
+        "value": value,
+        "error": point["error"],
+    }
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = {"unit": "residual", "he": "strong_branch"}
+LABELS = {"unit": r"$C = 1/\sqrt{n}$", "he": r"$C = \sqrt{2/n}$"}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw shares by length: networks as points, Eq 16 dashed."""
+    figure, (panel,) = figures.new_figure(6.6, 3.6)
+    for scale in LABELS:
+        style = figures.kind_style(KINDS[scale])
+        mine = table.where(road="measured", scale=scale)
+        law = table.where(road="law", scale=scale)
+        figures.band(
+            panel,
+            mine.column("length"),
+            mine.values(),
+            mine.values("spread"),
+            style=style,
+            label=LABELS[scale],
+            kind="bars",
+            line=False,
+        )
+        figures.curve(
+            panel,
+            law.column("length"),
+            law.values(),
+            style=style,
+            means=r"Eq 16, $\beta = \rho\sqrt{n}\,C$",
+        )
+    panel.set_xlabel("path length $r$ (layers taken)")
+    panel.set_ylabel("share of energy")
+    panel.set_ylim(bottom=0)
+    figures.legend(panel)
+    return figure
+
+
+def draw_paths(table: Rows) -> "Figure":
+    """Draw the unravelled view: every path, as wide as its share of energy."""
+    return figures.draw_unravelled(table)

@@ -1,0 +1,91 @@
+"""Path ensembles and lesions of built networks."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from theodolite import networks, paths
+from theodolite.core import Row, Rows, named_rows
+
+from ..shared.rows import EPS, by_length
+from .config import Config, blueprint, inputs
+
+
+@lru_cache(maxsize=1)  # `combine` asks for it right after, in the same cell
+def ensemble(config: Config, key: tuple[tuple[str, Any], ...]) -> Any:
+    """Return the network of a cell, its inputs and its path ensemble."""
+    import torch
+
+    cell = dict(key)
+    plan = blueprint(cell["scale"], cell["width"], cell["depth"])
+    network = networks.build(plan, seed=cell["trial"], device=config.device)
+    x = torch.as_tensor(inputs(config, plan.width, cell["trial"])).to(config.device)
+    loss = (lambda model, batch: model(batch).sum()) if _is_unit(cell) else None
+    reading = paths.path_ensemble(network, x, norm_mode="eval", loss=loss)
+    return network, x, reading
+
+
+def _is_unit(cell: Mapping[str, Any]) -> bool:
+    """Say whether a network is at the paper's scale, which is looked at closer."""
+    return cell["scale"] == "unit"
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure the path ensemble of one network, of some lesions too."""
+    network, x, reading = ensemble(config, tuple(cell.items()))
+    if cell["told"] == "paths":
+        return _single(network, x)
+    rows: list[Row] = []
+    for part in reading.parts:
+        rows += _moments(reading.of(part), cell["depth"], part)
+    rows += by_length("share", reading.share[0], EPS * cell["depth"], part="output")
+    rows += named_rows({"gain_beta": reading.predicted_beta}, 1e-12)
+    rows += named_rows({"residual": reading.residual.max()}, EPS)
+    if cell["width"] == config.width and _is_unit(cell):
+        rows += _lesions(network, x, cell["depth"] - 1)
+    return Rows({**row, "norm_mode": str(reading.norm_mode)} for row in rows)
+
+
+def _single(network: Any, x: Any) -> Rows:
+    """Tell every path of a network of few layers."""
+    found = paths.unravel(network, x, norm_mode="eval")
+    labels = {"quantity": "path_energy", "norm_mode": str(found.norm_mode)}
+    energies = zip(found.paths, found.energy, found.energy_error, strict=True)
+    return Rows(
+        {**labels, "path": path, "value": float(value), "error": float(error)}
+        for path, value, error in energies
+    )
+
+
+def _moments(held: Mapping[str, Any], depth: int, part: str) -> list[Row]:
+    """Return moments of path lengths, which count the first layer too."""
+    mean, spread = held["effective_depth"] + 1, held["spread"]
+    error, wide = held["effective_depth_error"], held["spread_error"]
+    found = {
+        "length": (mean, error),
+        "length_share": (mean / depth, error / depth),
+        "variance": (spread**2, 2 * spread * wide),
+        "spread_share": (spread / depth, wide / depth),
+        "beta": (held["beta"], held["beta_error"]),
+        "distance": (held["distance"], EPS * depth),
+        "peak_share": ((float(np.argmax(held["share"])) + 1) / depth, EPS),
+    }
+    return [
+        {"quantity": name, "part": part, "value": float(value), "error": float(error)}
+        for name, (value, error) in found.items()
+    ]
+
+
+def _lesions(network: Any, x: Any, count: int) -> list[Row]:
+    """Delete every branch alone."""
+    found = paths.lesion(network, x, norm_mode="eval")
+    rows = named_rows({"deletion_gap": found.residual[0]}, EPS * count)
+    true, frozen = found.true_change.mean(), found.frozen_change.mean()
+    errors = found.true_change_error.mean(), found.frozen_change_error.mean()
+    rows += named_rows({"true_change": true}, float(errors[0]))
+    rows += named_rows({"frozen_change": frozen}, float(errors[1]))
+    # Both are of the same inputs, so that their errors go together.
+    off = float(abs(errors[0] / frozen - true * errors[1] / frozen**2))
+    return rows + named_rows({"true_over_frozen": true / frozen}, off)

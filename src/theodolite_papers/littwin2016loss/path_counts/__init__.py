@@ -1,0 +1,54 @@
+"""Eqs 1 to 13: a network's output as a sum over paths, and the model made of it.
+
+Littwin & Wolf (2016), The Loss Surface of Residual Networks, Eqs 1, 2, 4 and 7 to 13,
+definitions 1 and 2, assumptions A1 to A4, lemmas 1 and 2. The claim in our words: the
+output of a fully connected residual network is a sum over paths of all lengths, which
+gathers into products of few different weights, each with a normal variable.
+
+Departures: see ``STUDY.departures``. Cost: seconds at QUICK.
+"""
+
+from theodolite.studies import Drawing, Study
+
+from .claims import CLAIMS
+from .combine import combine
+from .config import PRESETS, cells
+from .figure import compare, draw, table
+from .measure import measure
+from .predict import predict
+
+STUDY = Study(
+    title="Eqs 1 to 13: a residual network as a sum over paths",
+    summary=(
+        "A path takes a layer or passes it by its skip, so that a residual network of "
+        "depth $p$ has $\\binom{p-1}{r-1} n^r$ paths of length $r$ from each input. "
+        "Small networks are run once with their gates recorded, and every path of them "
+        "is listed: how many there are, what they add up to, and how often the same "
+        "product of weights occurs where weights are shared. The model's chain from "
+        "there to a sum of normal variables is followed step by step at the same "
+        "weights, and its assumptions are checked."
+    ),
+    presets=PRESETS,
+    cells=cells,
+    predict=predict,
+    measure=measure,
+    combine=combine,
+    compare=compare,
+    claims=CLAIMS,
+    drawings=(
+        Drawing(
+            "paths",
+            "Paths by length of the deepest residual network: listed one by one, and "
+            "by the formula.",
+            table,
+            draw,
+        ),
+    ),
+    departures=(
+        "Widths of 2 to 4, so that all paths can be listed; A3 is made exact by "
+        "$W_l[a,b] = w_{(a+b+l)\\,\\mathrm{mod}\\,\\Lambda}$, or by the input alone in "
+        "the first layer.",
+        "A plain network too sums its last layer, so that $n_p = n$ in place of 1.",
+        "The losses of Eq 3 are definitions, and Eqs 5 and 6 are of the spin glass.",
+    ),
+)

@@ -1,0 +1,66 @@
+"""How many paths there are of each length."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return paths by length of the deepest residual network, by formula and listed."""
+    deepest = max(both.measured.where(network="residual").levels("depth"))
+    chosen = {"quantity": "mass", "network": "residual", "depth": deepest}
+    first = min(both.measured.where(**chosen).levels("trial"))
+    found = [
+        {**row, "road": "listed"} for row in both.measured.where(**chosen, trial=first)
+    ]
+    return Rows(
+        [*found, *({**r, "road": "formula"} for r in both.predicted.where(**chosen))]
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Paths of each length: the formula beside how many were listed."""
+    rows = table(both)
+    listed = rows.where(road="listed")
+    return [
+        {
+            "label": f"paths of length {row['length']}, depth {row['depth']}",
+            "predicted": row["value"],
+            "measured": listed.value(length=row["length"]),
+            "error": 0.0,
+        }
+        for row in rows.where(road="formula")
+    ]
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw paths by length: listed ones as points, the formula dashed."""
+    figure, (panel,) = figures.new_figure(6.6, 3.2)
+    style = figures.kind_style("measured")
+    listed, formula = table.where(road="listed"), table.where(road="formula")
+    figures.band(
+        panel,
+        listed.column("length"),
+        listed.values(),
+        style=style,
+        label="listed one by one",
+        line=False,
+    )
+    figures.curve(
+        panel,
+        formula.column("length"),
+        formula.values(),
+        style=style,
+        label=r"$\psi_r = d\,\binom{p-1}{r-1}\,n^r$",
+    )
+    figures.log_axis(panel, "y")
+    panel.set_xticks(listed.levels("length"))
+    panel.set_xlabel("path length $r$")
+    panel.set_ylabel("paths")
+    figures.legend(panel)
+    return figure

@@ -1,0 +1,292 @@
+"""What theorems 3 and 4 say of two-degree losses, and what their proofs print."""
+
+from theodolite.core import (
+    ROUNDING,
+    Choice,
+    Claim,
+    Kind,
+    PredictedAndMeasured,
+    Quantity,
+    Read,
+    Test,
+    above,
+    against,
+    apart,
+    below,
+    every,
+    exact,
+    highest,
+    inside,
+    known,
+    largest,
+    lowest,
+    measured,
+    near,
+    predicted,
+    smallest,
+)
+
+BY = ("kind", "shallow", "deep", "trial")
+# Forces are sums of products that may cancel to some thousandth of their parts.
+EXACT = below(1e-8, source="rounding", why="sums of products, which may cancel")
+APART = above(1e-3, source="ours", why="far beyond the rounding of any of the numbers")
+NOT_ROUNDING = above(ROUNDING.high, source="rounding", why=ROUNDING.why)
+DEEPER = measured("bracket", lambda row: row["ratio"] > 1, kind="norm").called(
+    "bracket of longer deep gradients"
+)
+
+
+def grows(layer: str, kind: str) -> Test:
+    """Judge whether every scale is greater in magnitude after the step."""
+    rows = measured(f"{layer}_growth", kind=kind).called(f"growth of {layer} scales")
+    return inside(lowest(rows), above(0))
+
+
+def meets(quantity: str, kind: str, printed: str = "") -> Read:
+    """Read how far autodiff is from a formula, over its size."""
+    formula = predicted(printed or quantity, kind=kind)
+    return apart(formula, measured(quantity, kind=kind), BY)
+
+
+def _euler(found: str) -> Read:
+    """Read how far a derivative by the size is from Euler's identity."""
+    return apart(predicted("euler", kind="free"), measured(found, kind="free"), BY)
+
+
+def stationary(quantity: str, kind: str) -> Test:
+    """Judge whether the derivative that a theorem sets to zero is."""
+    return inside(largest(measured(quantity, kind=kind)), EXACT)
+
+
+def pull(*, over_gradient: bool) -> Read:
+    """Read how far the second-order growth of a scale is from one, or from theory."""
+    name = "second-order growth, from " + ("theory" if over_gradient else "1")
+
+    def read(both: PredictedAndMeasured) -> Quantity:
+        squares = predicted("gradient_square", kind="unskipped")(both)
+        theory = {tuple(row[k] for k in BY): row["value"] for row in squares}
+        gaps, bounds = [0.0], [0.0]
+        for row in measured("unskipped_pull", kind="unskipped")(both):
+            right = theory[tuple(row[k] for k in BY)] if over_gradient else 1.0
+            gaps.append(abs(row["value"] - right) / right)
+            bounds.append(row["error"] / right)
+        found = max(gaps) if len(gaps) > 1 else float("nan")
+        return known(name, found, max(bounds))
+
+    return read
+
+
+CLAIMS = (
+    Claim(
+        name="unskipped-scales-grow",
+        place="Theorem 3, item 1, equation 22",
+        statement=(
+            "Where $\\partial L/\\partial\\lambda_l = 0$ for a layer that no skip "
+            "passes over, $|\\lambda_l|$ grows in the step after a small step of the "
+            "weights."
+        ),
+        test=every(
+            stationary("unskipped_derivative", "unskipped"),
+            inside(meets("unskipped_force", "unskipped"), EXACT),
+            grows("unskipped", "unskipped"),
+        ),
+        rival="a scale that shrinks for some loss",
+    ),
+    Claim(
+        name="growth-is-strict",
+        place="Theorem 3, equations 22 and 23",
+        kind=Kind.ERRATUM,
+        statement="The growth is strict at every stationary point.",
+        printed=(
+            "$|\\lambda_l - \\mu\\,\\partial L/\\partial\\lambda_l| > |\\lambda_l|$"
+        ),
+        corrected=(
+            "strictly so if and only if the force does not vanish; with $g = 0$ both "
+            "sides are equal"
+        ),
+        test=inside(lowest(measured("unskipped_pull", kind="flat")), NOT_ROUNDING),
+        corrected_test=every(
+            inside(largest(measured("unskipped_pull", kind="flat")), EXACT),
+            inside(largest(measured("skipped_pull", kind="flat")), EXACT),
+            grows("unskipped", "unskipped"),
+        ),
+        rival="a further force that does not hang on the gradient",
+    ),
+    Claim(
+        name="skipped-scales-grow",
+        place="Theorem 3, item 2, equation 23",
+        statement=(
+            "Where $\\partial L/\\partial\\lambda_l = 0$ for a layer with a parallel "
+            "skip and $\\|g_p\\| > \\|g_m\\|$, $|\\lambda_l|$ grows."
+        ),
+        test=every(
+            stationary("skipped_derivative", "dominant"),
+            inside(meets("skipped_force", "dominant"), EXACT),
+            grows("skipped", "dominant"),
+        ),
+        rival="a scale that shrinks although deep paths pull more",
+    ),
+    Claim(
+        name="deep-dominance-not-needed",
+        place="Beside theorem 3, item 2",
+        kind=Kind.BEYOND,
+        statement=(
+            "$\\|g_p\\| > \\|g_m\\|$ is enough and not needed: some skipped layers "
+            "whose deep gradient is the shorter one grow as well, and some shrink; the "
+            "sign is that of $g_p^T (g_m + g_p)$."
+        ),
+        test=every(
+            inside(meets("skipped_force", "weak"), EXACT),
+            inside(highest(measured("skipped_growth", kind="weak")), above(0)),
+            inside(lowest(measured("skipped_growth", kind="weak")), below(0)),
+        ),
+        rival="a condition that is needed, or growth without any condition",
+    ),
+    Claim(
+        name="sign-of-the-derivative",
+        place="Proof of theorem 3, equation 39",
+        kind=Kind.ERRATUM,
+        statement="After the step the derivative by the scale is negative.",
+        printed="$-\\mu\\,\\|g_m + g_p\\|^2/\\lambda_l < 0$",
+        corrected="its sign is opposite to that of $\\lambda_l$, which may be either",
+        test=inside(highest(measured("unskipped_force", kind="unskipped")), below(0)),
+        corrected_test=inside(
+            highest(measured("unskipped_signed", kind="unskipped")), below(0)
+        ),
+        rival="a sign that hangs on neither",
+    ),
+    Claim(
+        name="gradient-left-out",
+        place="Proof of theorem 3, equation 41",
+        kind=Kind.ERRATUM,
+        statement=(
+            "The new scale is $|\\lambda_l|(1 + \\mu^2/\\lambda_l^2)$ to second order."
+        ),
+        printed="$|\\lambda_l|\\,(1 + \\mu^2/\\lambda_l^2)$",
+        corrected="$|\\lambda_l|\\,(1 + \\mu^2 \\|g\\|^2/\\lambda_l^2)$",
+        test=inside(pull(over_gradient=False), EXACT),
+        corrected_test=inside(pull(over_gradient=True), EXACT),
+        rival="growth that does not hang on the gradient",
+    ),
+    Claim(
+        name="deviations-held",
+        place="Beside equation 21, which holds the deviations",
+        kind=Kind.BEYOND,
+        statement=(
+            "In a batch-normalised network "
+            "$\\lambda_l\\,\\partial L/\\partial\\lambda_l = L$ for a layer that no "
+            "skip passes over only with the deviations $\\sigma$ of later layers held: "
+            "they follow $\\lambda_l$ and cancel part of it."
+        ),
+        test=against(
+            exact(measured("scale_gap", held=True)),
+            inside(smallest(measured("scale_gap", held=False)), APART),
+        ),
+        rival="a scale that no later normalisation sees",
+    ),
+    Claim(
+        name="norm-is-driven",
+        place="Theorem 4, equation 25",
+        statement=(
+            "Where $\\partial L/\\partial C = 0$, a small step of the weights turns it "
+            "to $-\\frac{\\mu}{C}(m\\|g_m\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$."
+        ),
+        test=every(
+            stationary("norm_derivative", "norm"),
+            inside(meets("norm_force", "norm"), EXACT),
+        ),
+        rival="equation 45, which weighs the deep gradient alone",
+    ),
+    Claim(
+        name="deep-square-twice",
+        place="Proof of theorem 4, equation 45",
+        kind=Kind.ERRATUM,
+        statement="The force on the norm is made of the deep gradient's square twice.",
+        printed=("$-\\frac{\\mu}{C}(m\\|g_p\\|^2 + p\\|g_p\\|^2 + (m+p)\\,g_p^T g_m)$"),
+        corrected="$m\\|g_m\\|^2$ in the first place, as in equation 25",
+        test=inside(meets("norm_force", "norm", "printed_norm_force"), EXACT),
+        corrected_test=inside(meets("norm_force", "norm"), EXACT),
+        rival="equal gradients, for which both are the same",
+    ),
+    Claim(
+        name="inverse-size-turns",
+        place="Proof of theorem 4, equation 44",
+        kind=Kind.ERRATUM,
+        statement=(
+            "The directional derivative of $\\sqrt{\\Lambda}/\\|w\\|$ along $g$ is "
+            "$w^T g/C^{3/2}$; in the proof it is multiplied by zero."
+        ),
+        printed="$+\\,w^T g/C^{3/2}$",
+        corrected="$-\\,w^T g/(\\Lambda C^3)$",
+        test=inside(
+            meets("inverse_size_turn", "free", "printed_inverse_size_turn"), ROUNDING
+        ),
+        corrected_test=inside(meets("inverse_size_turn", "free"), EXACT),
+        rival="another power of the size",
+    ),
+    Claim(
+        name="deep-gradients-stretch",
+        place="Section 4.2, after theorem 4",
+        statement=(
+            "Where the gradient of deeper paths dominates, the weights' scale $C$ "
+            "increases."
+        ),
+        test=every(
+            inside(lowest(measured("bracket", kind="deep_opposite")), above(0)),
+            inside(lowest(DEEPER), above(0)),
+        ),
+        rival="a scale that shrinks where the gradients are opposite",
+    ),
+    Claim(
+        name="shallow-gradients-stretch-too",
+        place="Made precise: theorem 4",
+        kind=Kind.BEYOND,
+        statement=(
+            "$C$ is sure to increase if and only if $\\|g_p\\| > \\|g_m\\|$ or "
+            "$\\|g_p\\| < \\frac{m}{p}\\|g_m\\|$: the worst case is "
+            "$(\\|g_m\\| - \\|g_p\\|)(m\\|g_m\\| - p\\|g_p\\|)$, met by opposite "
+            "gradients, so that shallow dominance stretches as well."
+        ),
+        test=every(
+            inside(lowest(measured("bracket", kind="deep_opposite")), above(0)),
+            inside(highest(measured("bracket", kind="middle_opposite")), below(0)),
+            inside(lowest(measured("bracket", kind="shallow_opposite")), above(0)),
+        ),
+        rival="a sign that the deep gradient alone decides",
+    ),
+    Claim(
+        name="norm-grows-anyway",
+        place="Beside theorem 4",
+        kind=Kind.BEYOND,
+        statement=(
+            "Where $\\partial L/\\partial C = 0$ the gradient is orthogonal to the "
+            "weights, so that their norm grows in the very first step, "
+            "$\\|w - \\mu g\\|^2 = \\|w\\|^2 + \\mu^2\\|g\\|^2$, whichever part pulls."
+        ),
+        test=inside(
+            apart(
+                predicted("gradient_square", kind="norm"),
+                measured("norm_growth", kind="norm"),
+                BY,
+            ),
+            near(0, 1e-6, source="rounding", why="a difference over a step squared"),
+        ),
+        rival="a norm that only grows where deep gradients dominate",
+    ),
+    Claim(
+        name="euler-of-the-parts",
+        place="Proof of theorem 4",
+        statement="$\\partial L/\\partial C = \\frac{1}{C}(m L_m + p L_p)$.",
+        test=against(
+            inside(_euler("euler_free"), EXACT),
+            inside(_euler("euler_tied"), APART),
+        ),
+        rival="parts whose coefficients are normalised anew at every $C$",
+        choices=(
+            Choice(
+                what="parts are homogeneous in $w$, without the factor $1/z(C)$",
+                why="so the proof uses them; what $z$ does is the erratum above Eq 19",
+            ),
+        ),
+    ),
+)

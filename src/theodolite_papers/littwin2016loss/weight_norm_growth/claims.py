@@ -1,0 +1,145 @@
+"""What figure 1(e) and section 4.2 claim of weights without batch normalisation."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from theodolite.core import (
+    Choice,
+    Claim,
+    Judgement,
+    Kind,
+    PredictedAndMeasured,
+    Rows,
+    Select,
+    Test,
+    above,
+    all_of,
+    each,
+    inside,
+    mean,
+    measured,
+    nothing,
+    ordered,
+)
+
+NORM = measured("norm")
+
+
+def _stages(rows: Select, both: PredictedAndMeasured) -> list[int]:
+    return rows(both).levels("stage")
+
+
+def grown(rows: Select) -> Test:
+    """Judge whether norms are greater at the end than at the start."""
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        stages = _stages(rows, both)
+        if len(stages) < 2:
+            return nothing("fewer than two stages were read")
+        return ordered(rows.at(stage=stages[0]), rows.at(stage=stages[-1]))(both)
+
+    return test
+
+
+def steadily(rows: Select) -> Test:
+    """Judge whether norms are greater at every stage than at the one before."""
+
+    def test(both: PredictedAndMeasured) -> Judgement:
+        stages = _stages(rows, both)
+        if len(stages) < 2:
+            return nothing("fewer than two stages were read")
+        pieces = [
+            ordered(
+                rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"
+            )(both)
+            for a, b in pairwise(stages)
+        ]
+        return all_of(pieces)
+
+    return test
+
+
+def for_each_start(make: Callable[[Select], Test], rows: Select = NORM) -> Test:
+    """Judge the networks of every starting size."""
+    return each("init_scale", rows, lambda scale: make(rows.at(init_scale=scale)))
+
+
+def _last(rows: Rows) -> Rows:
+    """Return what first-order changes made of the growth, less what the others did."""
+    end = max(rows.levels("stage"), default=0)
+    late = rows.where(stage=end)
+    rest = {
+        (row["init_scale"], row["trial"]): row["value"]
+        for row in late.where(quantity="tangential")
+    }
+    return Rows(
+        {
+            **row,
+            "quantity": "radial_excess",
+            "value": row["value"] - rest[row["init_scale"], row["trial"]],
+        }
+        for row in late.where(quantity="radial")
+    )
+
+
+EXCESS = measured("radial_excess").out_of(_last)
+STARTS = Choice(
+    what="at every start: at the paper's $C = 1/\\sqrt{n}$ and at half of it, the "
+    "readout's weights left out of the norm",
+    why="the paper says neither where its network starts nor what it sums over; a "
+    "claim on training that hangs on the start is no claim on training",
+)
+STAGES = Choice(
+    what="steady: above the stage before at every stage, of stages evenly spaced in "
+    "the logarithm of the step, the first after one update",
+    why="the paper plots the norm against the iteration and gives no numbers",
+)
+
+CLAIMS = (
+    Claim(
+        name="norm-grows",
+        place="Figure 1(e), section 4.2",
+        statement=(
+            "Without batch normalisation the norm of the weights increases over "
+            "training."
+        ),
+        test=for_each_start(grown),
+        rival="a norm that ends where it began, or lower",
+        choices=(STARTS,),
+    ),
+    Claim(
+        name="norm-grows-steadily",
+        place="Section 4.2",
+        statement="The increase of the norm is steady.",
+        test=for_each_start(steadily),
+        rival="a norm that falls first",
+        choices=(STARTS, STAGES),
+    ),
+    Claim(
+        name="every-layer-grows",
+        place="Beside figure 1(e)",
+        kind=Kind.BEYOND,
+        statement="The norm of every single layer ends above its start.",
+        test=each(
+            "layer",
+            measured("layer_norm"),
+            lambda layer: for_each_start(grown, measured("layer_norm", layer=layer)),
+        ),
+        rival="growth of the first and last layers alone",
+        choices=(STARTS,),
+    ),
+    Claim(
+        name="growth-is-first-order",
+        place="Beside theorem 4",
+        kind=Kind.BEYOND,
+        statement=(
+            "The growth comes from gradients along the weights, $-2\\mu\\,w^T g$, more "
+            "than from the second order $\\mu^2\\|g\\|^2$ that is all there is where "
+            "$\\partial L/\\partial C = 0$: the weights are stretched because the loss "
+            "still falls with $C$, not from a point where it rests."
+        ),
+        test=for_each_start(lambda rows: inside(mean(rows), above(0)), EXCESS),
+        rival="a gradient that is orthogonal to the weights nearly all the time",
+        choices=(STARTS,),
+    ),
+)

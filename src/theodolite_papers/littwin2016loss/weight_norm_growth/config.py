@@ -1,0 +1,44 @@
+"""Networks and training of figure 1(e)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import ConfigError
+
+from ..shared.layerwise_config import LayerwiseConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(LayerwiseConfig):
+    r"""See ``LayerwiseConfig``.
+
+    Attributes:
+        init_scales: Factors on starting weights of variance 1/fan-in, which is the
+            paper's $C = 1/\sqrt{n}$; the size of a network without normalisation
+            hangs on it.
+    """
+
+    init_scales: tuple[float, ...] = (0.5, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.init_scales or min(self.init_scales) <= 0:
+            raise ConfigError(
+                f"init_scales are {self.init_scales}: pass at least one, all positive"
+            )
+
+
+PRESETS = {
+    "smoke": Config(n_seeds=3, samples=1000, width=20, depth=5, steps=30, readings=3),
+    "quick": Config(n_seeds=5, steps=400, committed=True),
+    "paper": Config(n_seeds=10, steps=10_000, readings=9),
+}
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """A cell a network."""
+    return [
+        {"init_scale": scale, "trial": trial}
+        for scale in config.init_scales
+        for trial in config.seeds
+    ]

@@ -1,0 +1,94 @@
+"""Figure 1(e) from rows of points."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return the norm over its start by step, and the two parts of its change."""
+    rows = both.measured.where(lambda row: row["quantity"] in SHOWN)
+    start = {
+        (row["init_scale"], row["trial"]): row["value"]
+        for row in rows.where(quantity="norm", stage=0)
+    }
+    found: list[Row] = []
+    for row in rows:
+        first = start[row["init_scale"], row["trial"]]
+        power = 1 if row["quantity"] == "norm" else 2
+        found.append({**row, "value": row["value"] / first**power})
+    return Rows.joined(
+        points(Rows(found).where(quantity=quantity), ("init_scale", "step"))
+        for quantity in SHOWN
+    )
+
+
+SHOWN = ("norm", "radial", "tangential")
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set starting norms beside those of the draw."""
+    rows: list[Row] = []
+    for row in both.predicted:
+        found = points(
+            both.measured.where(
+                quantity=row["quantity"], init_scale=row["init_scale"], stage=0
+            ),
+            ("init_scale",),
+        )
+        rows += [
+            {
+                "label": f"{row['quantity']} at the start, scale {row['init_scale']:g}",
+                "predicted": row["value"],
+                "measured": mean["value"],
+                "error": mean["error"] if mean["n"] > 1 else row["error"],
+            }
+            for mean in found
+        ]
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = {"radial": "measured", "tangential": "beside"}
+PARTS = {
+    "radial": r"along the weights, $-2\mu\,w^T g$",
+    "tangential": r"second order, $\mu^2\|g\|^2$",
+}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw the norm over its start, and what its square was changed by."""
+    figure, (norms, parts) = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    scales = table.levels("init_scale")
+    for scale in scales:
+        rows = table.where(quantity="norm", init_scale=scale)
+        figures.band(
+            norms,
+            rows.column("step"),
+            rows.values(),
+            rows.values("spread"),
+            style=figures.ordered_style(scale, scales),
+            label=f"start × {scale:g}",
+        )
+    figures.reference_line(norms, 1.0)
+    for quantity, label in PARTS.items():
+        rows = table.where(quantity=quantity, init_scale=scales[-1])
+        figures.band(
+            parts,
+            rows.column("step"),
+            rows.values(),
+            rows.values("spread"),
+            style=figures.kind_style(KINDS[quantity]),
+            label=label,
+        )
+    figures.reference_line(parts, 0.0)
+    for panel in (norms, parts):
+        figures.count_axis(panel)
+        panel.set_xlabel("step")
+    norms.set_ylabel(r"$\|w\|$ over its start")
+    parts.set_ylabel(r"change of $\|w\|^2$ over its start")
+    figures.shared_legend(figure)
+    return figure

@@ -1,0 +1,145 @@
+"""Autodiff of what needs no certified step; no theory."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import Row, Rows, named_rows, stream
+
+from ..shared.normalised_stack import NormalisedStack
+from ..shared.plain_descent import descend
+from .config import (
+    BRANCH_NORM,
+    FORCE,
+    GROWTH_RATES,
+    LINE,
+    QUADRATICS,
+    QUARTIC_RATE,
+    QUARTIC_TARGET,
+    Config,
+)
+from .measure_kernels import kernels
+
+EPS = 1e-12
+_SHORT = 12
+
+
+def arithmetic(config: Config) -> list[Row]:
+    """Return what the steps of the proof say, measured."""
+    return [*_quadratics(), *_line(), *_growth(config), *_turned(config)]
+
+
+def _quadratics() -> list[Row]:
+    """Return the worst factor that a step leaves of a quadratic loss."""
+    rows: list[Row] = []
+    for case, (spectrum, rate) in enumerate(QUADRATICS):
+        losses = _losses(spectrum, rate, _SHORT)
+        worst = float((losses[1:] / losses[:-1]).max())
+        rows += named_rows({"factor": worst}, EPS, case=case)
+    return rows
+
+
+def _line() -> list[Row]:
+    """Return what is left of a parabola after each step."""
+    curvature, rate = LINE
+    losses = _losses((curvature,), rate, 5)[:, 0]
+    rows: list[Row] = []
+    for step, left in enumerate(losses / losses[0]):
+        rows += named_rows({"left": left}, EPS, step=step)
+    return rows
+
+
+def _losses(spectrum: tuple[float, ...], rate: float, steps: int) -> np.ndarray:
+    """Descend from each axis of a quadratic loss; a column an axis."""
+    import torch
+
+    curvatures = torch.tensor(spectrum, dtype=torch.float64)
+    start = torch.eye(len(spectrum), dtype=torch.float64)[:, None]
+    rates = torch.full((len(spectrum),), rate, dtype=torch.float64)
+    done = descend(
+        lambda w: 0.5 * (curvatures * w[0].square()).sum(dim=(1, 2)),
+        [start],
+        rates,
+        range(steps + 1),
+    )
+    return torch.stack(done.losses).numpy()
+
+
+def _growth(config: Config) -> list[Row]:
+    """Return a weight that the worst force pushes outwards, step by step."""
+    import torch
+
+    start = torch.ones(len(GROWTH_RATES), 1, 1, dtype=torch.float64)
+    done = descend(
+        lambda w: 0.5 * FORCE * w[0].pow(-2).sum(dim=(1, 2)),
+        [start],
+        torch.tensor(GROWTH_RATES, dtype=torch.float64),
+        config.stall_marks,
+        lambda w: w[0][:, 0, 0].clone(),
+    )
+    rows: list[Row] = []
+    for mark, found in zip(config.stall_marks, done.noted, strict=True):
+        for rate, value in zip(GROWTH_RATES, found.tolist(), strict=True):
+            rows += named_rows({"growth": value}, EPS, step=mark, rate=rate)
+    return rows
+
+
+def _turned(config: Config) -> list[Row]:
+    """Return how far normalising and turning weights differ by their order."""
+    rows: list[Row] = []
+    size = config.samples * config.features
+    for trial in config.seeds:
+        rng = stream(config.seed, "turned", trial)
+        turn = np.linalg.qr(rng.normal(size=(size, size)))[0]
+        w = rng.normal(size=size)
+        one, other = turn @ _entries(w, config), _entries(turn @ w, config)
+        gap = np.linalg.norm(one - other) / np.linalg.norm(one)
+        rows += named_rows({"turning_gap": gap}, EPS, trial=trial)
+    return rows
+
+
+def _entries(w: np.ndarray, config: Config) -> np.ndarray:
+    return w / np.sqrt(config.epsilon + w**2)
+
+
+def quartic(config: Config) -> list[Row]:
+    r"""Descend $(F - y)^4$, and return losses and the largest first-layer weight."""
+    import torch
+
+    # First outputs lie near -0.7, far from the target, so that the law sets in early.
+    drawn = [
+        np.array([-1.0, 0.0, 0.0])
+        + 0.2 * stream(config.seed, "quartic", trial).normal(size=3)
+        for trial in config.seeds
+    ]
+    start = [torch.tensor(w)[:, None, None] for w in np.array(drawn).T]
+    stack = NormalisedStack(
+        inputs=torch.ones(1, 1, 1, dtype=torch.float64),
+        branch_norm=BRANCH_NORM,
+        epsilon=config.epsilon,
+    )
+    done = descend(
+        lambda w: (stack.outputs(w) - QUARTIC_TARGET).pow(4).mean(dim=(1, 2)),
+        start,
+        torch.full((config.n_seeds,), QUARTIC_RATE, dtype=torch.float64),
+        config.near_marks,
+        lambda w: w[0].abs()[:, 0, 0],
+    )
+    rows: list[Row] = []
+    for mark, losses, sizes in zip(
+        config.near_marks, done.losses, done.noted, strict=True
+    ):
+        for place, trial in enumerate(config.seeds):
+            found = {"quartic": losses[place], "quartic_weight": sizes[place]}
+            rows += named_rows(found, 1e-18, step=mark, trial=trial)
+    return rows
+
+
+PARTS = {"arithmetic": arithmetic, "kernels": kernels, "bounded": quartic}
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure one group of numbers; predictions use descents at certified steps too."""
+    part = PARTS.get(cell["part"])
+    return Rows([] if part is None else part(config))

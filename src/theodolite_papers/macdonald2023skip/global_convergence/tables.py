@@ -1,0 +1,109 @@
+"""What the figure shows, and what is printed beside predictions."""
+
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import PredictedAndMeasured, Row, Rows
+
+ONE = {"layers": 1, "multiple": 1.0}
+UNIT = {"cost": "logistic", "layers": 2, "multiple": 8.0}
+# Cases of the figure, and the rows of losses above the infimum that they are made of.
+CASES: dict[str, dict[str, Any]] = {
+    "one layer": {**ONE, "start": "unit"},
+    "one layer, huge start": {**ONE, "start": "huge"},
+    "branch at zero, tanh": {**UNIT, "gate": "tanh"},
+    "open set, smooth gate": {**UNIT, "gate": "bump"},
+}
+NORMAL = {"layers": 2, "start": "unit"}
+TWO = "two layers, normal starts"
+# What is drawn of limits that are the best to rounding, and of losses below it.
+LEAST = 1e-9
+FITTED = 1e-24
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return medians of losses above the infimum by case and by certified steps."""
+    excess = both.measured.where(quantity="excess")
+    rows: list[Row] = []
+    for name, labels in CASES.items():
+        rows += _medians("arrival", name, excess.where(**labels))
+    rows += _normal_starts(both)
+    for multiple in excess.where(start="near").levels("multiple"):
+        some = excess.where(start="near", multiple=multiple)
+        found = _medians("fit", f"{multiple:g} times the step", some)
+        rows += [row for row in found if row["value"] > FITTED]
+    constants = both.predicted.where(quantity="constant").values()
+    for step in excess.where(**CASES["one layer"]).levels("step"):
+        law = float(np.median(constants)) / step**0.5
+        rows.append(_row("arrival", "law of one layer", step, law, 0.0))
+    return Rows(rows)
+
+
+def _normal_starts(both: PredictedAndMeasured) -> list[Row]:
+    """Return two layers from normal starts: medians on the way, and sorted limits."""
+    rows = _medians("arrival", TWO, both.measured.where(quantity="excess", **NORMAL))
+    of = {
+        name: both.measured.where(quantity=name, **NORMAL)
+        for name in ("carried_excess", "carried_time", "limit_above")
+    }
+    for stage in of["carried_excess"].levels("stage"):
+        step = float(np.median(of["carried_time"].where(stage=stage).values()))
+        some = of["carried_excess"].where(stage=stage)
+        rows.append(_median("arrival", TWO, step, some))
+    for multiple in of["limit_above"].levels("multiple"):
+        limits = np.sort(of["limit_above"].where(multiple=multiple).values())
+        name = f"{multiple:g} times the step"
+        for rank, limit in enumerate(limits, start=1):
+            share = rank / len(limits)
+            rows.append(_row("limits", name, share, max(float(limit), LEAST), 0.0))
+    return rows
+
+
+def _medians(panel: str, name: str, rows: Rows) -> list[Row]:
+    found: list[Row] = []
+    for step in rows.levels("step"):
+        some = rows.where(step=step)
+        if step > 0:
+            time = step * some.column("multiple")[0]
+            found.append(_median(panel, name, time, some))
+    return found
+
+
+def _median(panel: str, name: str, step: float, rows: Rows) -> Row:
+    low, middle, high = np.quantile(rows.values(), (0.25, 0.5, 0.75))
+    # Half of the middle half, kept from passing zero on a logarithmic axis.
+    error = min((high - low) / 2, 0.9 * middle)
+    return _row(panel, name, step, float(middle), float(error))
+
+
+def _row(panel: str, name: str, step: float, value: float, error: float) -> Row:
+    return {"panel": panel, "case": name, "step": step, "value": value, "error": error}
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Limits of networks that stall, and the law of one layer, beside descent."""
+    rows: list[Row] = []
+    for row in both.predicted.where(quantity="stall"):
+        labels = {key: row[key] for key in ("gate", "cost", "layers")}
+        at = both.measured.where(quantity="loss", multiple=64.0, **labels)
+        rows.append(
+            {
+                "label": "stall: {gate}, {cost} cost, {layers} layers".format(**labels),
+                "predicted": row["value"],
+                "measured": float(at.values().mean()),
+                "error": float(np.ptp(at.values())) + abs(at.values("error")[0]),
+            }
+        )
+    for start in ("tiny", "unit"):
+        over = both.measured.where(quantity="over_law", layers=1, start=start)
+        spread = over.values().std(ddof=1) / len(over) ** 0.5
+        rows.append(
+            {
+                "label": f"one layer, loss above the infimum over its law, {start}",
+                "predicted": 1.0,
+                "measured": float(over.values().mean()),
+                "error": float(spread),
+            }
+        )
+    return rows

@@ -1,0 +1,259 @@
+"""What figures 3 and 4 and table 1 say, judged on trained networks."""
+
+import math
+from collections.abc import Callable
+
+from theodolite.core import (
+    Choice,
+    Claim,
+    Kind,
+    Region,
+    Test,
+    above,
+    alike,
+    below,
+    between,
+    each,
+    every,
+    inside,
+    somewhere,
+)
+from theodolite.core import difference as gap
+
+from ..shared.image_claims import (
+    LOST_COUNT,
+    ON_FIGURES_AXIS,
+    SAME_ACCURACY,
+    faster,
+    faster_at_each_rate,
+    lost_share,
+    same_accuracy,
+)
+from ..shared.image_config import MODIFIED, ORIGINAL
+from ..shared.image_rows import ACCURACY, BATCH_ACCURACY, EARLY, FINAL, SPEED, pair
+from .claims_beside import accuracy_cells, as_printed, loss_cells
+from .claims_printed import CLAIMS as PRINTED
+
+CIFAR = "cifar10"
+BEST = 0.1  # appendix C: "the optimal learning rate, 0.1 for CIFAR10"
+UNSTABLE = 0.2  # appendix C: the one rate at which networks diverged
+# Clopper & Pearson at 95 % for 6 of 10, and the upper end for 0 of 10.
+SIX_OF_TEN = between(
+    0.262, 0.878, source="ours", why="the shares that 6 lost of 10 leave possible"
+)
+NONE_OF_TEN = below(
+    0.259, source="ours", why="the shares that none lost of 10 leaves possible"
+)
+SAME_LOSS = alike(
+    math.log10(1.25),
+    "a factor 1.25 is below the least step between neighbouring rates of table 1, 1.3",
+)
+SAME_POINTS = alike(1.0, "a point, some two to four printed deviations over trials")
+RATES_DIFFER = above(
+    math.log10(1.1), source="ours", why="a tenth, within which table 2's rows agree"
+)
+
+
+CIFAR_FINAL = FINAL.at(dataset=CIFAR)
+CIFAR_ACCURACY = BATCH_ACCURACY.at(dataset=CIFAR)
+
+
+def _same_accuracy(rate: float) -> Test:
+    return same_accuracy(rate, dataset=CIFAR)
+
+
+def _stable(rate: float) -> bool:
+    return rate < UNSTABLE
+
+
+def _final(rate: float, region: Region) -> Test:
+    name = f"log10 final training loss of modified less original, rate {rate:g}"
+    return inside(gap(*pair(CIFAR_FINAL, rate=rate), log=True, name=name), region)
+
+
+def _above_best(region: Region) -> Callable[[float], Test]:
+    """Judge how much higher than at the best rate the original ends at another."""
+    rows = CIFAR_FINAL.at(added_identity=ORIGINAL)
+
+    def at(rate: float) -> Test:
+        name = f"log10 final loss at {rate:g} less at {BEST:g}, original"
+        both = rows.at(rate=rate), rows.at(rate=BEST)
+        return inside(gap(*both, paired=False, log=True, name=name), region)
+
+    return at
+
+
+def _tested_alike(rate: float) -> Test:
+    def model(scale: float, word: str) -> Test:
+        labels = {"added_identity": scale, "rate": rate, "dataset": CIFAR}
+        both = BATCH_ACCURACY.at(**labels), ACCURACY.at(**labels)
+        name = f"accuracy by batch less by running statistics, {word}"
+        return inside(gap(*both, name=name), SAME_ACCURACY)
+
+    return every(model(ORIGINAL, "original"), model(MODIFIED, "modified"))
+
+
+CLAIMS = (
+    Claim(
+        name="faster-at-the-best-rate",
+        place="Figure 3, section 6.3",
+        statement=(
+            "At rate 0.1, where the original network does best, the modified one "
+            "trains faster on CIFAR-10."
+        ),
+        test=faster(SPEED, rate=BEST, dataset=CIFAR),
+        rival="curves that cross or coincide, or a slower modified network",
+        choices=(ON_FIGURES_AXIS, LOST_COUNT),
+    ),
+    Claim(
+        name="faster-at-first",
+        place="Hypothesis 6.1",
+        statement=(
+            "Skips with singular values 1 improve convergence speed at least initially."
+        ),
+        test=faster(EARLY),
+        rival="a modified network that starts no faster",
+        choices=(
+            ON_FIGURES_AXIS,
+            LOST_COUNT,
+            Choice(
+                what="initially is the first third of training, on average over pairs "
+                "at all rates",
+                why="the rate falls for the first time there; the paper names no time",
+            ),
+        ),
+    ),
+    Claim(
+        name="consistently-faster",
+        place="Section 6, figure 4",
+        statement=(
+            "The change consistently, albeit modestly, improves convergence speed: at "
+            "every rate tried."
+        ),
+        test=faster_at_each_rate(SPEED),
+        rival="a rate at which the original is faster",
+        choices=(ON_FIGURES_AXIS, LOST_COUNT),
+    ),
+    Claim(
+        name="order-of-final-losses",
+        place="Table 1",
+        statement=(
+            "The modified network ends at the lower loss at rates 0.1 and 0.05, and at "
+            "the higher one at 0.02."
+        ),
+        test=every(
+            _final(0.1, below(0)), _final(0.05, below(0)), _final(0.02, above(0))
+        ),
+        rival="the same order at every rate",
+        choices=(LOST_COUNT,),
+    ),
+    Claim(
+        name="same-accuracy",
+        place="Section 6.3, table 1",
+        statement="Test accuracies of the two networks do not differ on CIFAR-10.",
+        test=each("rate", CIFAR_ACCURACY, _same_accuracy, where=_stable, least=3),
+        rival="a difference of half a point or more",
+        choices=(
+            LOST_COUNT,
+            Choice(
+                what="at the rates at which no network of the paper diverged",
+                why="with diverged networks left out there is nothing to compare",
+            ),
+        ),
+    ),
+    Claim(
+        name="best-rate",
+        place="Appendix C",
+        statement="Of the four rates 0.1 gives the original network the least loss.",
+        test=each(
+            "rate",
+            CIFAR_FINAL.at(added_identity=ORIGINAL),
+            _above_best(above(0)),
+            where=lambda rate: rate != BEST,
+            least=3,
+        ),
+        rival="another rate that ends as low",
+        choices=(LOST_COUNT,),
+    ),
+    Claim(
+        name="original-diverges",
+        place="Appendix C",
+        statement="At rate 0.2 the original network diverges in 6 trials of 10.",
+        test=lost_share(ORIGINAL, SIX_OF_TEN, rate=UNSTABLE, dataset=CIFAR),
+        rival="training that always, or never, goes wrong there",
+        choices=(LOST_COUNT,),
+    ),
+    Claim(
+        name="modified-never-diverges",
+        kind=Kind.BEYOND,
+        place="Beside appendix C, which counts lost runs of the original alone",
+        statement="The modified network diverges at no rate.",
+        test=lost_share(MODIFIED, NONE_OF_TEN, dataset=CIFAR),
+        rival="as many lost runs as of the original network at rate 0.2",
+        choices=(LOST_COUNT,),
+    ),
+    Claim(
+        name="losses-as-printed",
+        place="Table 1",
+        statement="Final losses are those of table 1, at rates 0.1, 0.05 and 0.02.",
+        test=each(
+            "rate",
+            CIFAR_FINAL,
+            as_printed(CIFAR_FINAL, "printed_loss", SAME_LOSS),
+            where=_stable,
+            least=3,
+        ),
+        rival="a loss that another rate of the table has",
+        choices=(LOST_COUNT,),
+        asides=loss_cells,
+    ),
+    Claim(
+        name="accuracies-as-printed",
+        place="Table 1",
+        statement="Test accuracies are those of table 1, at rates 0.1, 0.05 and 0.02.",
+        test=each(
+            "rate",
+            CIFAR_ACCURACY,
+            as_printed(CIFAR_ACCURACY, "printed_accuracy", SAME_POINTS),
+            where=_stable,
+            least=3,
+        ),
+        rival="accuracies a point or more away",
+        choices=(
+            LOST_COUNT,
+            Choice(
+                what="networks are tested with the statistics of each test batch",
+                why="so does the published script, which never leaves training mode",
+            ),
+        ),
+        asides=accuracy_cells,
+    ),
+    Claim(
+        name="rates-matter",
+        place="Beside table 2",
+        kind=Kind.BEYOND,
+        statement=(
+            "On CIFAR-10 final losses do depend on the rate: at 0.05 or at 0.02 the "
+            "original network ends higher than at 0.1, by more than a tenth."
+        ),
+        test=somewhere(
+            "rate",
+            CIFAR_FINAL.at(added_identity=ORIGINAL),
+            _above_best(RATES_DIFFER),
+            where=lambda rate: rate < BEST,
+        ),
+        rival="equal losses at all rates, as table 2 prints",
+    ),
+    Claim(
+        name="batch-statistics-alike",
+        place="Beside table 1",
+        kind=Kind.BEYOND,
+        statement=(
+            "Testing with the statistics of test batches gives the accuracy that "
+            "running statistics give."
+        ),
+        test=each("rate", CIFAR_ACCURACY, _tested_alike, where=_stable),
+        rival="accuracies that depend on how one tests",
+    ),
+    *PRINTED,
+)

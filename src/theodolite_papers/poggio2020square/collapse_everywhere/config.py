@@ -1,0 +1,132 @@
+"""Classes, decays and starts of the classifiers whose features may collapse."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from theodolite.core import ConfigError
+from theodolite.studies import StudyConfig
+
+LOSSES = ("square", "cross_entropy")
+Run = tuple[Any, float, float]  # loss, decay, start
+GIVEN, FLIPPED = "given", "flipped"
+SMALL_START, LARGE_START = 0.1, 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(StudyConfig):
+    """Four dense layers with batch norms, an output a class.
+
+    Attributes:
+        dataset: Named dataset.
+        tasks: Groups of its classes; two classes and more are among them, the largest
+            group last, on which both losses are compared.
+        samples: Training samples of a group, rounded up to equally many of each class;
+            0 for all.
+        held: Samples of each class held out, at most; 0 for all.
+        coarse: Squares of so many pixels are averaged into one.
+        width: Units of the hidden layers.
+        decays: Weight decays, in torch's convention; the first is 0.
+        epochs: Passes over the samples.
+        rate: Learning rate.
+        batch_size: Samples a step.
+        wrong: Share of labels that are another class, where labels are flipped.
+    """
+
+    dataset: str = "mnist5k"
+    tasks: tuple[tuple[int, ...], ...] = ((4, 9), (3, 5, 8), tuple(range(10)))
+    samples: int = 256
+    held: int = 0
+    coarse: int = 4
+    width: int = 24
+    decays: tuple[float, ...] = (0.0, 0.003, 0.01)
+    epochs: int = 300
+    rate: float = 0.1
+    batch_size: int = 128
+    wrong: float = 0.2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = [len(task) for task in self.tasks]
+        if sizes[0] != 2 or len(sizes) < 2 or sorted(set(sizes)) != sizes:
+            raise ConfigError(
+                f"tasks have {sizes} classes: pass one of 2 and larger ones after it, "
+                "each of another size"
+            )
+        if self.decays[0] != 0 or len(self.decays) < 2 or min(self.decays) < 0:
+            raise ConfigError(
+                f"decays are {self.decays}: pass 0 first, then positive ones"
+            )
+        if not 0 < self.wrong < 1:
+            raise ConfigError(f"wrong is {self.wrong}: pass a share between 0 and 1")
+        if self.epochs < 20:
+            raise ConfigError(f"epochs is {self.epochs}: pass 20 or more")
+
+    @property
+    def starts(self) -> tuple[float, float]:
+        """Frobenius norms of every layer at the start."""
+        return SMALL_START, LARGE_START
+
+    @property
+    def compared(self) -> int:
+        """Classes of the task on which losses are compared."""
+        return len(self.tasks[-1])
+
+    def each(self, task: tuple[int, ...]) -> int:
+        """Training samples of each class; 0 for all."""
+        return -(-self.samples // len(task))
+
+
+PRESETS = {
+    "smoke": Config(
+        n_seeds=3,
+        tasks=((4, 9), (3, 5, 8)),
+        samples=128,
+        held=60,
+        width=16,
+        decays=(0.0, 0.01),
+        batch_size=64,
+        epochs=45,
+    ),
+    "quick": Config(n_seeds=5),
+    "paper": Config(
+        n_seeds=10,
+        dataset="cifar10",
+        tasks=((0, 1), (0, 1, 2), tuple(range(10))),
+        samples=0,
+        coarse=1,
+        width=256,
+        decays=(0.0, 1e-4, 0.001, 0.01),
+        epochs=1000,
+    ),
+}
+
+
+def runs(config: Config, cell: dict[str, Any]) -> list[Run]:
+    """Return loss, decay and start of the networks of a cell."""
+    square, other = LOSSES
+    last = config.decays[-1]
+    found: list[Run] = []
+    if cell["labels"] == FLIPPED:
+        found += [(x, d, SMALL_START) for x in LOSSES for d in (0.0, last)]
+        return found
+    found += [(square, d, s) for d in config.decays for s in config.starts]
+    if cell["classes"] == config.compared:
+        found += [(other, d, s) for d in (0.0, last) for s in config.starts]
+    return found
+
+
+def cells(config: Config) -> list[dict[str, Any]]:
+    """A cell a trial and task, the largest first, and one with flipped labels."""
+    most = config.compared
+    return [
+        cell
+        for trial in config.seeds
+        for cell in (
+            {"trial": trial, "classes": most, "labels": GIVEN},
+            {"trial": trial, "classes": most, "labels": FLIPPED},
+            *(
+                {"trial": trial, "classes": len(task), "labels": GIVEN}
+                for task in config.tasks[:-1]
+            ),
+        )
+    ]

@@ -1,0 +1,135 @@
+"""Collapse beside the norm, and errors over time under two losses, from rows."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+PROPERTIES = ("nc1", "nc2", "nc3", "nc4")
+RUN = ("classes", "loss", "decay", "start")
+
+
+def collapse(both: PredictedAndMeasured) -> Rows:
+    """Return the four numbers beside norms, condition by condition, and untrained."""
+    rows = both.measured.where(labels="given", loss="square")
+    found: list[Row] = []
+    for row in points(rows.where(quantity="norm", reading="product"), RUN, log=True):
+        labels = {key: row[key] for key in RUN}
+        for name in PROPERTIES:
+            kept = rows.where(quantity=name, stage="end", **labels)
+            found += [
+                {**point, "norm": 10 ** row["value"]} for point in points(kept, RUN)
+            ]
+    before = both.measured.where(stage="untrained")
+    return Rows(found) + Rows.joined(
+        points(before.where(quantity=name), ("classes", "stage")) for name in PROPERTIES
+    )
+
+
+def curves(both: PredictedAndMeasured) -> Rows:
+    """Return errors on new samples over time, by loss and labels, without decay."""
+    rows = both.measured.where(
+        lambda row: row["epoch"] > 0, quantity="test_error", decay=0.0
+    )
+    most = rows.where(classes=max(rows.levels("classes"), default=0))
+    return points(most, ("labels", "loss", "start", "epoch"))
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set heads as they are beside where they would be with orthogonal means."""
+    rows: list[Row] = []
+    last = max(both.measured.levels("decay"))
+    found = both.measured.where(
+        quantity="raw_duality", stage="end", loss="square", decay=last
+    )
+    for row in points(found, ("classes",)):
+        rows.append(
+            {
+                "label": f"head as it is to centred means, {row['classes']} classes",
+                "predicted": both.predicted.value(
+                    quantity="raw_duality", classes=row["classes"]
+                ),
+                "measured": row["value"],
+                "error": row["error"],
+            }
+        )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {
+    "nc1": "NC1: variability in classes",
+    "nc2": "NC2: means from a simplex",
+    "nc3": "NC3: head from means",
+    "nc4": "NC4: nearest mean disagrees",
+}
+KINDS = {"square": "square_loss", "cross_entropy": "cross_entropy"}
+LOSSES = {"square": "square", "cross_entropy": "cross-entropy"}
+
+
+def draw_collapse(table: Rows) -> "Figure":
+    """Draw the four numbers against the norm at the end."""
+    figure, panels = figures.new_figure(7.0, 5.8, panels=(2, 2), share_x=True)
+    counts = table.levels("classes")
+    for panel, (quantity, title) in zip(panels, TITLES.items(), strict=True):
+        for count in counts:
+            if quantity == "nc2" and count == 2:
+                continue  # nothing to see: opposite about their middle
+            style = figures.ordered_style(count, counts)
+            rows = table.where(quantity=quantity, classes=count)
+            ends = rows.where(lambda row: row.get("stage") is None)
+            figures.band(
+                panel,
+                ends.column("norm"),
+                ends.values(),
+                ends.values("spread"),
+                style=style,
+                label=f"{count} classes",
+                kind="bars",
+                line=False,
+            )
+            (before,) = rows.where(stage="untrained").values()
+            figures.curve(
+                panel,
+                [min(ends.column("norm")), max(ends.column("norm"))],
+                [before, before],
+                style=style,
+                means="untrained",
+            )
+        figures.log_axis(panel, "x")
+        panel.set_title(title)
+    for panel in (panels[0], panels[2]):
+        figures.log_axis(panel, "y")
+    for panel in panels[2:]:
+        panel.set_xlabel(r"norm $\rho$ at the end")
+    figures.shared_legend(figure)
+    return figure
+
+
+def draw_curves(table: Rows) -> "Figure":
+    """Draw errors on new samples against epochs."""
+    kinds = [("given", 0.1), ("given", 5.0), ("flipped", 0.1)]
+    figure, panels = figures.new_figure(
+        7.0, 3.4, panels=(1, 3), share_x=True, share_y=True
+    )
+    for panel, (labels, start) in zip(panels, kinds, strict=True):
+        for name in LOSSES:
+            rows = table.where(labels=labels, start=start, loss=name)
+            figures.band(
+                panel,
+                rows.column("epoch"),
+                rows.values(),
+                rows.values("error"),
+                style=figures.kind_style(KINDS[name]),
+                label=LOSSES[name],
+            )
+        figures.log_axis(panel, "x")
+        panel.set_xlabel("epochs")
+        told = "labels as given" if labels == "given" else "labels flipped"
+        panel.set_title(f"{told},\nstart {start:g}")
+    panels[0].set_ylim(bottom=0)  # that of all, once all is drawn
+    panels[0].set_ylabel("error on new samples")
+    figures.shared_legend(figure)
+    return figure

@@ -1,0 +1,283 @@
+"""Collapse of trained classifiers, and their errors on new samples over time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite.core import ClassifierBlueprint, Row, Rows
+
+from ..shared.ranks import known, rank_correlation
+from ..shared.split_classes import SplitClasses, flipped, split_classes
+from .config import FLIPPED, Config, Run, runs
+
+GOOD = 1.1  # times the least error of the worse
+
+
+def stopping_gain(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return how much less a training errs where it was best than at its end.
+
+    When to stop is chosen on one half of the samples and the gain read on the other,
+    both ways round, so that chance gains nothing.
+
+    Args:
+        first: Errors on one half of the samples, in order of time.
+        second: Errors on the other half.
+
+    Example:
+        >>> stopping_gain([0.5, 0.1, 0.3], [0.6, 0.2, 0.3])
+        0.15
+    """
+    gains = [
+        there[-1] - there[int(np.argmin(here))]
+        for here, there in ((first, second), (second, first))
+    ]
+    return round(float(np.mean(gains)), 12)
+
+
+def sooner(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, float]:
+    """Return by how many decades one training is good sooner than another.
+
+    Good is within a tenth of the least error of the worse of the two, so that both
+    come there and chance has less to say on when. Between the epochs looked at nothing
+    is known, which is the error.
+
+    Args:
+        one: Error by epoch.
+        other: Error by epoch, of the other training.
+
+    Example:
+        >>> found = sooner({1: 0.5, 10: 0.2}, {1: 0.5, 10: 0.4, 100: 0.2})
+        >>> round(found[0], 3), round(found[1], 3)
+        (1.0, 2.0)
+    """
+    good = GOOD * max(min(one.values()), min(other.values()))
+    times, late = zip(*(_first(errors, good) for errors in (one, other)), strict=True)
+    return math.log10(times[1] / times[0]), sum(late)
+
+
+def _first(errors: Mapping[int, float], good: float) -> tuple[float, float]:
+    """Return the first epoch that is good, and how late it may be, in decades."""
+    epochs = sorted(errors)
+    place = next(i for i, epoch in enumerate(epochs) if errors[epoch] <= good)
+    time = max(epochs[place], 1)
+    before = max(epochs[place - 1], 1) if place else time
+    return float(time), math.log10(time / before)
+
+
+if TYPE_CHECKING:
+    from theodolite.networks import ClassifierNetwork
+    from theodolite.training import TrainedClassifier
+
+EPS = 1e-4  # of networks in single precision, relative
+AT_ONCE = 12  # runs a stack on the CPU, small as these networks are
+# Numbers of a collapse, under the names of the four properties.
+PROPERTIES = {
+    "nc1": "nc1_variability",
+    "nc2": "nc2_mean_simplex",
+    "nc3": "nc3_duality",
+    "nc4": "nc4_disagreement",
+}
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train the networks of a cell and read them at the end."""
+    (task,) = [task for task in config.tasks if len(task) == cell["classes"]]
+    trial = cell["trial"]
+    split = split_classes(
+        config.dataset,
+        task,
+        each=config.each(task),
+        coarse=config.coarse,
+        trial=trial,
+        held=config.held,
+    )
+    labels = split.labels
+    if cell["labels"] == FLIPPED:
+        labels = flipped(labels, config.wrong, trial=trial)
+    trained = _trained(config, cell, split, labels)
+    rows = [*_ends(trained), *_curves(trained)]
+    if cell["classes"] == config.compared:
+        rows += _comparison(trained)
+    if cell["labels"] != FLIPPED:
+        rows += _collapse(config, cell, split, trained)
+    return Rows({**cell, **row} for row in rows)
+
+
+def plan_of(config: Config, split: SplitClasses) -> ClassifierBlueprint:
+    """Return the shape of the networks."""
+    return ClassifierBlueprint(
+        inputs=split.inputs.shape[1:], width=config.width, outputs=split.classes
+    )
+
+
+def _trained(
+    config: Config, cell: Mapping[str, Any], split: SplitClasses, labels: np.ndarray
+) -> "dict[Run, TrainedClassifier]":
+    from theodolite.training import (
+        ClassifierRecipe,
+        LabelledSamples,
+        log_epochs,
+        train_classifiers,
+    )
+
+    wanted = runs(config, dict(cell))
+    plan = plan_of(config, split)
+    compared = cell["classes"] == config.compared
+    networks = train_classifiers(
+        [plan.with_(start_norm=start) for _, _, start in wanted],
+        LabelledSamples(split.inputs, labels, split.test_inputs, split.test_labels),
+        recipe=[
+            ClassifierRecipe(
+                epochs=config.epochs,
+                batch_size=config.batch_size,
+                rate=config.rate,
+                weight_decay=decay,
+                loss=loss,
+            )
+            for loss, decay, _ in wanted
+        ],
+        seeds=[cell["trial"]] * len(wanted),
+        record_epochs=log_epochs(config.epochs, 18) if compared else (config.epochs,),
+        at_once=AT_ONCE if config.device == "cpu" else None,
+        device=config.device,
+    )
+    return dict(zip(wanted, networks, strict=True))
+
+
+def _ends(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return norms, losses and errors at the end; no numbers of what diverged."""
+    rows: list[Row] = []
+    for run, network in trained.items():
+        rho = last = loss = error = math.nan
+        if network.status != "diverged":
+            end = network.last
+            rho, last = end.rho, float(end.layer_norms[-1])
+            loss, error = end.train_loss, end.train_error
+        rows += [
+            _row("norm", run, rho, EPS * rho, reading="product"),
+            _row("norm", run, last, EPS * last, reading="last"),
+            _row("train_loss", run, loss, EPS * loss),
+            _row("train_error", run, error, 0.0),
+        ]
+    return rows
+
+
+def _curves(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return errors on samples held out, epoch by epoch."""
+    return [
+        _row("test_error", run, record.test_error, 0.0, epoch=record.epoch)
+        for run, network in trained.items()
+        for record in network.records
+    ]
+
+
+def _comparison(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return what stopping early gains, and which loss is good sooner."""
+    rows: list[Row] = []
+    for run, network in trained.items():
+        rows.append(_row("stopping_gain", run, _gain(network), 0.0))
+        other = trained.get(("cross_entropy", *run[1:]))
+        if run[0] == "square" and other is not None:
+            rows.append(_row("sooner", run, *_sooner(network, other)))
+    return rows
+
+
+def _gain(network: "TrainedClassifier") -> float:
+    if network.status == "diverged":
+        return math.nan
+    wrong = [record.test_wrong for record in network.records]
+    even, odd = ([float(w[place::2].mean()) for w in wrong] for place in (0, 1))
+    return stopping_gain(even, odd)
+
+
+def _sooner(*networks: "TrainedClassifier") -> tuple[float, float]:
+    if any(network.status == "diverged" for network in networks):
+        return math.nan, 0.0
+    one, other = (
+        {record.epoch: record.test_error for record in network.records}
+        for network in networks
+    )
+    return sooner(one, other)
+
+
+def _collapse(
+    config: Config,
+    cell: Mapping[str, Any],
+    split: SplitClasses,
+    trained: "Mapping[Run, TrainedClassifier]",
+) -> list[Row]:
+    """Return the four properties before training and after, and their order by norm."""
+    from theodolite.networks import build
+
+    plan = plan_of(config, split)
+    before = build(plan, seed=cell["trial"], device=config.device)
+    rows = _properties(before, split, "batch", stage="untrained")
+    found: dict[Run, float] = {}
+    for run, network in trained.items():
+        if network.status == "diverged":
+            rows += [_row(name, run, math.nan, 0.0, stage="end") for name in PROPERTIES]
+            continue
+        labels = _labels(run)
+        new = _properties(network.network(), split, "eval", stage="end", **labels)
+        rows += new
+        if run[0] == "square":
+            found[run] = Rows(new).value(quantity="nc1")
+    norms = [trained[run].last.rho for run in found]
+    value = known(rank_correlation(norms, list(found.values())))
+    return [
+        *rows,
+        {"quantity": "rank", "of": "nc1", "runs": len(found), "value": value,
+         "error": 0.0},
+    ]  # fmt: skip
+
+
+def _properties(
+    network: "ClassifierNetwork", split: SplitClasses, norm_mode: str, **labels: Any
+) -> list[Row]:
+    """Return the numbers of a network whose head's rows are centred, as means are.
+
+    No decision changes: the same is taken off every output. How far the head as it is
+    lies from the means follows from its angle with the centred one.
+    """
+    import torch
+
+    from theodolite import instruments
+
+    weight = network.head.weight
+    batch = (
+        torch.tensor(split.inputs, dtype=weight.dtype, device=weight.device),
+        torch.tensor(split.labels, device=weight.device),
+    )
+    with torch.no_grad():
+        whole = float(weight.double().norm())
+        weight -= weight.mean(dim=0)
+        kept = float(weight.double().norm()) / whole
+    reading = instruments.collapse(network, batch, norm_mode=norm_mode)
+    found = {
+        name: (getattr(reading, field), getattr(reading, reading.error_of[field]))
+        for name, field in PROPERTIES.items()
+    }
+    # Means are centred, so only the centred part of the head has an angle with them.
+    away, error = found["nc3"]
+    found["raw_duality"] = 2 - kept * (2 - away), error + EPS
+    return [
+        {"quantity": name, **labels, "value": float(value), "error": float(bound),
+         "norm_mode": str(reading.norm_mode)}
+        for name, (value, bound) in found.items()
+    ]  # fmt: skip
+
+
+def _row(quantity: str, run: Run, value: float, error: float, **more: Any) -> Row:
+    return {
+        "quantity": quantity,
+        **_labels(run),
+        **more,
+        "value": known(float(value)),
+        "error": 0.0 if math.isnan(value) else float(error),
+    }
+
+
+def _labels(run: Run) -> dict[str, Any]:
+    return dict(zip(("loss", "decay", "start"), run, strict=True))

@@ -1,0 +1,27 @@
+"""Where collapse would end: class means on a simplex, heads along them."""
+
+import math
+
+from theodolite.core import Row, Rows
+
+from .config import Config
+
+
+def predict(config: Config) -> Rows:
+    r"""Return the limits of the four numbers, and that of heads as they are.
+
+    All four vanish in complete collapse. Heads without biases that fit one-hot labels
+    from orthogonal class means lie along the means as they are, not about their middle:
+    $\|W/\|W\| - A/\|A\|\|^2$ is then $2 - 2\sqrt{1 - 1/C}$.
+    """
+    rows: list[Row] = [
+        {"quantity": name, "value": 0.0, "error": 0.0}
+        for name in ("nc1", "nc2", "nc3", "nc4")
+    ]
+    for task in config.tasks:
+        value = 2 - 2 * math.sqrt(1 - 1 / len(task))
+        rows.append(
+            {"quantity": "raw_duality", "classes": len(task), "value": value,
+             "error": 1e-15}
+        )  # fmt: skip
+    return Rows(rows)

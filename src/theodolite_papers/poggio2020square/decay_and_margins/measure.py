@@ -1,0 +1,280 @@
+"""Classifiers trained at every decay, start and noise, read where trainings may end."""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite.core import ClassifierBlueprint, Row, Rows
+
+from ..shared.ranks import known, rank_correlation
+from ..shared.split_classes import split_classes
+from .config import FITTED, LARGE_START, LEVELS, Config, runs
+
+
+def memory(ends: Mapping[float, float]) -> float:
+    """Return the exponent of what a training ends with in the norm it starts from.
+
+    Args:
+        ends: Positive number at the end, by norm of the layers at the start.
+
+    Example:
+        >>> round(memory({0.1: 1.0, 1.0: 10.0, 10.0: 100.0}), 12)
+        1.0
+    """
+    starts, found = (np.log10(list(part)) for part in (ends, ends.values()))
+    if not np.isfinite(found).all():
+        return math.nan
+    return float(np.polyfit(starts, found, 1)[0])
+
+
+def threshold(memories: Mapping[float, float], level: float) -> tuple[float, bool]:
+    """Return the decay at which memory falls to a share of that without decay.
+
+    Between the decays that were tried the logarithm of the decay is interpolated.
+
+    Args:
+        memories: Memory by decay, 0 among them.
+        level: The share.
+
+    Returns:
+        The decay, and whether it lies on the edge of what was tried.
+
+    Example:
+        >>> decay, edge = threshold({0: 2.0, 0.01: 1.5, 0.1: 0.5, 1.0: 0.0}, 0.5)
+        >>> round(decay, 4), edge
+        (0.0316, False)
+    """
+    wanted = level * memories[0]
+    decays = sorted(decay for decay in memories if decay > 0)
+    if any(math.isnan(value) for value in memories.values()):
+        return math.nan, False
+    if not memories[decays[0]] > wanted:
+        return decays[0], True
+    for low, high in pairwise(decays):
+        above, below = memories[low], memories[high]
+        if below <= wanted:
+            share = (above - wanted) / (above - below)
+            return low * (high / low) ** share, False
+    return decays[-1], True
+
+
+if TYPE_CHECKING:
+    from theodolite.training import TrainedClassifier
+
+EPS = 1e-4  # of networks in single precision, relative
+AT_ONCE = 15  # runs a stack on the CPU, small as these networks are
+COUNTED = ("test_error", "train_error")
+READINGS = ("product", "last")
+BY_NORM = ("norm", "mean_margin", "least_margin")
+NUMBERS = (
+    *(f"{name}/{reading}" for name in BY_NORM for reading in READINGS),
+    *COUNTED,
+    "train_loss",
+    "norm_times_margin",
+)
+Run = tuple[float, float, float]  # decay, start, noise
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Train the networks of a trial and compare their ends."""
+    trial = cell["trial"]
+    trained = _trained(config, trial)
+    found = {
+        (run, length): _end(network, length)
+        for run, network in trained.items()
+        for length in config.lengths
+    }
+    rows = [
+        *_ends(config, found),
+        *_spreads(trained),
+        *_ranks(config, found),
+        *_memories(config, found),
+    ]
+    numbers = ("value", "error")
+    return Rows(
+        {**row, **{name: known(row[name]) for name in numbers}, "trial": trial}
+        for row in rows
+    )
+
+
+def _trained(config: Config, trial: int) -> "dict[Run, TrainedClassifier]":
+    from theodolite.training import (
+        ClassifierRecipe,
+        LabelledSamples,
+        train_classifiers,
+    )
+
+    split = split_classes(
+        config.dataset,
+        config.classes,
+        each=config.each,
+        coarse=config.coarse,
+        trial=trial,
+    )
+    samples = LabelledSamples(
+        split.inputs,
+        2.0 * split.labels - 1,
+        split.test_inputs,
+        2.0 * split.test_labels - 1,
+    )
+    wanted = runs(config)
+    plan = ClassifierBlueprint(inputs=split.inputs.shape[1:], width=config.width)
+    networks = train_classifiers(
+        [plan.with_(start_norm=start) for _, start, _ in wanted],
+        samples,
+        recipe=[
+            ClassifierRecipe(
+                epochs=config.epochs,
+                batch_size=config.batch_size,
+                rate=config.rate,
+                weight_decay=decay,
+                label_noise=noise,
+            )
+            for decay, _, noise in wanted
+        ],
+        seeds=[trial] * len(wanted),
+        record_epochs=config.epochs_seen,
+        at_once=AT_ONCE if config.device == "cpu" else None,
+        device=config.device,
+    )
+    return dict(zip(wanted, networks, strict=True))
+
+
+def _end(network: "TrainedClassifier", length: int) -> dict[str, float]:
+    """Return what a training would end with at a length, averaged over its last fifth.
+
+    Norms keep swinging where decay balances the gradient, hence the average; that of
+    norms is geometric. Those of a network that diverged are NaN.
+    """
+    tail = [r for r in network.records if 0.8 * length - 1 <= r.epoch <= length]
+    if network.status == "diverged" or not tail:
+        return dict.fromkeys(NUMBERS, math.nan)
+    last = [float(record.layer_norms[-1]) for record in tail]
+    product = [record.rho for record in tail]
+    margins = [record.output_margins for record in tail]
+    norms = {"product": product, "last": last}
+    found = {
+        f"norm/{name}": float(np.exp(np.mean(np.log(values))))
+        for name, values in norms.items()
+    }
+    for name, values in norms.items():
+        pairs = list(zip(margins, values, strict=True))
+        found[f"mean_margin/{name}"] = float(np.mean([m.mean() / v for m, v in pairs]))
+        found[f"least_margin/{name}"] = float(np.mean([m.min() / v for m, v in pairs]))
+    for name in ("test_error", "train_error", "train_loss"):
+        found[name] = float(np.mean([getattr(record, name) for record in tail]))
+    found["norm_times_margin"] = float(np.mean([m.mean() for m in margins]))
+    return found
+
+
+def _ends(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+    """Return the ends of all trainings, and norms at shorter lengths."""
+    rows: list[Row] = []
+    for (run, length), numbers in found.items():
+        for name, value in numbers.items():
+            quantity, _, reading = name.partition("/")
+            if length < config.epochs and quantity != "norm":
+                continue
+            labels = {"reading": reading} if reading else {}
+            rows.append(
+                {"quantity": quantity, **labels, **_labels(run), "epoch": length,
+                 "stage": _stage(config, length), "value": value,
+                 "error": 0.0 if quantity in COUNTED else EPS * abs(value)}
+            )  # fmt: skip
+    return rows
+
+
+def _spreads(trained: "Mapping[Run, TrainedClassifier]") -> list[Row]:
+    """Return how unlike margins are, after the first epoch and at the end."""
+    rows: list[Row] = []
+    for run, network in trained.items():
+        for stage, records in (
+            ("early", network.records[:1]),
+            ("end", network.records[-3:]),
+        ):
+            outputs = [record.output_margins for record in records]
+            # Early means may be of either sign: deviations over the root mean square.
+            each = [m.std() / np.sqrt(np.mean(m**2)) for m in outputs]
+            lost = network.status == "diverged" or not each
+            value = math.nan if lost else float(np.mean(each))
+            rows.append(
+                {"quantity": "margin_spread", "stage": stage, **_labels(run),
+                 "value": value, "error": EPS}
+            )  # fmt: skip
+    return rows
+
+
+def _ranks(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+    """Return rank correlations of the norm with margins and errors on new samples."""
+    ends = {
+        run: numbers
+        for (run, length), numbers in found.items()
+        if length == config.epochs and not run[2]
+    }
+    close = {r: e for r, e in ends.items() if e["train_loss"] < FITTED}
+    groups = {
+        "all": close,
+        "decays": {r: e for r, e in ends.items() if r[1] == LARGE_START},
+        "starts": {r: e for r, e in ends.items() if r[0] == 0},
+    }
+    rows: list[Row] = []
+    for over, group in groups.items():
+        for reading in READINGS:
+            norms = [e[f"norm/{reading}"] for e in group.values()]
+            for of in ("mean_margin", "least_margin", "test_error"):
+                key = of if of == "test_error" else f"{of}/{reading}"
+                value = rank_correlation(norms, [e[key] for e in group.values()])
+                rows.append(
+                    {"quantity": "rank", "of": of, "over": over, "reading": reading,
+                     "runs": len(group), "value": value, "error": 0.0}
+                )  # fmt: skip
+    return rows
+
+
+def _memories(config: Config, found: Mapping[Any, dict[str, float]]) -> list[Row]:
+    """Return exponents of ends in starts, and decays at which they fall."""
+    wanted = runs(config)
+    kinds = list(dict.fromkeys((decay, noise) for decay, _, noise in wanted))
+    rows: list[Row] = []
+    for length in config.lengths:
+        for reading in READINGS:
+            kept: dict[tuple[float, float], float] = {}
+            for decay, noise in kinds:
+                ends = {
+                    start: found[run, length][f"norm/{reading}"]
+                    for run in wanted
+                    for start in (run[1],)
+                    if (run[0], run[2]) == (decay, noise)
+                }
+                value = memory(ends)
+                kept[decay, noise] = value
+                rows.append(
+                    {"quantity": "memory", "reading": reading, "epoch": length,
+                     "stage": _stage(config, length), "decay": decay,
+                     "noise": noise, "value": value, "error": EPS}
+                )  # fmt: skip
+            quiet = {d: m for (d, n), m in kept.items() if not n}
+            rows += _thresholds(quiet, reading=reading, epoch=length)
+    return rows
+
+
+def _thresholds(memories: Mapping[float, float], **labels: Any) -> list[Row]:
+    rows: list[Row] = []
+    for level in LEVELS:
+        value, edge = threshold(memories, level)
+        rows.append(
+            {"quantity": "threshold", "level": level, **labels, "value": value,
+             "error": EPS * value, "edge": edge}
+        )  # fmt: skip
+    return rows
+
+
+def _stage(config: Config, length: int) -> str:
+    return "end" if length == config.epochs else "shorter"
+
+
+def _labels(run: Run) -> dict[str, float]:
+    return dict(zip(("decay", "start", "noise"), run, strict=True))

@@ -1,0 +1,213 @@
+"""What the paper says of margins, norms and bounds on the expected error."""
+
+from theodolite.core import (
+    Choice,
+    Claim,
+    Kind,
+    Number,
+    PredictedAndMeasured,
+    Region,
+    above,
+    apart,
+    below,
+    every,
+    inside,
+    mean,
+    measured,
+    predicted,
+    trend,
+)
+
+from ..shared.ends import highest, lowest
+
+SOLVED = below(1e-5, source="rounding", why="searches that stop at twelve digits")
+AT_LEAST_ZERO = Region(low=0.0, low_open=False)
+TRIALS = ("trial",)
+HELD = Choice(
+    what="held-out digits stand for the expected error",
+    why="it cannot be computed; some 70 digits estimate it to about 0.05",
+)
+
+
+def _needed(both: PredictedAndMeasured) -> dict[str, Number]:
+    rows = both.measured.where(quantity="samples_needed")
+    return {
+        f"samples needed, {name}": Number(float(value))
+        for name, value in (
+            ("least", rows.values().min()),
+            ("most", rows.values().max()),
+        )
+    }
+
+
+CLAIMS = (
+    Claim(
+        name="widest-is-shortest",
+        place="Lemma 2",
+        statement=(
+            "The widest margin of unit weights belongs to the shortest weights with "
+            "margins of at least 1: one is the inverse of the other's norm."
+        ),
+        test=every(
+            *(
+                inside(apart(predicted(name), measured(name), TRIALS), SOLVED)
+                for name in ("widest_margin", "shortest_norm")
+            )
+        ),
+        rival="the shortest weights that meet every label exactly",
+        choices=(
+            Choice(
+                what="linear classifiers",
+                why="both problems are convex there, so that each has one answer",
+            ),
+        ),
+    ),
+    Claim(
+        name="classifying-is-not-interpolating",
+        place="Appendix C, equations 24 and 25, observation 4",
+        statement=(
+            "The shortest weights that classify with margin 1 do not, in general, "
+            "interpolate: some outputs are beyond their labels, and the shortest "
+            "weights that interpolate are longer, for some points, and never shorter."
+        ),
+        test=every(
+            inside(
+                lowest(measured("least_output").called("least output times label")),
+                Region(low=1 - 1e-5, high=1 + 1e-5, source="rounding"),
+            ),
+            inside(
+                highest(measured("largest_output")),
+                above(
+                    1.01,
+                    source="ours",
+                    why="beyond the label by more than a search leaves open",
+                ),
+            ),
+            inside(
+                apart(
+                    predicted("interpolating_norm"),
+                    measured("interpolating_norm"),
+                    TRIALS,
+                ),
+                SOLVED,
+            ),
+            inside(
+                highest(measured("excess_norm").called("interpolating less shortest")),
+                above(0.01, source="ours", why="more than a search leaves open"),
+            ),
+            inside(
+                lowest(measured("excess_norm").called("interpolating less shortest")),
+                above(-1e-5, source="rounding", why=SOLVED.why),
+            ),
+        ),
+        rival="labels that all points can meet at no cost",
+    ),
+    Claim(
+        name="complexity-is-proportional",
+        place="Equation 42",
+        statement=(
+            "The Rademacher complexity of networks of norm $\\rho$ is $\\rho$ times "
+            "that of normalised ones."
+        ),
+        test=inside(
+            apart(predicted("complexity"), measured("complexity"), ("norm", "trial")),
+            below(0.01, source="rounding", why="directions on a grid"),
+        ),
+        rival="another power of the norm",
+        choices=(
+            Choice(
+                what="two layers, inputs in the plane, all signs listed",
+                why="there the complexity can be computed exactly",
+            ),
+        ),
+    ),
+    Claim(
+        name="ramp-is-above",
+        place="Appendix F, before equation 42",
+        kind=Kind.ERRATUM,
+        statement="The ramp loss of positive margin is above the 0-1 error.",
+        printed="$\\ell_0 < \\ell_\\gamma$ for $\\gamma > 0$",
+        corrected=(
+            "$\\ell_0 \\le \\ell_\\gamma$: equal at margins below 0 and above $\\gamma$"
+        ),
+        test=inside(lowest(measured("ramp_least_excess")), above(0)),
+        corrected_test=inside(lowest(measured("ramp_least_excess")), AT_LEAST_ZERO),
+        rival="a loss that is below the error somewhere",
+    ),
+    Claim(
+        name="bound-holds",
+        place="Observation 3, equations 10, 41, 43 and 45",
+        statement=(
+            "The expected error is at most the empirical ramp loss plus a constant "
+            "times $\\rho\\,R_N$ plus a term of order $\\sqrt{\\ln(1/\\delta)/N}$."
+        ),
+        test=inside(
+            lowest(measured("bound_slack").called("bound less held-out error")),
+            AT_LEAST_ZERO,
+        ),
+        rival="an error above the bound",
+        choices=(
+            HELD,
+            Choice(
+                what="constants 2 and 3, $\\ln(2/\\delta)$, a union over $\\rho$",
+                why="the paper leaves them open; without a union the norm must not "
+                "depend on the samples",
+            ),
+        ),
+    ),
+    Claim(
+        name="smaller-norm-smaller-bound",
+        place="Observation 3, equations 43 and 44; lemma 1, item 1",
+        statement=(
+            "For the same network and data, trained to smaller $\\rho$, margins are "
+            "larger and the bound is smaller."
+        ),
+        test=every(
+            trend(
+                measured("scale"),
+                over="decay",
+                slope_in=below(0),
+                name="exponent of the norm in the decay",
+            ),
+            trend(
+                measured("mean_margin"),
+                over="decay",
+                slope_in=above(0),
+                name="exponent of the mean margin in the decay",
+            ),
+            trend(
+                measured("fixed_bound"),
+                over="decay",
+                slope_in=below(0),
+                name="exponent of the bound in the decay",
+            ),
+        ),
+        rival="a ramp loss that rises by more than the norm falls",
+        choices=(
+            Choice(
+                what="weight decay makes the norms",
+                why="the paper compares interpolating solutions; these are near it",
+            ),
+        ),
+    ),
+    Claim(
+        name="bound-is-vacuous",
+        place="Beside appendix F",
+        kind=Kind.BEYOND,
+        statement=(
+            "The bound says nothing: for every trained network it is above 1, which "
+            "any error is below."
+        ),
+        test=every(
+            inside(lowest(measured("bound")), above(1)),
+            inside(lowest(measured("fixed_bound")), above(1)),
+            inside(
+                mean(measured("held_error")),
+                below(0.5, source="ours", why="networks that have learnt something"),
+            ),
+        ),
+        rival="a norm so small that the bound tells something",
+        asides=_needed,
+        choices=(HELD,),
+    ),
+)

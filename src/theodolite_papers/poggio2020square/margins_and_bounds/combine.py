@@ -1,0 +1,59 @@
+"""The bound at the norms that training ended with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from theodolite.core import Row, Rows
+from theodolite.theory import frobenius_complexity, margin_bound
+
+from ..shared.two_digits import two_digits
+from .config import Config
+from .measure_networks import networks
+
+
+def bounds(config: Config, measured: Rows) -> Rows:
+    r"""Return the right side of the bound for each trained network.
+
+    Norms are those of training, not fixed beforehand: the bound is made for
+    $\rho = 2, 4, 8, \dots$ at once, the $j$-th with probability $\delta/(j(j+1))$, and
+    the next one above is used.
+    """
+    inputs = two_digits(config.samples).inputs
+    complexity = frobenius_complexity(inputs, config.depth)
+    rows: list[Row] = []
+    for row in measured.where(quantity="scale"):
+        labels = {k: row[k] for k in ("decay", "trial")}
+        step = max(1, int(np.ceil(np.log2(row["value"]))))
+        settings: dict[str, Any] = {
+            "gamma": 1.0,
+            "samples": len(inputs),
+            "delta": config.delta / (step * (step + 1)),
+        }
+        ramp = measured.value(quantity="ramp", **labels)
+        found = {
+            "bound": margin_bound(ramp, 2.0**step * complexity, **settings),
+            "fixed_bound": margin_bound(ramp, row["value"] * complexity, **settings),
+            "samples_needed": _needed(row["value"], config.depth),
+        }
+        error = measured.value(quantity="held_error", **labels)
+        found["bound_slack"] = found["bound"] - error
+        rows += [
+            {"quantity": k, **labels, "value": v, "error": 1e-9}
+            for k, v in found.items()
+        ]
+    return Rows(rows)
+
+
+def _needed(norm: float, depth: int) -> float:
+    """Return the samples at which twice the complexity would be 1."""
+    unit = frobenius_complexity(np.ones((1, 1)), depth)
+    return float((2 * norm * unit) ** 2)
+
+
+def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Return bounds for the cell of networks."""
+    if cell["part"] != "networks":
+        return Rows()
+    return bounds(config, networks(config))

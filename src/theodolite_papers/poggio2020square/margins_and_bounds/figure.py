@@ -1,0 +1,72 @@
+"""Both sides of the bound against the decay that sets the norm."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return both sides of the bound by decay."""
+    return Rows.joined(
+        points(both.measured.where(quantity=name), ("decay",)) for name in SHOWN
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set margins and norms found by search beside those of duality."""
+    rows: list[Row] = []
+    for name in ("widest_margin", "shortest_norm", "interpolating_norm"):
+        for row in both.predicted.where(quantity=name)[:2]:
+            found = both.measured.only(quantity=name, trial=row["trial"])
+            rows.append(
+                {
+                    "label": f"{name.replace('_', ' ')}, trial {row['trial']}",
+                    "predicted": row["value"],
+                    "measured": found["value"],
+                    "error": found["error"],
+                }
+            )
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = {
+    "bound": "bound",
+    "fixed_bound": "tighter_bound",
+    "ramp": "training_samples",
+    "held_error": "held_out",
+}
+LABELS = {
+    "bound": "bound, union over norms",
+    "fixed_bound": "bound, norm known beforehand",
+    "ramp": "ramp loss, training",
+    "held_error": "error, held out",
+}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw the terms of the inequality."""
+    figure, (panel,) = figures.new_figure(6.0, 3.8)
+    for name in LABELS:
+        rows = table.where(quantity=name)
+        figures.band(
+            panel,
+            rows.column("decay"),
+            rows.values(),
+            rows.values("spread"),
+            style=figures.kind_style(KINDS[name]),
+            label=LABELS[name],
+            kind="bars",
+        )
+    figures.reference_line(panel, 1.0, label="says nothing above")
+    figures.log_axis(panel, "x")
+    figures.count_axis(panel, "y")
+    panel.set_xlabel(r"weight decay $\lambda$")
+    panel.set_ylabel("error and its bounds")
+    figures.legend(panel)
+    return figure

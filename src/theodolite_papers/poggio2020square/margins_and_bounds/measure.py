@@ -1,0 +1,82 @@
+"""Margins found by search, complexities of scaled networks, and trained classifiers."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from theodolite.core import Row, Rows
+
+from .config import Config, plane, separable
+
+GRID = 4000  # directions of the plane
+RATES = (3e-3, 1e-4)
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure one part."""
+    if cell["part"] == "networks":
+        from . import measure_networks as part
+
+        return part.networks(config)
+    make = _linear if cell["part"] == "linear" else _signs
+    return Rows(row for trial in config.seeds for row in make(config, trial))
+
+
+def _linear(config: Config, trial: int) -> list[Row]:
+    """Search for the widest margin, and for the shortest of both kinds of solution."""
+    x, y = separable(config, trial)
+    signed = y[:, None] * x
+    width = x.shape[1]
+    start = np.append(np.linalg.lstsq(signed, np.ones(len(x)), rcond=None)[0], 0.0)
+    start[:-1] /= np.linalg.norm(start[:-1])
+    start[-1] = (signed @ start[:-1]).min()
+    widest = minimize(
+        lambda p: -p[-1],
+        start,
+        jac=lambda p: -np.eye(width + 1)[-1],
+        constraints=[
+            {"type": "ineq", "fun": lambda p: signed @ p[:-1] - p[-1]},
+            {"type": "ineq", "fun": lambda p: 1 - p[:-1] @ p[:-1]},
+        ],
+        tol=1e-12,
+        options={"maxiter": 500},
+    )
+    direction = widest.x[:-1] / np.linalg.norm(widest.x[:-1])
+    margins = signed @ direction
+    shortest = direction / margins.min()
+    meeting = np.linalg.lstsq(x, y, rcond=None)[0]
+    found = {
+        "widest_margin": margins.min(),
+        "shortest_norm": np.linalg.norm(shortest),
+        "interpolating_norm": np.linalg.norm(meeting),
+        "excess_norm": np.linalg.norm(meeting) - np.linalg.norm(shortest),
+        "largest_output": (signed @ shortest).max(),
+        "least_output": (signed @ shortest).min(),
+    }
+    return [
+        {"quantity": k, "trial": trial, "value": float(v), "error": 1e-6}
+        for k, v in found.items()
+    ]
+
+
+def _signs(config: Config, trial: int) -> list[Row]:
+    """Average over all signs the most that networks of one norm correlate with them."""
+    x = plane(config, trial)
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=len(x))))
+    turns = np.linspace(0, 2 * np.pi, GRID, endpoint=False)
+    directions = np.stack([np.cos(turns), np.sin(turns)])
+    lost = float(np.linalg.norm(x, axis=1).sum()) * np.pi / GRID / len(x)
+    rows: list[Row] = []
+    for norm in config.norms:
+        # Two layers that share the norm: both are scaled by its root.
+        units = np.maximum(x @ (np.sqrt(norm) * directions), 0)
+        outputs = np.sqrt(norm) * units
+        value = np.abs(signs @ outputs).max(axis=1).mean() / len(x)
+        rows.append(
+            {"quantity": "complexity", "norm": norm, "trial": trial,
+             "value": float(value), "error": norm * lost}
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,37 @@
+"""Widest margins by duality, exact complexities, and bounds on them."""
+
+import numpy as np
+
+from theodolite.core import Row, Rows
+from theodolite.theory import (
+    frobenius_complexity,
+    least_norm_classifier,
+    two_layer_complexity,
+)
+
+from .config import Config, plane, separable
+
+
+def predict(config: Config) -> Rows:
+    """Return norms, margins and complexities of every trial."""
+    rows: list[Row] = []
+    for trial in config.seeds:
+        x, y = separable(config, trial)
+        shortest = float(np.linalg.norm(least_norm_classifier(x, y)))
+        exact = two_layer_complexity(plane(config, trial))
+        found = {
+            "widest_margin": 1 / shortest,
+            "shortest_norm": shortest,
+            "interpolating_norm": float(np.linalg.norm(np.linalg.pinv(x) @ y)),
+            "complexity_bound": frobenius_complexity(plane(config, trial), 2),
+        }
+        rows += [
+            {"quantity": k, "trial": trial, "value": v, "error": 1e-9}
+            for k, v in found.items()
+        ]
+        rows += [
+            {"quantity": "complexity", "norm": norm, "trial": trial,
+             "value": norm * exact, "error": 1e-12}
+            for norm in config.norms
+        ]  # fmt: skip
+    return Rows(rows)

@@ -1,0 +1,363 @@
+"""What the paper says of the flow of norms and normalised layers."""
+
+import itertools
+
+from theodolite.core import (
+    ROUNDING,
+    Choice,
+    Claim,
+    Kind,
+    PredictedAndMeasured,
+    Quantity,
+    Read,
+    Row,
+    above,
+    apart,
+    below,
+    between,
+    every,
+    exact,
+    highest,
+    inside,
+    known,
+    lowest,
+    measured,
+    near,
+    predicted,
+)
+
+from .claims_errata import ERRATA, LIMIT, SUMS, least_rise
+
+
+def _gaps(both: PredictedAndMeasured, quantity: str, by: tuple[str, ...]) -> list[Row]:
+    """Return measured rows with their distance from the flow, where it is known."""
+    theory = {
+        tuple(row.get(k) for k in by): row["value"]
+        for row in both.predicted.where(quantity=quantity)
+    }
+    return [
+        {**row, "value": abs(row["value"] - theory[key])}
+        for row in both.measured.where(quantity=quantity)
+        if (key := tuple(row.get(k) for k in by)) in theory
+    ]
+
+
+def ratio_of_halving(quantity: str, by: tuple[str, ...]) -> Read:
+    """Read by how much halving the step divides the mean distance from the flow."""
+    name = f"distance of {quantity.replace('_', ' ')}, step over half step"
+
+    def read(both: PredictedAndMeasured) -> Quantity:
+        rows = _gaps(both, quantity, by)
+        rates = sorted({row["rate"] for row in rows})
+        if len(rates) < 2:
+            return known(name, float("nan"), note="there are no two steps")
+        fine, coarse = (
+            sum(row["value"] for row in rows if row["rate"] == rate)
+            for rate in rates[:2]
+        )
+        # Flows are known to this much, and distances add up to the sums of both.
+        bound = 2e-8 * len(rows)
+        return known(name, coarse / fine, bound / fine)
+
+    return read
+
+
+def _more_so(both: PredictedAndMeasured) -> Quantity:
+    """Read the least rise over layers of what smaller starts cost."""
+    name = "least rise over layers of what a smaller start costs"
+    rows = both.measured.where(quantity="transient")
+    starts = rows.levels("start")
+    if len(starts) < 2:
+        return known(name, float("nan"), note="there are no two starts")
+    costs, error = [], 0.0
+    for layers in rows.levels("layers"):
+        low, high = (
+            rows.where(layers=layers, start=start)[0]
+            for start in (starts[0], starts[-1])
+        )
+        costs.append(low["value"] - high["value"])
+        error = max(error, low["error"] + high["error"])
+    rises = [b - a for a, b in itertools.pairwise(costs)]
+    return known(name, min(rises, default=float("nan")), 2 * error)
+
+
+def largest_sum_gap(both: PredictedAndMeasured) -> Quantity:
+    """Read how far the terms of Eq 19 are from the speed that they add up to."""
+    rows = both.measured.where(quantity="plain_velocity")
+    gaps = [
+        row["value"]
+        - sum(
+            both.measured.value(quantity=name, trial=row["trial"], layer=row["layer"])
+            for name in ("plain_by_outputs", "plain_by_labels")
+        )
+        for row in rows
+    ]
+    value = max(map(abs, gaps), default=float("nan"))
+    return known("largest gap of the terms of Eq 19", value, 3e-13)
+
+
+CLAIMS = (
+    Claim(
+        name="structural-lemma",
+        place="Eqs 1 and 2",
+        statement=(
+            "$\\langle W_k, \\partial g(x)/\\partial W_k\\rangle = g(x)$ for every "
+            "layer, and every input of its own."
+        ),
+        test=exact(measured("lemma_gap")),
+        rival="a multiple of the output, as with biases",
+    ),
+    Claim(
+        name="outputs-at-most-one",
+        place="Section 2.1 and footnote 3",
+        statement="With $\\|x\\| = 1$ and unit layers, $|f(x)| \\leq 1$.",
+        test=inside(highest(measured("output")), between(0, 1)),
+        rival="outputs beyond one before convergence",
+    ),
+    Claim(
+        name="flow-of-the-norm",
+        place="Eqs 5, 20, 22 and 30",
+        statement=(
+            "$\\dot\\rho = -2[\\sum_n \\rho f_n^2 - \\sum_n f_n y_n] - 2\\lambda\\rho$."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("norm_speed"),
+                    measured("norm_speed"),
+                    ("trial",),
+                    relative=False,
+                ),
+                SUMS,
+            ),
+            inside(
+                apart(predicted("held_norm"), measured("held_norm"), ("time",)), LIMIT
+            ),
+        ),
+        rival="a mean in place of the sum, or decay without its factor",
+    ),
+    Claim(
+        name="flow-of-the-weights",
+        place="Eqs 3, 4, 6 and 23, right-hand side",
+        statement=(
+            "$\\dot V_k = 2\\rho\\sum_n \\ell_n (V_k f_n - \\partial f_n/\\partial "
+            "V_k)$, with $\\nu = -\\sum_n(\\rho^2 f_n^2 - \\rho\\,y_n f_n)$, is the "
+            "gradient flow on the sphere."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("velocity"),
+                    measured("velocity"),
+                    ("trial", "layer"),
+                    relative=False,
+                ),
+                SUMS,
+            ),
+            inside(
+                apart(
+                    predicted("multiplier"),
+                    measured("multiplier"),
+                    ("trial",),
+                    relative=False,
+                ),
+                SUMS,
+            ),
+            exact(measured("radial")),
+        ),
+        rival="the multiplier with the other sign",
+    ),
+    Claim(
+        name="flow-of-plain-weights",
+        place="Eqs 18 and 19",
+        statement=(
+            "On the mean of squares $\\dot W_k = -\\frac{2}{N}\\sum_n (g_n - y_n)\\,"
+            "\\partial g_n/\\partial W_k$, the sum of a term of outputs and one of "
+            "labels."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("plain_velocity"),
+                    measured("plain_velocity"),
+                    ("trial", "layer"),
+                    relative=False,
+                ),
+                SUMS,
+            ),
+            inside(largest_sum_gap, SUMS),
+        ),
+        rival="the sum in place of the mean",
+    ),
+    Claim(
+        name="own-gradients-leave-the-norm",
+        place="Footnote 5",
+        statement=(
+            "Where $V_k f_n = \\partial f_n/\\partial V_k$, $\\dot V_k = 0$, but that "
+            "is no critical point of $(\\rho, V_k)$ unless $\\dot\\rho = 0$."
+        ),
+        test=every(
+            inside(highest(measured("ray_gap")), SUMS),
+            inside(highest(measured("ray_layer_speed")), SUMS),
+            inside(highest(measured("ray_norm_speed", place="rest")), SUMS),
+            *(
+                inside(
+                    lowest(measured("ray_norm_speed", place=place)),
+                    above(1e-3, source="ours", why="far beyond what rounding leaves"),
+                )
+                for place in ("below", "above")
+            ),
+        ),
+        rival="norms that rest wherever layers do",
+        choices=(
+            Choice(
+                what="layers of rank one, inputs of several lengths on one ray",
+                why="the condition can hold of every layer and sample there alone",
+            ),
+        ),
+    ),
+    Claim(
+        name="norm-tells-outputs-of-zero-and-one",
+        place="Footnote 9",
+        statement=(
+            "A small equilibrium $\\rho$ corresponds to $f_n$ close to 1 or 0, and is "
+            "of the order of $1/f_n$."
+        ),
+        test=every(
+            inside(
+                apart(
+                    predicted("shares_norm"),
+                    measured("shares_norm"),
+                    ("trial", "spread"),
+                ),
+                ROUNDING,
+            ),
+            inside(
+                highest(measured("times_least")),
+                below(1 + 1e-9, source="rounding", why="one quotient of sums"),
+            ),
+            inside(
+                lowest(measured("times_most")),
+                above(1 - 1e-9, source="rounding", why="one quotient of sums"),
+            ),
+        ),
+        rival="a norm that counts the outputs that are not zero",
+        choices=(
+            Choice(
+                what="'corresponds' is $\\rho - 1 = \\sum f_n(1 - f_n)/\\sum f_n^2$ "
+                "and 'of the order' between $1/\\max f_n$ and $1/\\min f_n$",
+                why="true of $y_n f_n$ between 0 and 1 without decay; all ones count "
+                "as sparse, and with decay $\\rho$ may be less than one",
+            ),
+        ),
+    ),
+    Claim(
+        name="norm-at-rest",
+        place="Eqs 7, 9 and 31",
+        statement="$\\rho$ rests at $\\sum y_n f_n/(\\lambda + \\sum f_n^2)$.",
+        test=inside(
+            apart(
+                predicted("equilibrium", lambda row: row["case"] != "torch"),
+                measured("equilibrium", lambda row: row["case"] != "torch"),
+                ("case",),
+            ),
+            ROUNDING,
+        ),
+        rival="a rest that does not depend on decay",
+    ),
+    Claim(
+        name="decay-of-a-library",
+        place="Beside Eq 4",
+        kind=Kind.BEYOND,
+        statement=(
+            "On the mean of squares a library's decay $w$, which adds $w\\rho$ to the "
+            "gradient, is $\\lambda = N w/2$ of the paper's sum."
+        ),
+        test=inside(
+            apart(
+                predicted("equilibrium", case="torch"),
+                measured("equilibrium", case="torch"),
+                ("case",),
+            ),
+            ROUNDING,
+        ),
+        rival="$\\lambda = w$",
+    ),
+    Claim(
+        name="layers-grow-alike",
+        place="Lemma 3",
+        statement=(
+            "Without normalisation $\\partial\\rho_k^2/\\partial t$ is the same for "
+            "all layers."
+        ),
+        test=inside(
+            apart(
+                predicted("square_rate"),
+                measured("square_rate"),
+                ("trial",),
+                relative=False,
+            ),
+            SUMS,
+        ),
+        rival="layers that grow with their size or depth",
+    ),
+    Claim(
+        name="norm-of-layers",
+        place="Eq 28",
+        statement=(
+            "With $L$ layers of equal norm $\\dot\\rho = 2L\\rho^{(2L-2)/L}"
+            "[\\sum f_n y_n - \\rho\\sum f_n^2]$."
+        ),
+        test=every(
+            inside(
+                apart(predicted("layered_norm"), measured("layered_norm"), ("layers",)),
+                LIMIT,
+            ),
+            inside(
+                apart(
+                    predicted("transient"), measured("transient"), ("layers", "start")
+                ),
+                LIMIT,
+            ),
+        ),
+        rival="the flow of one layer, Eq 5",
+    ),
+    Claim(
+        name="small-starts-are-slow",
+        place="Section 2.3.1 and appendix D",
+        statement=(
+            "The smaller $\\rho$ is at the start, the longer its growth takes, and the "
+            "more so the more layers there are."
+        ),
+        test=every(
+            inside(least_rise("start", falling=True), above(0)),
+            inside(_more_so, above(0)),
+        ),
+        rival="a time that does not hang on the start",
+    ),
+    Claim(
+        name="descent-meets-the-flow",
+        place="Beside Eqs 5 and 6",
+        kind=Kind.BEYOND,
+        statement=(
+            "Gradient descent of ReLU networks with retraction meets the flow in "
+            "proportion to its step, until the flow slides along a kink."
+        ),
+        test=every(
+            inside(
+                ratio_of_halving("flow_norm", ("trial",)),
+                near(
+                    2, 0.3, source="ours", why="first order, at steps that are finite"
+                ),
+            ),
+            inside(
+                ratio_of_halving("flow_weights", ("trial", "layer")),
+                near(
+                    2, 0.3, source="ours", why="first order, at steps that are finite"
+                ),
+            ),
+        ),
+        rival="a distance that stays as steps vanish",
+    ),
+    *ERRATA,
+)

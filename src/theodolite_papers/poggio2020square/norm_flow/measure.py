@@ -1,0 +1,266 @@
+"""Real networks, differentiated and trained by gradient descent; no theory."""
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite.core import Row, Rows, named_rows
+
+from ..shared.drawn_networks import Drawn, draw
+from ..shared.projected_descent import descend, forward
+from ..shared.rows import limit
+from .config import LABELS, LAYERED, OUTPUTS, SCALES, SIDES, START, Config
+from .measure_footnotes import footnotes
+from .measure_norms import held, units
+
+if TYPE_CHECKING:
+    import torch
+
+EPS = 1e-13
+
+
+def identities(config: Config) -> list[Row]:
+    """Differentiate every network in its norm, its unit layers and its layers."""
+    rows: list[Row] = []
+    for trial in config.seeds:
+        drawn = draw(config.seed, trial, config.deep_widths, config.samples)
+        scale = 1.5 + trial % 3
+        rows += _normalised(drawn, scale, config.decay, trial)
+        rows += _unnormalised(drawn, scale, trial)
+        for rho in SCALES:
+            for side in SIDES:
+                rows += _off_the_sphere(drawn, rho, side, trial)
+    return rows
+
+
+def _tensors(
+    drawn: Drawn,
+) -> tuple[list["torch.Tensor"], "torch.Tensor", "torch.Tensor"]:
+    import torch
+
+    weights = [torch.tensor(w).requires_grad_() for w in drawn.weights]
+    return weights, torch.tensor(drawn.inputs), torch.tensor(drawn.labels)
+
+
+def _normalised(drawn: Drawn, scale: float, decay: float, trial: int) -> list[Row]:
+    import torch
+
+    weights, x, y = _tensors(drawn)
+    rho = torch.tensor(scale, dtype=torch.float64, requires_grad=True)
+    f = forward(weights, x)
+    loss = ((rho * f - y) ** 2).sum()
+    by_rho, *by_weights = torch.autograd.grad(loss + decay * rho**2, [rho, *weights])
+    found = {"norm_speed": -by_rho, "output": f.abs().max()}
+    rows = named_rows({k: v.detach() for k, v in found.items()}, EPS, trial=trial)
+    for k, (w, g, p) in enumerate(zip(weights, by_weights, drawn.probes, strict=True)):
+        v = w.detach()
+        along = float((v * g).sum())
+        nu = -along / 2
+        moved = -(g - along * v)
+        # Eq 23 has the sums of both terms apart, the second one twice.
+        found = {
+            "velocity": (moved * torch.tensor(p)).sum(),
+            "multiplier": nu,
+            "radial": (v * moved).sum(),
+            "radial_eq_21": (v * (-g - 2 * decay * v)).sum(),
+            "radial_eq_21_corrected": (v * (-g - 2 * nu * v)).sum(),
+            "radial_eq_23": (v * (-g + 2 * along * v)).sum(),
+        }
+        rows += named_rows(found, EPS, trial=trial, layer=k)
+    return rows
+
+
+def _unnormalised(drawn: Drawn, scale: float, trial: int) -> list[Row]:
+    """Differentiate by layers of equal norm, whose product is the scale."""
+    import torch
+
+    units, x, y = _tensors(drawn)
+    each = scale ** (1 / len(units))
+    weights = [(each * v.detach()).requires_grad_() for v in units]
+    g = forward(weights, x)
+    mean = torch.autograd.grad(((g - y) ** 2).mean(), weights, retain_graph=True)
+    rows: list[Row] = []
+    for k, (w, gradient) in enumerate(zip(weights, mean, strict=True)):
+        v, probe = w.detach(), torch.tensor(drawn.probes[k])
+        each = [torch.autograd.grad(one, w, retain_graph=True)[0] for one in g]
+        jacobian = [float((v * one).sum()) for one in each]
+        gaps = [abs(a - float(b)) for a, b in zip(jacobian, g.detach(), strict=True)]
+        probed = torch.stack([(probe * one).sum() for one in each])
+        found = {
+            # Eq 19 has the outputs and the labels apart.
+            "plain_velocity": -(probe * gradient).sum(),
+            "plain_by_outputs": -2 * (g.detach() * probed).mean(),
+            "plain_by_labels": 2 * (y * probed).mean(),
+            "lemma_gap": max(gaps) / float(g.detach().abs().max()),
+            "square_rate": -2 * (v * gradient).sum(),
+            "layer_norm_speed": -len(y) * (v * gradient).sum() / v.norm(),
+        }
+        rows += named_rows(found, EPS, trial=trial, layer=k)
+    return rows
+
+
+def _off_the_sphere(drawn: Drawn, rho: float, side: float, trial: int) -> list[Row]:
+    """Follow Eq 6 from a first layer that is off the sphere, as it is written."""
+    import torch
+
+    weights, x, y = _tensors(drawn)
+    with torch.no_grad():
+        weights[0] *= math.sqrt(side)
+    f = forward(weights, x)
+    loss = ((rho * f - y) ** 2).sum()
+    gradient = torch.autograd.grad(loss, weights[0])[0]
+    v, f = weights[0].detach(), f.detach()
+    moved = -gradient + 2 * rho * float(((rho * f - y) * f).sum()) * v
+    rate = 2 * float((v * moved).sum()) / (side - 1)
+    size = EPS * (1 + rho**2) / abs(side - 1)
+    return named_rows({"sphere_rate": rate}, size, trial=trial, rho=rho, side=side)
+
+
+def layered(config: Config) -> list[Row]:
+    """Descend on the norms of every number of layers from every start at once."""
+    cases = [(layers, start) for layers in config.layers for start in config.starts]
+    rates = config.rates
+    found = [_descend(cases, rate) for rate in rates]
+    rows: list[Row] = []
+    for k, (layers, start) in enumerate(cases):
+        value, error = limit([times[k] for times, _ in found])
+        rows += named_rows({"transient": value}, error, layers=layers, start=start)
+    for layers, time in LAYERED:
+        place = cases.index((layers, START))
+        at = [
+            norms[round(time / r), place]
+            for r, (_, norms) in zip(rates, found, strict=True)
+        ]
+        value, error = limit([float(v) for v in at])
+        rows += named_rows({"layered_norm": value}, error, layers=layers, time=time)
+    return rows
+
+
+def _descend(
+    cases: list[tuple[int, float]], rate: float
+) -> tuple[list[float], np.ndarray]:
+    """Return when each case reaches half of its rest, and its path."""
+    import torch
+
+    deepest = max(layers for layers, _ in cases)
+    used = torch.tensor([[k < layers for k in range(deepest)] for layers, _ in cases])
+    first = torch.tensor([start ** (1 / layers) for layers, start in cases])
+    norms = torch.where(used, first[:, None].double(), 1.0).requires_grad_()
+    f, y = (torch.tensor(v, dtype=torch.float64) for v in (OUTPUTS, LABELS))
+    half = float(y @ f / (f @ f)) / 2
+    path = []
+    for _ in range(round(100 / rate)):
+        product = norms.prod(1)
+        path.append(product.detach().numpy().copy())
+        if (path[-1] > half).all() and len(path) > 2.0 / rate:
+            break
+        loss = ((product[:, None] * f - y) ** 2).sum()
+        (gradient,) = torch.autograd.grad(loss, norms)
+        with torch.no_grad():
+            norms -= rate * gradient * used
+    found = np.array(path)
+    return [_crossing(found[:, k], half, rate) for k in range(len(cases))], found
+
+
+def _crossing(path: np.ndarray, level: float, rate: float) -> float:
+    after = int(np.argmax(path > level))
+    low, high = path[after - 1], path[after]
+    return rate * (after - 1 + float((level - low) / (high - low)))
+
+
+Ended = tuple[np.ndarray, list[np.ndarray], np.ndarray, np.ndarray]
+
+
+def networks(config: Config) -> list[Row]:
+    """Follow all networks for a while at every step, and to the end at the first."""
+    rows: list[Row] = []
+    drawn = drawn_networks(config)
+    for rate in config.rates:
+        steps = round(config.network_horizon / rate)
+        rho, layers, *_ = _train(config, (rate, steps))
+        for k, trial in enumerate(config.seeds):
+            labels = {"trial": trial, "rate": rate}
+            rows += named_rows({"flow_norm": rho[k]}, 1e-13, **labels)
+            for i, (w, p) in enumerate(zip(layers, drawn[k].probes, strict=True)):
+                found = {"flow_weights": np.sum(w[k] * p)}
+                rows += named_rows(found, 1e-13, layer=i, **labels)
+    rho, _, wrong, peak = ended(config)
+    for k, trial in enumerate(config.seeds):
+        labels = {"trial": trial, "case": "network"}
+        rows += named_rows({"wrong_way": wrong[k]}, 0.0, **labels)
+        rows += named_rows({"network_drop": peak[k] - rho[k]}, 1e-9, **labels)
+    return rows
+
+
+def drawn_networks(config: Config) -> list[Drawn]:
+    """Return every network with its data."""
+    size = config.widths, config.samples
+    return [draw(config.seed, trial, *size) for trial in config.seeds]
+
+
+@lru_cache(maxsize=2)
+def ended(config: Config) -> Ended:
+    """Return norms and layers at the end, steps that went wrong, and peaks.
+
+    Descent chatters about a kink by as much as it steps: it ends with smaller steps.
+    """
+    first = config.rates[0]
+    phases = [
+        (first, config.end),
+        (first / 10, config.end / 20),
+        (last_rate(config), 0.1),
+    ]
+    return _train(config, *((rate, round(time / rate)) for rate, time in phases))
+
+
+def last_rate(config: Config) -> float:
+    """Return the step with which descent to the end stops."""
+    return config.rates[0] / 100
+
+
+def _train(config: Config, *phases: tuple[float, int]) -> Ended:
+    import torch
+
+    drawn = drawn_networks(config)
+    inputs = torch.tensor(np.array([d.inputs for d in drawn]))
+    labels = torch.tensor(np.array([d.labels for d in drawn]))
+    weights = [
+        torch.tensor(np.array([d.weights[k] for d in drawn]))
+        for k in range(len(config.widths) - 1)
+    ]
+    decay = torch.full((len(drawn),), config.decay, dtype=torch.float64)
+    start = torch.full_like(decay, START)
+    wrong, peak = torch.zeros(len(drawn)), start.clone()
+    last: list[Any] = []
+
+    def watch(step: int, rho: Any, layers: Any, f: Any) -> None:
+        del layers
+        if last and step:
+            away, moved = last[1] - last[0], rho - last[0]
+            wrong.add_((away * moved < 0) & (away.abs() > 1e-9))
+        torch.maximum(peak, rho, out=peak)
+        last[:] = [rho.clone(), (labels * f).sum(1) / (decay + (f * f).sum(1))]
+
+    data = (inputs, labels, decay)
+    rho, layers = start, weights
+    for rate, steps in phases:
+        rho, layers = descend(rho, layers, data, rate, steps, watch)
+    return rho.numpy(), [w.numpy() for w in layers], wrong.numpy(), peak.numpy()
+
+
+PARTS = {
+    "identities": identities,
+    "held": held,
+    "footnotes": footnotes,
+    "layered": layered,
+    "units": units,
+    "networks": networks,
+}
+
+
+def measure(config: Config, cell: Mapping[str, Any]) -> Rows:
+    """Measure one group of numbers."""
+    return Rows(PARTS[cell["part"]](config))

@@ -1,0 +1,172 @@
+"""What the paper says of weight and batch normalisation, and what is right."""
+
+from theodolite.core import (
+    Claim,
+    Kind,
+    Test,
+    above,
+    apart,
+    below,
+    every,
+    exact,
+    highest,
+    inside,
+    largest,
+    lowest,
+    measured,
+    predicted,
+    smallest,
+)
+
+SUMS = below(1e-9, source="rounding", why="sums over samples, differentiated")
+SEEN = above(1e-3, source="ours", why="far beyond the rounding of any of the numbers")
+ENTRY = ("row", "column")
+
+
+def _meets(quantity: str, by: tuple[str, ...], formula: str = "") -> Test:
+    gap = apart(predicted(formula or quantity), measured(quantity), by, relative=False)
+    return inside(gap, SUMS)
+
+
+CLAIMS = (
+    Claim(
+        name="speeds-under-weight-norm",
+        place="Eqs 12 and 13",
+        statement=(
+            "$\\dot g = v^T\\dot w/\\|v\\|$ and $\\dot v = \\frac{g}{\\|v\\|} "
+            "S\\dot w$ under weight normalisation."
+        ),
+        test=every(
+            _meets("gain_speed", ("trial", "length")),
+            _meets("vector_speed", ("trial", "length")),
+        ),
+        rival="speeds without the length of $v$",
+    ),
+    Claim(
+        name="tangent-gradient-alike",
+        place="Eqs 14 and 15",
+        statement="With $\\|v\\| = 1$ these are $v^T\\dot w$ and $S\\rho\\,\\dot w$.",
+        test=inside(
+            apart(
+                predicted("tangent_speed"),
+                measured("vector_speed", length=1.0),
+                ("trial",),
+                relative=False,
+            ),
+            SUMS,
+        ),
+        rival="two dynamics that differ on the sphere too",
+    ),
+    Claim(
+        name="length-is-kept",
+        place="Appendix A.1",
+        statement="$v^T\\dot v = 0$, so that $\\|v\\|$ is constant in time.",
+        test=exact(measured("vector_growth"), within=SUMS),
+        rival="a length that drifts",
+    ),
+    Claim(
+        name="not-the-plain-dynamics",
+        place="Appendix A.1, the end",
+        statement="The dynamics is not equivalent to the standard one on $w$.",
+        test=inside(smallest(measured("plain_gap")), SEEN),
+        rival="a change of variables alone",
+    ),
+    Claim(
+        name="projection-left-out",
+        place="Section 2.3 and appendix B.1",
+        kind=Kind.ERRATUM,
+        statement="If $W_k = \\rho_k V_k$ then $\\dot V_k = \\dot W_k/\\rho_k$.",
+        printed="$\\dot V_k = \\frac{1}{\\rho_k}\\dot W_k$",
+        corrected=(
+            "$\\dot V_k = \\frac{1}{\\rho_k} S\\dot W_k$; the same where the loss does "
+            "not depend on $\\rho_k$, as before a batch norm"
+        ),
+        test=inside(largest(measured("unprojected_gap")), SUMS),
+        corrected_test=every(
+            inside(largest(measured("projected_gap")), SUMS),
+            inside(largest(measured("invariant_gap")), SUMS),
+        ),
+        rival="weights without a radial gradient",
+    ),
+    Claim(
+        name="mean-neglected",
+        place="Appendix A.2, below Eq 16",
+        kind=Kind.ERRATUM,
+        statement="The Jacobian of batch normalisation has two terms.",
+        printed=(
+            "$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}\\hat X\\hat X^T]$"
+        ),
+        corrected=(
+            "$(\\sigma_B^2 + \\epsilon)^{-1/2}[I - \\frac{1}{N}11^T - "
+            "\\frac{1}{N}\\hat X\\hat X^T]$, since the mean moves too"
+        ),
+        test=_meets("jacobian", ENTRY, "printed_jacobian"),
+        corrected_test=_meets("jacobian", ENTRY),
+        rival="a mean whose derivative cancels",
+    ),
+    Claim(
+        name="projector-needs-the-batch",
+        place="Appendix A.2",
+        kind=Kind.ERRATUM,
+        statement="$I - \\hat X\\hat X^T$ is the projection $S$.",
+        printed="$I - \\hat X\\hat X^T = S$",
+        corrected="$I - \\frac{1}{N}\\hat X\\hat X^T$: $\\hat X$ has norm $\\sqrt{N}$",
+        test=inside(largest(measured("projector_gap")), SUMS),
+        corrected_test=inside(largest(measured("projector_over_n_gap")), SUMS),
+        rival="activations of norm one",
+    ),
+    Claim(
+        name="activations-are-controlled",
+        place="Appendix A.2, remark 1, Eq 17",
+        statement=(
+            "Batch normalisation controls norms of activations and not those of the "
+            "weights."
+        ),
+        test=every(
+            inside(largest(measured("activation_change")), SUMS),
+            inside(largest(measured("activation_norm_gap")), SUMS),
+        ),
+        rival="activations that follow the size of the weights",
+    ),
+    Claim(
+        name="each-row-by-itself",
+        place="Section 2.3 and appendix A.2, remark 2",
+        statement=(
+            "Batch normalisation normalises each row: the loss does not depend on the "
+            "norm of any of them."
+        ),
+        test=inside(largest(measured("row_pull")), SUMS),
+        rival="one norm for the whole matrix, as with weight normalisation",
+    ),
+    Claim(
+        name="root-of-the-rows",
+        place="Footnote 16",
+        kind=Kind.ERRATUM,
+        statement="$M$ rows of norm 1 make a matrix of norm $M$.",
+        printed="'implies normalization of the matrix to $M$'",
+        corrected="$\\sqrt{M}$ in Frobenius' norm",
+        test=inside(
+            lowest(measured("frobenius_over_rows")), above(1 - 1e-9, source="paper")
+        ),
+        corrected_test=every(
+            inside(lowest(measured("frobenius_over_root")), above(1 - 1e-9)),
+            inside(highest(measured("frobenius_over_root")), below(1 + 1e-9)),
+        ),
+        rival="a norm that adds up over rows",
+    ),
+    Claim(
+        name="convolutions-exceed-one",
+        place="Beside section 2.1, footnote 3",
+        kind=Kind.BEYOND,
+        statement=(
+            "$|f| \\leq 1$ does not carry over to convolutions, whose kernels are used "
+            "at every place: with unit kernel and image the output may have a norm up "
+            "to the side of the kernel."
+        ),
+        test=every(
+            inside(lowest(measured("stretch")), above(1)),
+            inside(highest(measured("stretch_over_bound")), below(1)),
+        ),
+        rival="a bound of one, as for matrices",
+    ),
+)

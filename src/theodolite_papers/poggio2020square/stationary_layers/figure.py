@@ -1,0 +1,75 @@
+"""What the constraint leaves open in each layer, summed and sample by sample."""
+
+from typing import TYPE_CHECKING
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+
+def table(both: PredictedAndMeasured) -> Rows:
+    """Return both gaps at rest by layer, and the floor under the first layer's."""
+    decay = min(both.measured.where(quantity="sum_gap").levels("decay"))
+    rest = both.measured.where(stage="end", decay=decay)
+    shown = Rows.joined(
+        points(rest.where(quantity=name), ("kind", "layer"))
+        for name in ("sum_gap", "sample_gap")
+    )
+    return shown + both.predicted.where(quantity="first_layer_floor")
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set gaps of written-down networks beside their closed forms."""
+    rows: list[Row] = []
+    for row in both.predicted.where(quantity="constraint_gap", trial=_first(both)):
+        labels = {k: row[k] for k in ("network", "layer", "trial")}
+        found = both.measured.only(quantity="constraint_gap", **labels)
+        rows.append(
+            {
+                "label": f"gap of the first layer: {row['network']}",
+                "predicted": row["value"],
+                "measured": found["value"],
+                "error": found["error"],
+            }
+        )
+    return rows
+
+
+def _first(both: PredictedAndMeasured) -> int:
+    return both.predicted.levels("trial")[0]
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "linear": "linear",
+    "relu": "ReLU",
+    "single_samples": "ReLU, by single samples",
+}
+KINDS = {"linear": "linear", "relu": "relu", "single_samples": "relu_single_samples"}
+
+
+def draw(table: Rows) -> "Figure":
+    """Draw both gaps against the layer."""
+    figure, panels = figures.new_figure(7.0, 3.8, panels=(1, 2))
+    for panel, quantity in zip(panels, ("sum_gap", "sample_gap"), strict=True):
+        for name in LABELS:
+            rows = table.where(quantity=quantity, kind=name)
+            figures.band(
+                panel,
+                rows.column("layer"),
+                rows.values(),
+                rows.values("spread"),
+                style=figures.kind_style(KINDS[name]),
+                label=LABELS[name],
+                kind="bars",
+            )
+        figures.log_axis(panel, "y")
+        panel.set_xticks(table.where(quantity=quantity).levels("layer"))
+        panel.set_xlabel("layer")
+    (floor,) = table.where(quantity="first_layer_floor").values()
+    figures.reference_line(panels[1], floor, label="least in layer 1")
+    panels[0].set_ylabel("gap of the sum over samples (Eq 38)")
+    panels[1].set_ylabel("gap sample by sample (Eq 40)")
+    figures.shared_legend(figure)
+    return figure

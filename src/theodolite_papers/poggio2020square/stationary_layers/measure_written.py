@@ -1,0 +1,125 @@
+"""What autodiff says of networks that are written down."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from theodolite.core import Row, Rows, stream
+
+from .config import INPUTS, Config
+from .config_instances import DIAGONAL_INPUT, DRAWS, Instance, instances, unit
+from .measure_collapse import collapse
+
+if TYPE_CHECKING:
+    import torch
+
+EPS = 1e-13
+
+
+def written(config: Config) -> Rows:
+    """Return gaps, gradients and inner products of every written-down network."""
+    rows: list[Row] = []
+    for trial in config.seeds:
+        for name, instance in instances(config, trial).items():
+            rows += [
+                {**row, "network": name, "trial": trial, "error": EPS}
+                for row in _layers(instance)
+            ]
+        rows += _random_matrices(config, trial) + _noise(config, trial)
+    return Rows([*rows, *_diagonal_solutions()])
+
+
+def _layers(instance: Instance) -> list[Row]:
+    import torch
+
+    layers = [torch.tensor(v, requires_grad=True) for v in instance.layers]
+    output = _output(layers, torch.tensor(instance.x), relu=instance.relu)
+    gradients = torch.autograd.grad(output, layers)
+    f = output.item()
+    rows: list[Row] = [{"quantity": "output", "value": f}]
+    for place, (v, g) in enumerate(zip(layers, gradients, strict=True), start=1):
+        gap = (v.detach() * f - g).norm().item()
+        off = g - torch.diag(torch.diagonal(g)) if g.shape[0] == g.shape[1] else None
+        found = {
+            "gradient_norm": g.norm().item(),
+            "structural_gap": abs((v.detach() * g).sum().item() - f),
+            "constraint_gap": gap / abs(f) if f else math.inf,
+        }
+        if off is not None:
+            found["off_diagonal"] = off.norm().item()
+        rows += [
+            {"quantity": k, "layer": place, "value": value}
+            for k, value in found.items()
+        ]
+    return rows
+
+
+def _output(
+    layers: "list[torch.Tensor]", x: "torch.Tensor", *, relu: bool
+) -> "torch.Tensor":
+    for layer in layers[:-1]:
+        x = layer @ x
+        x = x.clamp(min=0) if relu else x
+    return (layers[-1] @ x)[0]
+
+
+def _diagonal_solutions() -> list[Row]:
+    """Return the gap of a diagonal network of 4 layers, by weights of two laws."""
+    import torch
+
+    x = torch.tensor(DIAGONAL_INPUT, dtype=torch.float64)
+    laws = {
+        "printed": unit(np.array(DIAGONAL_INPUT)),
+        "corrected": unit(np.array(DIAGONAL_INPUT) ** -0.5),
+    }
+    rows: list[Row] = []
+    for law, weights in laws.items():
+        layers = [torch.tensor(weights, requires_grad=True) for _ in range(4)]
+        output = (torch.stack(layers).prod(dim=0) * x).sum()
+        slopes = torch.autograd.grad(output, layers)
+        f = output.item()
+        gap = max(
+            (v.detach() * f - g).norm().item()
+            for v, g in zip(layers, slopes, strict=True)
+        )
+        labels = {"law": law, "error": EPS}
+        rows += [
+            {"quantity": "diagonal_gap", "value": gap / f, **labels},
+            {"quantity": "diagonal_output", "value": f, **labels},
+        ]
+    return rows
+
+
+def _random_matrices(config: Config, trial: int) -> list[Row]:
+    """How far normal matrices are from orthogonal, as a whole and column by column."""
+    rng = stream(config.seed, "random matrix", trial)
+    drawn = [rng.normal(size=(INPUTS, INPUTS)) for _ in range(DRAWS)]
+    found = {
+        "matrix_distance": np.mean([orthogonal_distance(m) ** 2 for m in drawn]),
+        "column_cosine": np.mean([_column_cosine(m) ** 2 for m in drawn]),
+    }
+    labels = {"network": "normal", "trial": trial, "error": EPS}
+    return [{"quantity": k, **labels, "value": float(v)} for k, v in found.items()]
+
+
+def _noise(config: Config, trial: int) -> list[Row]:
+    """Read the collapse of features that know nothing of their classes."""
+    rng = stream(config.seed, "noise features", trial)
+    features, y = rng.normal(size=(40, INPUTS)), np.repeat([1.0, -1.0], 20)
+    found = collapse(features, rng.normal(size=INPUTS), rng.normal(size=40), y)
+    return [{**row, "stage": "noise", "trial": trial, "error": EPS} for row in found]
+
+
+def orthogonal_distance(matrix: np.ndarray) -> float:
+    r"""Return $\|p\,V^TV/\|V\|^2 - I\|/\sqrt p$ of a square matrix."""
+    p = len(matrix)
+    gram = p * matrix.T @ matrix / np.linalg.norm(matrix) ** 2
+    return float(np.linalg.norm(gram - np.eye(p)) / math.sqrt(p))
+
+
+def _column_cosine(matrix: np.ndarray) -> float:
+    """Return the root mean square cosine of two columns."""
+    columns = matrix / np.linalg.norm(matrix, axis=0)
+    cosines = (columns.T @ columns)[np.triu_indices(len(matrix), 1)]
+    return float(np.sqrt(np.mean(cosines**2)))

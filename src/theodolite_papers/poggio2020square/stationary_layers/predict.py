@@ -1,0 +1,68 @@
+"""Closed forms of the gradients, floors under the gaps, and solutions."""
+
+import numpy as np
+
+from theodolite.core import Row, Rows
+from theodolite.theory import (
+    TWO_CLASS_GAP,
+    diagonal_solution,
+    layer_factors,
+    least_first_layer_gap,
+    projection_gap,
+)
+
+from ..shared.two_digits import two_digits
+from .config import INPUTS, Config
+from .config_instances import DIAGONAL_INPUT, instances
+
+EPS = 1e-13
+
+
+def predict(config: Config) -> Rows:
+    """Return what theory says of trained and of written-down networks."""
+    output, _ = diagonal_solution(DIAGONAL_INPUT, 4)
+    p = INPUTS
+    rows: list[Row] = [
+        {"quantity": "first_layer_floor", "value": _floor(config)},
+        {"quantity": "class_floor", "value": TWO_CLASS_GAP},
+        {"quantity": "diagonal_output", "law": "corrected", "value": output},
+        # Of normal matrices scaled to one norm; exact by Wishart's moments.
+        {"quantity": "matrix_distance", "value": (p * p + p - 2) / (p * p + 2)},
+        {"quantity": "column_cosine", "value": 1 / p},
+    ]
+    for trial in config.seeds:
+        rows += _written(config, trial)
+    return Rows({**row, "error": EPS} for row in rows)
+
+
+def _floor(config: Config) -> float:
+    return least_first_layer_gap(two_digits(config.samples).inputs)
+
+
+def _written(config: Config, trial: int) -> list[Row]:
+    rows: list[Row] = []
+    for name, instance in instances(config, trial).items():
+        factors = layer_factors(list(instance.layers), instance.x, relu=instance.relu)
+        labels = {"network": name, "trial": trial}
+        norms = factors.gradient_norms
+        rows += [
+            {"quantity": "gradient_norm", "layer": k, **labels, "value": float(norm)}
+            for k, norm in enumerate(norms, start=1)
+        ]
+        if instance.rank:
+            gap = projection_gap(instance.rank, min(1.0, instance.cosine))
+            rows.append(
+                {"quantity": "constraint_gap", "layer": 1, **labels, "value": gap}
+            )
+        pairs = zip(factors.back[:-1], factors.inputs[:-1], strict=True)
+        rows += [
+            {"quantity": "off_diagonal", "layer": k, **labels, "value": _off(a, b)}
+            for k, (a, b) in enumerate(pairs, start=1)
+        ]
+    return rows
+
+
+def _off(back: np.ndarray, inputs: np.ndarray) -> float:
+    """Return the size of what an outer product has off its diagonal."""
+    outer = np.outer(back, inputs)
+    return float(np.linalg.norm(outer - np.diag(np.diag(outer))))

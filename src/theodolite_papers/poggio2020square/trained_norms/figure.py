@@ -1,0 +1,299 @@
+"""Figures 1 to 12 from rows of points."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from theodolite import figures
+from theodolite.core import PredictedAndMeasured, Row, Rows, points
+
+from .config import CONDITIONS
+
+KEYS = ("family", "condition", "start")
+
+
+def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
+    """Return means over the trials whose course was kept, of what moved at all."""
+    found = Rows.joined(
+        points(both.measured.where(quantity=name), (*KEYS, "epoch"))
+        for name in quantities
+    )
+    moved = {tuple(row[k] for k in KEYS) for row in found if row["epoch"] > 0}
+    return found.where(lambda row: tuple(row[k] for k in KEYS) in moved)
+
+
+def _decayed(rows: Rows) -> Rows:
+    """Return those with decay or, where none of them trained, without."""
+    kept = rows.where(condition="bn_wd")
+    return kept if len(kept) else rows.where(condition="bn")
+
+
+def losses(both: PredictedAndMeasured) -> Rows:
+    """Return losses by epoch, of the settings that figures show."""
+    rows = _courses(both, "train_loss_at", "test_loss_at")
+    return rows.where(lambda row: row["condition"] != "bn_fast")
+
+
+def norms(both: PredictedAndMeasured) -> Rows:
+    """Return norms by epoch."""
+    return _courses(both, "rho_at")
+
+
+def zooms(both: PredictedAndMeasured) -> Rows:
+    """Return norms and mean outputs with decay, by epoch."""
+    return _decayed(_courses(both, "rho_at", "mean_abs_f_at"))
+
+
+def ratios(both: PredictedAndMeasured) -> Rows:
+    """Return ratios with decay, and where they should rest."""
+    return _decayed(_courses(both, "ratio_at", "ratio_limit_at"))
+
+
+def margins(both: PredictedAndMeasured) -> Rows:
+    """Return sorted margins at the end, over their mean magnitude."""
+    rows = points(both.measured.where(quantity="margin_level"), (*KEYS, "share"))
+    found: list[Row] = []
+    for row in rows:
+        same = {k: row[k] for k in KEYS}
+        size = float(np.abs(rows.where(**same).values()).mean())
+        found.append({**row, "value": row["value"] / size})
+    return Rows(found).where(lambda row: row["condition"] != "bn_fast")
+
+
+def histograms(both: PredictedAndMeasured) -> Rows:
+    """Return levels of the outputs' magnitudes by epoch."""
+    return points(
+        both.measured.where(quantity="abs_f_level"), (*KEYS, "epoch", "share")
+    )
+
+
+def compare(both: PredictedAndMeasured) -> list[Row]:
+    """Set norms at the start beside the captions', and ratios beside their limits."""
+    rows: list[Row] = []
+    for row in both.predicted.where(quantity="rho_start"):
+        key = {k: row[k] for k in ("condition", "start")}
+        found = points(both.measured.where(quantity="rho_start", **key), tuple(key))
+        rows += [
+            {
+                "label": f"ρ at the start, {row['condition']}, {row['start']:g}",
+                "predicted": row["value"],
+                "measured": mean["value"],
+                "error": 1e-5 * mean["value"],
+            }
+            for mean in found
+        ]
+    for start in CONDITIONS["bn_wd"].starts:
+        here = {"condition": "bn_wd", "start": start}
+        limits = points(
+            both.measured.where(quantity="ratio_limit", **here), ("family",)
+        )
+        ends = points(both.measured.where(quantity="ratio", **here), ("family",))
+        rows += [
+            {
+                "label": f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",
+                "predicted": limit["value"],
+                "measured": end["value"],
+                "error": end["error"],
+            }
+            for limit, end in zip(limits, ends, strict=True)
+        ]
+    return rows
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLES = {
+    "bn_wd": "BN, decay (figs 1–5)",
+    "bn_fast": "BN, no decay, rate 0.1",
+    "bn": "BN, no decay (figs 6–9)",
+    "plain": "neither (figs 10–12)",
+}
+STARTS = (0.1, 1.0, 5.0, 15.0, 30.0)
+NAMES = [f"from {start:g}" for start in STARTS]
+LEAVES = "leaves the panel"
+FEW = 10  # epochs of the zooms
+SHORT = {
+    "dense": "dense",
+    "convolutional": "conv.",
+    "narrow_dense": "narrow",
+    "narrow_convolutional": "narrow conv.",
+}
+
+
+def _grid(table: Rows, height: float = 2.7) -> tuple["Figure", dict[Any, Any]]:
+    """Return panels by family and condition, of those that there are."""
+    keys = [
+        (family, condition)
+        for family in SHORT
+        for condition in TITLES
+        if len(table.where(family=family, condition=condition))
+    ]
+    columns = max(1, min(2, len(keys)))
+    lines = max(1, -(-len(keys) // columns))
+    figure, panels = figures.new_figure(
+        7.0, height * lines + 0.6, panels=(lines, columns), share_y=True
+    )
+    for spare in panels[len(keys) :]:
+        spare.remove()
+    found = dict(zip(keys, panels[: len(keys)], strict=True))
+    for (family, condition), panel in found.items():
+        panel.set_title(f"{SHORT[family]}, {TITLES[condition]}")
+        panel.set_xlabel("epoch")
+    return figure, found
+
+
+def _style(start: float) -> "figures.SeriesStyle":
+    return figures.ordered_style(start, sorted({*STARTS, start}))
+
+
+def _lines(panel: Any, table: Rows, *, dashed: str | None = None) -> None:
+    """Draw a line a start; those that stand beside others are dashed, and say why."""
+    for start in table.levels("start"):
+        rows = table.where(start=start)
+        epochs, values, style = rows.column("epoch"), rows.values(), _style(start)
+        if dashed:
+            figures.curve(panel, epochs, values, style=style, means=dashed)
+        else:
+            label = f"from {start:g}"
+            figures.band(panel, epochs, values, style=style, label=label)
+
+
+def _finish(figure: "Figure", panels: dict[Any, Any], label: str, top: float) -> None:
+    """Use logarithmic axes that what blew up leaves at a mark, and add the legend."""
+    for panel in panels.values():
+        figures.count_axis(panel)
+        figures.log_axis(panel, "y")
+    for panel in panels.values():
+        figures.limit_y(panel, top=top, means=LEAVES)
+    _outer(panels, label)
+    figures.shared_legend(figure, order=NAMES)
+
+
+def _outer(panels: dict[Any, Any], label: str) -> None:
+    """Name the vertical axis that the panels of a row share."""
+    for panel in panels.values():
+        if panel.get_subplotspec().is_first_col():
+            panel.set_ylabel(label)
+
+
+def draw_losses(table: Rows) -> "Figure":
+    """Draw the losses of figures 1, 6 and 10; dashed on samples held out."""
+    figure, panels = _grid(table)
+    for (family, condition), panel in panels.items():
+        rows = table.where(family=family, condition=condition)
+        _lines(panel, rows.where(quantity="train_loss_at"))
+        _lines(panel, rows.where(quantity="test_loss_at"), dashed="held out")
+    _finish(figure, panels, "square loss", 1e4)
+    return figure
+
+
+def draw_norms(table: Rows) -> "Figure":
+    r"""Draw $\rho$ of figures 2, 7 and 11."""
+    figure, panels = _grid(table)
+    for (family, condition), panel in panels.items():
+        _lines(panel, table.where(family=family, condition=condition))
+    _finish(figure, panels, r"norm $\rho$", 1e10)
+    return figure
+
+
+def draw_zooms(table: Rows) -> "Figure":
+    r"""Draw figures 2 and 3: the first epochs of $\rho$, and mean $|f_n|$ with zoom."""
+    families, last = table.levels("family"), max(table.column("epoch"))
+    kinds: tuple[tuple[str, str, int], ...] = (
+        ("rho_at", r"$\rho$", FEW),
+        ("mean_abs_f_at", "mean $|f_n|$", last),
+        ("mean_abs_f_at", "mean $|f_n|$", FEW),
+    )
+    figure, panels = figures.new_figure(
+        7.0, 2.8 * len(families) + 0.4, panels=(len(families), len(kinds))
+    )
+    keys = [(family, kind) for family in families for kind in kinds]
+    for (family, (quantity, name, cut)), panel in zip(keys, panels, strict=True):
+        rows = table.where(family=family, quantity=quantity)
+        _lines(panel, rows.where(lambda row, cut=cut: row["epoch"] <= cut))
+        panel.set_title(f"{SHORT[family]}, {name}")
+        panel.set_xlabel("epoch")
+        panel.set_xlim(0, cut)
+        panel.locator_params(axis="x", integer=True, nbins=5)
+        figures.log_axis(panel, "y")
+        if cut > FEW:
+            figures.count_axis(panel)
+    figures.shared_legend(figure)
+    return figure
+
+
+def draw_ratios(table: Rows) -> "Figure":
+    r"""Draw figure 4; dashed: $1 + \lambda/\sum f_n^2$ at the same weights."""
+    families = table.levels("family")
+    figure, panels = figures.new_figure(
+        7.0 if len(families) > 1 else 5.4, 3.8, panels=(1, max(1, len(families)))
+    )
+    for family, panel in zip(families, panels, strict=True):
+        rows = table.where(family=family)
+        _lines(panel, rows.where(quantity="ratio_at"))
+        limit = r"$1 + \lambda/\sum f_n^2$"
+        _lines(panel, rows.where(quantity="ratio_limit_at"), dashed=limit)
+        figures.reference_line(panel, 1.0)
+        figures.count_axis(panel)
+        figures.limit_y(panel, bottom=0.0, top=2.5, means=LEAVES)
+        panel.set_title(SHORT[family])
+        panel.set_xlabel("epoch")
+        panel.set_ylabel(r"$(\sum y_n f_n / \sum f_n^2)\,/\,\rho$")
+    figures.shared_legend(figure)
+    return figure
+
+
+def draw_margins(table: Rows) -> "Figure":
+    """Draw figures 5, 8 and 12: margins of all samples, sorted, over their mean."""
+    figure, panels = _grid(table)
+    for (family, condition), panel in panels.items():
+        here = table.where(family=family, condition=condition)
+        for start in here.levels("start"):
+            rows = here.where(start=start)
+            figures.band(
+                panel,
+                rows.column("share"),
+                rows.values(),
+                rows.values("spread"),
+                style=_style(start),
+                label=f"from {start:g}",
+            )
+        figures.reference_line(panel, 1.0)
+        panel.set_xlabel("share of samples")
+    _outer(panels, "margin over its mean")
+    figures.shared_legend(figure, order=NAMES)
+    return figure
+
+
+def draw_histograms(table: Rows) -> "Figure":
+    r"""Draw figure 9: levels of $|f_n|$ over time."""
+    kinds = [(f, s) for f in table.levels("family") for s in table.levels("start")]
+    columns = max(1, min(2, len(kinds)))
+    lines = max(1, -(-len(kinds) // columns))
+    figure, panels = figures.new_figure(
+        7.0, 2.7 * lines, panels=(lines, columns), share_y=True
+    )
+    for spare in panels[len(kinds) :]:
+        spare.remove()
+    for (family, start), panel in zip(kinds, panels, strict=False):
+        rows = table.where(family=family, start=start)
+        style = _style(start)
+        levels = {s: rows.where(share=s) for s in rows.levels("share")}
+        epochs = levels[0.5].column("epoch")
+        for low, high in ((0.05, 0.95), (0.25, 0.75)):
+            panel.fill_between(
+                epochs,
+                levels[low].values(),
+                levels[high].values(),
+                color=style.colour,
+                alpha=0.22,
+                linewidth=0,
+            )
+        figures.line(panel, epochs, levels[0.5].values(), style=style)
+        figures.count_axis(panel)
+        figures.log_axis(panel, "y")
+        panel.set_title(f"{SHORT[family]}, from {start:g}")
+        panel.set_xlabel("epoch")
+    _outer(dict(zip(kinds, panels, strict=False)), "$|f_n|$")
+    return figure

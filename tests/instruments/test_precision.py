@@ -1,0 +1,95 @@
+"""Sampling estimates say what precision they reached, and whether it was asked for."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.instruments.spectra import operator_with
+from theodolite.core import ConfigError, SampledReading, Status
+from theodolite.instruments import (
+    Trace,
+    by_block,
+    condition_of_operator,
+    density_of,
+    diagonal_of,
+    index_of_operator,
+    trace,
+    trace_of,
+)
+
+VALUES = np.random.default_rng(0).normal(size=80)
+FEW = {"n_probes": 1, "steps": 4}
+# Each with too few products to be precise, and with the error that tol is about.
+ESTIMATES = [
+    (trace_of, {"max_matvecs": 6}, lambda r: r.trace_error / abs(r.trace)),
+    (
+        diagonal_of,
+        {"max_matvecs": 6},
+        lambda r: np.linalg.norm(r.diagonal_error) / np.linalg.norm(r.diagonal),
+    ),
+    (density_of, FEW, lambda r: r.cdf_error.max()),
+    (index_of_operator, FEW, lambda r: r.index_error),
+    (
+        condition_of_operator,
+        {"n_probes": 2, "steps": 40, "quantile": 0.5},
+        lambda r: r.ratio_error / r.ratio,
+    ),
+]
+
+
+@pytest.mark.parametrize(("measure", "settings", "error"), ESTIMATES)
+def test_no_estimate_says_more_than_its_error(measure, settings, error):
+    operator = operator_with(VALUES)
+    free = measure(operator, method="products", **settings)
+    assert isinstance(free, SampledReading)
+    assert (free.status, free.tol) == (Status.SAMPLED, None)
+    assert free.precision == pytest.approx(error(free))
+    for factor, status in [(0.9, Status.IMPRECISE), (1.1, Status.CONVERGED)]:
+        tol = factor * free.precision
+        asked = measure(operator, method="products", tol=tol, **settings)
+        assert asked.status is status
+        first = str(asked).splitlines()[0]
+        assert f"{asked.precision:.3g}" in first
+        assert f"tol {tol:.3g}" in first
+        assert "…" not in first
+    assert not Status.IMPRECISE.trusted
+    dense = measure(operator, method="dense", tol=1e-9)
+    assert (dense.status, dense.precision) == (Status.EXACT, 0.0)
+    with pytest.raises(ConfigError, match="tol is 0"):
+        measure(operator, method="products", tol=0, **settings)
+
+
+def test_a_poor_trace_is_not_called_converged():
+    poor = trace_of(operator_with(VALUES - VALUES.mean()), max_matvecs=6)
+    assert poor.trace_error > abs(poor.trace)
+    assert poor.rows()[0]["status"] == "sampled"
+    assert "converged" not in str(poor)
+
+
+def test_blocks_have_the_worst_status_of_their_traces():
+    model = nn.Sequential(nn.Linear(30, 40), nn.Tanh(), nn.Linear(40, 1)).double()
+    batch = torch.randn(8, 30).double(), torch.randn(8, 1).double()
+    given = {"loss": nn.MSELoss(), "norm_mode": "eval", "max_matvecs": 50}
+    found = by_block(trace, model, batch, **given)
+    assert [r.status for r in found.readings] == [Status.SAMPLED, Status.EXACT]
+    assert found.status is Status.SAMPLED
+    asked = by_block(trace, model, batch, **given, tol=1e-9)
+    assert asked.status is Status.IMPRECISE
+
+
+def test_files_from_before_precision_was_kept_still_load(tmp_path):
+    path = tmp_path / "trace.reading"
+    found = trace_of(operator_with(VALUES), max_matvecs=6, tol=0.5)
+    found.save(path)
+    assert Trace.load(path).tol == 0.5
+    with zipfile.ZipFile(path) as archive:
+        header = json.loads(archive.read("header.json"))
+    del header["fields"]["tol"], header["fields"]["precision"]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("header.json", json.dumps(header))
+    old = Trace.load(path)
+    assert (old.trace, old.tol) == (found.trace, None)

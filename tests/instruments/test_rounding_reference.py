@@ -1,0 +1,118 @@
+"""A reference for one product is taken in parts, but only where that is the same."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from theodolite.instruments import Hessian
+from theodolite.instruments.operators import (
+    loss_hessian,
+    rounding_noise,
+    rounding_reference,
+)
+from theodolite.instruments.passes.forecast import float64_bytes
+
+SAMPLES = 64
+
+
+def contrasted(outputs, labels):
+    """Supervised contrast: each sample beside all others, those of its class above.
+
+    Samples without another of their class count nothing, such as the first few here.
+    """
+    codes = nn.functional.normalize(outputs, dim=1)
+    itself = torch.eye(len(codes), dtype=torch.bool)
+    alike = (codes @ codes.T / 0.5).masked_fill(itself, -math.inf)
+    logs = alike.log_softmax(1).masked_fill(itself, 0.0)
+    pairs = (labels[:, None] == labels) & ~itself
+    return -(logs * pairs).sum(1).div(pairs.sum(1).clamp(min=1)).mean()
+
+
+LOSSES = {"separable": nn.CrossEntropyLoss(), "coupled": contrasted}
+
+
+def made(loss):
+    generator = torch.Generator().manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 8))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(0.5 * torch.randn(weight.shape, generator=generator))
+    x = torch.randn(SAMPLES, 4, generator=generator)
+    batch = x, torch.arange(SAMPLES) % 8
+    return Hessian(model, batch, loss=LOSSES[loss], norm_mode="eval", reduction="mean")
+
+
+@pytest.fixture
+def quarters(monkeypatch):
+    """Return a way to have an operator's single products taken in four parts."""
+
+    def quarter(operator):
+        monkeypatch.setattr(loss_hessian, "_PART", operator.forecast_bytes // 4)
+        return operator
+
+    return quarter
+
+
+@pytest.mark.parametrize(("loss", "cut"), [("separable", True), ("coupled", False)])
+@pytest.mark.parametrize("used", [False, True])
+def test_the_reference_is_cut_only_where_that_changes_nothing(
+    loss, cut, used, quarters
+):
+    operator = quarters(made(loss))
+    vector = torch.ones(operator.shape[1])
+    if used:
+        operator.matvec(vector)
+    make = rounding_reference.rounding_reference
+    once, whole = make(operator, once=True), make(operator)
+    assert once is not None
+    assert once.finer
+    assert whole is not None
+    assert whole.finer
+    samples = once.operator.micro_batch
+    assert (samples is not None and samples <= SAMPLES // 4) is cut
+    mine, exact = (t.operator.matvec(vector.double()) for t in (once, whole))
+    assert_close(mine, exact, rtol=1e-10, atol=1e-12)
+    assert_close(operator.matvec(vector).double(), mine, rtol=1e-4, atol=1e-5)
+
+
+def test_samples_beyond_a_part_are_taken_one_by_one(monkeypatch):
+    operator = made("separable")
+    each = operator.forecast_bytes // SAMPLES
+    monkeypatch.setattr(loss_hessian, "_PART", each // 2)
+    found = rounding_reference.rounding_reference(operator, once=True)
+    assert found is not None
+    assert found.operator.micro_batch == 1
+
+
+def test_a_reference_that_fits_in_parts_is_the_finer_one(monkeypatch, quarters):
+    operator = quarters(made("separable"))
+    room = float64_bytes(operator.shape[1], operator.forecast_bytes // 2)
+    monkeypatch.setattr(rounding_reference, "available_bytes", lambda _: room)
+    make = rounding_reference.rounding_reference
+    once, whole = make(operator, once=True), make(operator)
+    assert once is not None
+    assert once.finer
+    assert whole is not None
+    assert not whole.finer
+
+
+def test_bounds_stay_where_there_is_a_reference_for_a_single_product_only(
+    monkeypatch, quarters
+):
+    operator = quarters(made("separable"))
+    vectors = torch.eye(operator.shape[1])[:4]
+    # Two that will do with any bound, and two that are to be measured.
+    values, enough = np.zeros(4), np.array([np.inf, np.inf, 0.0, 0.0])
+    wanted = rounding_noise.eigenvalue_noise(operator, values, vectors, enough)
+    monkeypatch.setattr(operator, "_remake", lambda change: None)
+    before = operator.passes
+    found = rounding_noise.eigenvalue_noise(operator, values, vectors, enough)
+    assert found is not None
+    assert wanted is not None
+    assert operator.passes - before == 6
+    # Of parts the twin's own rounding differs, far below what is measured.
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -1,0 +1,119 @@
+"""Pairs whose normalisation is used where it cannot work."""
+
+import torch
+from torch import nn
+
+from tests.known_failures.cases import BatchList, Case, Pair
+from tests.known_failures.layers import seeded
+from tests.known_failures.samples import clouds
+
+WIDTH = 24
+
+
+def _normed() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(16, WIDTH),
+        nn.BatchNorm1d(WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, WIDTH),
+        nn.BatchNorm1d(WIDTH),
+        nn.ReLU(),
+        nn.Linear(WIDTH, 4),
+    )
+
+
+def _of_batch(size: int) -> Case:
+    with seeded(31):
+        model = _normed()
+    found = clouds(size, n_batches=max(2, 64 // size))
+    _settle(model, clouds(64))
+    return Case(model=model, batches=found)
+
+
+def _settle(model: nn.Module, batches: BatchList, shift: float = 0.0) -> None:
+    """Let running statistics follow the batches, as some epochs would."""
+    model.train()
+    with torch.no_grad():
+        for _ in range(30):
+            for inputs, _labels in batches:
+                model(inputs + shift)
+
+
+def _run_on(shift: float) -> Case:
+    with seeded(32):
+        model = _normed()
+    _settle(model, clouds(), shift)
+    return Case(model=model, batches=clouds())
+
+
+def _frozen(still: bool) -> Case:
+    with seeded(33):
+        model = _normed()
+    _settle(model, clouds())
+    for layer in list(model)[:3]:
+        layer.requires_grad_(False)
+        layer.train(not still)
+    learned = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.SGD(learned, lr=0.01)
+    return Case(model=model, batches=clouds(), optimiser=optimiser)
+
+
+def _decayed(everything: bool) -> Case:
+    with seeded(34):
+        model = _normed()
+    _settle(model, clouds())
+    invariant = [model[0].weight, model[3].weight]
+    others = [p for p in model.parameters() if all(p is not w for w in invariant)]
+    decay = 0.05 if everything else 0.0
+    groups = [
+        {"params": invariant, "weight_decay": decay},
+        {"params": others, "weight_decay": 0.05},
+    ]
+    optimiser = torch.optim.SGD(groups, lr=0.05)
+    return Case(model=model, batches=clouds(), optimiser=optimiser)
+
+
+PAIRS = (
+    Pair(
+        name="batch-norm-of-one",
+        illness="batch norms over one sample, which has no variance",
+        cure="batches of 32",
+        sick=lambda: _of_batch(1),
+        healthy=lambda: _of_batch(32),
+        expected=("batch-norm-of-one",),
+        also=("gradient-is-noise",),
+    ),
+    Pair(
+        name="batch-norm-of-two",
+        illness="batch norms over two samples, whose variances are mostly noise",
+        cure="batches of 32",
+        sick=lambda: _of_batch(2),
+        healthy=lambda: _of_batch(32),
+        expected=("batch-norm-of-few",),
+        also=("gradient-is-noise",),
+    ),
+    Pair(
+        name="stale-running-statistics",
+        illness="running statistics of data that are shifted by two deviations",
+        cure="running statistics of these data",
+        sick=lambda: _run_on(2.0),
+        healthy=lambda: _run_on(0.0),
+        expected=("running-statistics-far",),
+    ),
+    Pair(
+        name="frozen-in-train-mode",
+        illness="a frozen block whose batch norm still follows every batch",
+        cure="the frozen block in eval mode",
+        sick=lambda: _frozen(False),
+        healthy=lambda: _frozen(True),
+        expected=("frozen-norm-follows-batches",),
+    ),
+    Pair(
+        name="decay-on-invariant-weights",
+        illness="weight decay on weights that a batch norm follows",
+        cure="no decay on those weights",
+        sick=lambda: _decayed(True),
+        healthy=lambda: _decayed(False),
+        expected=("decay-on-invariant-weights",),
+    ),
+)

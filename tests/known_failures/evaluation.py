@@ -1,0 +1,142 @@
+"""The rounds: every network of the bay surveyed, every rule held against it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tests.known_failures.cases import Case, Pair, Standard
+from tests.known_failures.pairs import PAIRS
+from tests.known_failures.seeds import redrawn
+from tests.known_failures.sound_networks import STANDARDS
+from theodolite.survey.findings.rulebook import RULES, find
+from theodolite.survey.records.whole_survey import Survey
+from theodolite.survey.whole.surveying import survey
+
+# What severities ask somebody to act; notes only tell.
+ALARMS = ("sick", "warning")
+QUICK = ("map", "signal", "units", "norms", "optimiser")
+SLOW = ("jacobian", "paths")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Visit:
+    """What the rules said of one network, and what they should have said.
+
+    Attributes:
+        name: Of the network.
+        state: ``"sick"``, ``"healthy"`` (a twin) or ``"standard"``.
+        found: The survey.
+        expected: Rules that must fire.
+        allowed: Rules that are true of it as well.
+    """
+
+    name: str
+    state: str
+    found: Survey
+    expected: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    @cached_property
+    def fired(self) -> dict[str, str]:
+        """Severity of each rule that fired, praise left out."""
+        found = find(self.found)
+        return {f.rule: f.severity for f in found if f.severity != "good"}
+
+    @property
+    def misses(self) -> tuple[str, ...]:
+        """Rules that should have fired and did not."""
+        return tuple(rule for rule in self.expected if rule not in self.fired)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Rules that fired and are not what this network is in the bay for."""
+        return tuple(rule for rule in self.fired if rule not in self.expected)
+
+    @property
+    def false_alarms(self) -> tuple[str, ...]:
+        """Rules that ask for action where nothing is known to be wrong."""
+        known = (*self.expected, *self.allowed)
+        return tuple(r for r, s in self.fired.items() if s in ALARMS and r not in known)
+
+
+def examined(
+    patient: Case, *, measures: Sequence[str] | None = None, budget_s: float = 60.0
+) -> Survey:
+    """Survey one network of the bay, by default with all measures that rules read.
+
+    Jacobians are read of projecting blocks alone, and left out where there are none.
+    """
+    if measures is None:
+        chart = examined(patient, measures=("map",))
+        projecting = any(block.skip == "projection" for block in chart.blocks)
+        measures = measures_of([rule.name for rule in RULES])
+        measures = [m for m in measures if m != "jacobian" or projecting]
+    return survey(
+        patient.model,
+        patient.batches,
+        loss=patient.loss,
+        optimiser=patient.optimiser,
+        budget=budget_s,
+        measures=measures,
+        progress=False,
+    )
+
+
+def visit_pair(
+    pair: Pair, *, measures: Sequence[str] | None = None
+) -> tuple[Visit, Visit]:
+    """Visit a sick network and its healthy twin."""
+    sick = Visit(
+        name=pair.name,
+        state="sick",
+        found=examined(pair.sick(), measures=measures),
+        expected=pair.expected,
+        allowed=pair.also,
+    )
+    healthy = Visit(
+        name=pair.name,
+        state="healthy",
+        found=examined(pair.healthy(), measures=measures),
+        allowed=pair.notes,
+    )
+    return sick, healthy
+
+
+def visit_standard(
+    standard: Standard, *, measures: Sequence[str] | None = None
+) -> Visit:
+    """Visit a network of a common kind."""
+    return Visit(
+        name=standard.name,
+        state="standard",
+        found=examined(standard.make(), measures=measures),
+        allowed=standard.notes,
+    )
+
+
+def rounds(*, measures: Sequence[str] | None = None) -> Iterator[Visit]:
+    """Visit every network of the bay."""
+    for pair in PAIRS:
+        yield from visit_pair(pair, measures=measures)
+    for standard in STANDARDS:
+        yield visit_standard(standard, measures=measures)
+
+
+def again(draw: int) -> Iterator[Visit]:
+    """Visit all networks drawn anew, with the measures that are quick.
+
+    Args:
+        draw: Which draw of weights and samples.
+    """
+    with redrawn(draw):
+        for pair in PAIRS:
+            needed = [m for m in measures_of(pair.expected) if m not in SLOW]
+            yield from visit_pair(pair, measures=tuple({*QUICK, *needed}))
+        for standard in STANDARDS:
+            yield visit_standard(standard, measures=QUICK)
+
+
+def measures_of(rules: Sequence[str]) -> tuple[str, ...]:
+    """Return the measures that some rules read."""
+    found = [m for rule in RULES if rule.name in rules for m in rule.measures]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,235 @@
+"""The page of findings: what every rule said of every network of the bay.
+
+``python -m tests.known_failures.scores docs/findings.md`` writes it.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tests.known_failures.evaluation import SLOW, Visit, again, measures_of, rounds
+from tests.known_failures.pairs import PAIRS
+from theodolite.runs import write_text
+from theodolite.survey.advising.prescribing import advise
+from theodolite.survey.advising.trials import try_advice
+from theodolite.survey.findings.rule import Rule
+from theodolite.survey.findings.rulebook import RULES, find
+from theodolite.survey.records.finding import Advice
+
+# Of every trial on the page.
+SEEDS, STEPS = 4, 40
+# Seconds that no trial needs, so that a busy machine cuts none short.
+AMPLE_S = 3600.0
+# Draws of all networks besides the one that the tables show; earlier ones were looked
+# at while levels were chosen.
+DRAWS = range(11, 15)
+
+_HEAD = """\
+# Findings
+
+A finding is a number of a survey that lies beyond a threshold by more than its error.
+Every rule below is held against a bay of small networks: pairs of a sick one and a
+healthy twin that differ in one thing, and networks of common kinds as they are usually
+started. `make findings` writes this page from surveys of all of them, so that no number
+on it is typed by hand.
+
+A finding is sick or a warning, which ask for action, or a note, which only tells; a
+note counts as found. Tied outputs, merging inputs, branches stuck at zero, a missing
+warm-up, and dead or twin units in gates and in layers of fewer than 16 units are notes,
+since sound networks have them too. No survey advises to draw weights anew for a note;
+the trials below try all advice. Networks are praised only where every trained parameter
+gets a gradient.
+"""
+
+
+def findings_page(
+    visits: Sequence[Visit],
+    repeated: Sequence[Visit],
+    tried: Iterable[tuple[str, Advice]],
+) -> str:
+    """Return the page.
+
+    Args:
+        visits: Of all networks of the bay.
+        repeated: Of networks drawn anew.
+        tried: Names of pairs with the advice that was tried on the sick one.
+    """
+    parts = [_HEAD, _tally(visits), _repeated(repeated), _rules(visits)]
+    parts += [_pairs(visits), _standards(visits), _trials(tried)]
+    return "\n".join(parts)
+
+
+def _tally(visits: Sequence[Visit]) -> str:
+    sick = [v for v in visits if v.state == "sick"]
+    others = [v for v in visits if v.state != "sick"]
+    expected = sum(len(v.expected) for v in sick)
+    told = sum(v.fired.get(rule) == "note" for v in sick for rule in v.expected)
+    misses = [f"`{rule}` on {v.name}" for v in sick for rule in v.misses]
+    alarms = [f"`{r}` on {v.name} ({v.state})" for v in visits for r in v.false_alarms]
+    notes = sum(len(v.fired) - len(v.false_alarms) for v in others)
+    return (
+        f"{len(visits)} networks, {len(RULES)} rules, {len(visits) * len(RULES)} "
+        "judgements.\n\n"
+        "| | |\n|---|---|\n"
+        f"| findings that had to be made | {expected} |\n"
+        f"| found as notes | {told} |\n"
+        f"| misses | {len(misses)}{_listed(misses)} |\n"
+        f"| false alarms (sick or warning, not known to be true) | "
+        f"{len(alarms)}{_listed(alarms)} |\n"
+        f"| notes on the {len(others)} healthy networks | {notes} |\n"
+    )
+
+
+def _repeated(visits: Sequence[Visit]) -> str:
+    """Count again on networks that nobody looked at when levels were chosen."""
+    sick = [v for v in visits if v.state == "sick"]
+    due = [(v, r) for v in sick for r in v.expected if not _is_slow(r)]
+    misses = Counter(f"`{r}` on {v.name}" for v, r in due if r in v.misses)
+    alarms = Counter(
+        f"`{r}` on {v.name} ({v.state})" for v in visits for r in v.false_alarms
+    )
+    return (
+        "Levels were chosen with these networks in view. The same networks from "
+        f"{len(DRAWS)} other draws of weights and samples, {len(visits)} in all, by "
+        "which no level was chosen, without the rules that need Jacobians or paths:\n\n"
+        "| | |\n|---|---|\n"
+        f"| findings that had to be made | {len(due)} |\n"
+        f"| misses | {misses.total()}{_counted(misses)} |\n"
+        f"| false alarms, or true findings that nobody listed | {alarms.total()}"
+        f"{_counted(alarms)} |\n"
+    )
+
+
+def _is_slow(rule: str) -> bool:
+    return any(measure in SLOW for measure in measures_of([rule]))
+
+
+def _counted(found: "Counter[str]") -> str:
+    return _listed([f"{what} ({count}×)" for what, count in found.most_common()])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f": {', '.join(names)}" if names else ""
+
+
+def _rules(visits: Sequence[Visit]) -> str:
+    lines = [
+        "## Rules\n",
+        "What each number is on the sick network and on its twin; in brackets how well "
+        "the rule is founded.\n",
+        "| rule | number | sick | threshold | twin | source |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rule in RULES:
+        lines.append(_rule_line(rule, visits))
+    return "\n".join(lines) + "\n"
+
+
+def _rule_line(rule: Rule, visits: Sequence[Visit]) -> str:
+    sick = next((v for v in visits if rule.name in v.expected), None)
+    cells = ["", "", ""]
+    if sick is not None:
+        twin = next(v for v in visits if v.name == sick.name and v.state == "healthy")
+        cells = _numbers(rule, sick, twin)
+    study = f"; [`{rule.study}`](studies.md)" if rule.study else ""
+    source = f"{rule.source}{study} ({rule.confidence})"
+    return (
+        f"| `{rule.name}` ({rule.severity}) | {rule.quantity} | {cells[0]} | "
+        f"{cells[1]} | {cells[2]} | {source} |"
+    )
+
+
+def _numbers(rule: Rule, sick: Visit, twin: Visit) -> list[str]:
+    evidence, other = rule.read(sick.found), rule.read(twin.found)
+    if evidence is None:
+        return ["not measured", "", ""]
+    sign = ">" if evidence.above else "<"
+    silent = "–" if other is None else str(other.figure)
+    return [str(evidence.figure), f"{sign} {evidence.threshold:.3g}", silent]
+
+
+def _pairs(visits: Sequence[Visit]) -> str:
+    lines = [
+        "## Pairs\n",
+        "What was found on each sick network, what else is true of it, and what was "
+        "said of its twin.\n",
+        "| pair | what is wrong | twin | found | also found | on the twin |",
+        "|---|---|---|---|---|---|",
+    ]
+    for pair in PAIRS:
+        sick, twin = (
+            v for v in visits if v.name == pair.name and v.state != "standard"
+        )
+        found = [rule for rule in sick.expected if rule in sick.fired]
+        lines.append(
+            f"| {pair.name} | {pair.illness} | {pair.cure} | {_codes(found)} | "
+            f"{_codes(sick.others)} | {_codes(twin.fired)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _standards(visits: Sequence[Visit]) -> str:
+    lines = [
+        "## Networks of common kinds\n",
+        "| network | parameters | found | praised for |",
+        "|---|---|---|---|",
+    ]
+    for visit in visits:
+        if visit.state == "standard":
+            good = [f.rule for f in find(visit.found) if f.severity == "good"]
+            lines.append(
+                f"| {visit.name} | {visit.found.n_parameters:,} | "
+                f"{_codes(visit.fired)} | {_codes(good)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "–"
+
+
+def _trials(tried: Iterable[tuple[str, Advice]]) -> str:
+    lines = [
+        "## Advice, tried\n",
+        f"Each piece of advice on a copy of the sick network: {STEPS} steps on the "
+        f"same batches, {SEEDS} seeds. The difference is that of the loss in eval "
+        "mode, with the advice less without, and its 95 % interval. Networks without "
+        "an optimiser of their own are trained by Adam at a rate of 0.001.\n",
+        "| pair | advice | difference | helped |",
+        "|---|---|---|---|",
+    ]
+    for name, advice in tried:
+        trial = advice.trial
+        assert trial is not None
+        span = f"{trial.difference:+.3g} [{trial.low:+.3g}, {trial.high:+.3g}]"
+        told = trial.said if trial.difference != trial.difference else span
+        lines.append(f"| {name} | {advice.title} | {told} | {trial.helped} |")
+    return "\n".join(lines) + "\n"
+
+
+def trials_of(visits: Iterable[Visit]) -> list[tuple[str, Advice]]:
+    """Try the advice for what every sick network is in the bay for."""
+    made = {pair.name: pair.sick for pair in PAIRS}
+    found: list[tuple[str, Advice]] = []
+    for visit in visits:
+        if visit.state == "sick":
+            findings = [f for f in find(visit.found) if f.rule in visit.expected]
+            advice = advise(visit.found, findings)
+            patient = made[visit.name]()
+            tried = try_advice(
+                advice, patient, seeds=SEEDS, steps=STEPS, budget_s=AMPLE_S
+            )
+            found += [(visit.name, each) for each in tried]
+    return found
+
+
+def main(destination: str) -> None:
+    """Go the rounds, try the advice and write the page."""
+    visits = list(rounds())
+    repeated = [visit for draw in DRAWS for visit in again(draw)]
+    page = findings_page(visits, repeated, trials_of(visits))
+    write_text(destination, page)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,83 @@
+"""Shortcut 1 and none: verdicts and counterfactuals."""
+
+import pytest
+
+from tests.studies.counterfactuals import (
+    check_all_turn,
+    check_counterfactual,
+    check_errors,
+    check_verdicts,
+    claim_of,
+    const,
+    each_case,
+    first,
+    rows_of,
+    shift,
+)
+from theodolite.core import ConfigError, PredictedAndMeasured
+from theodolite_papers.li2016demystifying.equivalence.config import Config
+
+STUDY = "equivalence"
+VERDICTS = {}
+LINEAR, RELU = {"setting": "linear"}, {"setting": "relu before"}
+# Claim, side, quantity, labels, change: a counterfactual that turns the verdict.
+COUNTERFACTUALS = [
+    ("plain-at-identity", "m", "identity_gap", LINEAR, first(shift(1e-6))),
+    ("plain-at-identity", "m", "identity_gap", {"setting": "tanh after"},
+     first(const(0.0))),
+    ("orthogonal-hessian-similar", "m", "matrix_gap", LINEAR, first(shift(1e-6))),
+    ("orthogonal-hessian-similar", "m", "unrotated_gap", LINEAR, first(const(0.0))),
+    ("orthogonal-trains-the-same", "m", "training_gap",
+     {"kind": "one_shortcut_turned"}, first(shift(1e-6))),
+    ("orthogonal-trains-the-same", "m", "training_gap", {"kind": "one_shortcut"},
+     first(const(0.0))),
+    ("orthogonal-trains-the-same", "m", "training_gap", {"kind": "xavier"},
+     first(const(0.0))),
+    ("equivalence-ends", "m", "ratio", {}, const(30.0)),
+    ("equivalence-ends", "m", "ratio", RELU, const(30.0)),
+    ("equivalence-ends", "m", "ratio", {**LINEAR, "kind": "xavier"}, const(30.0)),
+    ("equivalence-ends", "m", "spectrum_gap", LINEAR, first(shift(1e-6))),
+    ("equivalence-ends", "m", "spectrum_gap", RELU, first(const(0.0))),
+]  # fmt: skip
+
+
+def test_verdicts_at_smoke(smoke_root):
+    check_verdicts(smoke_root, STUDY, VERDICTS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_every_claim_has_a_counterfactual():
+    check_all_turn(STUDY, COUNTERFACTUALS)
+
+
+@each_case(COUNTERFACTUALS)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    check_counterfactual(smoke_root, STUDY, case)
+
+
+def test_one_network_decides_nothing_about_condition_numbers(smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
+    assert claim_of(study, "equivalence-ends").rule(alone).outcome == "UNDECIDED"
+
+
+def test_condition_numbers_meet_their_closed_form(smoke_root):
+    _, both = rows_of(smoke_root, STUDY)
+    found = both.measured.where(quantity="ratio", setting="linear", kind="one_shortcut")
+    assert len(found) == len(both.predicted)
+    for row in found:
+        closed = both.predicted.value(depth=row["depth"], trial=row["trial"])
+        assert row["value"] == pytest.approx(closed, rel=1e-8)
+
+
+def test_what_is_ours_is_out_of_the_papers_count(smoke_root):
+    study, _ = rows_of(smoke_root, STUDY)
+    assert {str(claim.kind) for claim in study.claims} == {"beyond"}
+
+
+def test_two_depths_are_too_few_for_growth():
+    with pytest.raises(ConfigError, match="at least three"):
+        Config(depths=(2, 4))

@@ -1,0 +1,204 @@
+"""Figure 7: verdicts and counterfactuals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.papers.li2016demystifying.committed_counterfactuals import (
+    changed,
+    committed,
+    const,
+    edged,
+    legend,
+    moved,
+    outcome,
+    power,
+    times,
+)
+from tests.studies.counterfactuals import check_errors, rows_of
+from theodolite.core import Kind, PredictedAndMeasured
+from theodolite.studies import find
+from theodolite_papers.li2016demystifying.shared.final_losses.figure import DIVERGES
+from theodolite_papers.li2016demystifying.shared.final_losses.inputs import inputs
+from theodolite_papers.li2016demystifying.shared.least_squares import least_loss
+
+STUDY = "final_losses_linear"
+CLAIMS = [claim.name for claim in find(STUDY).study.claims]
+BEYOND = {
+    "one-shortcut-like-orthogonal",
+    "two-shortcut-loss-invariant",
+    "orthogonal-worsens",
+    "two-shortcut-rate-stays",
+}
+TWO, XAVIER, ORTHOGONAL, ONE, THREE = (
+    {"network": name}
+    for name in (
+        "two_shortcut", "xavier", "orthogonal", "one_shortcut", "three_shortcut"
+    )
+)  # fmt: skip
+EXCESS, ERROR, OWN, MEAN, STAYED = (
+    ("excess", "value"),
+    ("excess", "error"),
+    ("excess", "own_rate"),
+    ("mean_excess", "value"),
+    ("stayed", "value"),
+)
+# Claim, outcome, and what is changed in the committed rows: a counterfactual with it.
+COUNTERFACTUALS = [
+    ("two-shortcut-near-optimal", "FAILS",
+     [(EXCESS, {**TWO, "depth": 96}, const(0.02))]),
+    ("two-shortcut-near-optimal", "UNDECIDED", [(EXCESS, XAVIER, const(1e-5))]),
+    ("two-shortcut-loss-invariant", "HOLDS", [(EXCESS, TWO, power(1e-6, 0.1))]),
+    ("two-shortcut-lowest", "FAILS",
+     [(EXCESS, THREE, const(1e-9)), (ERROR, THREE, const(0.0))]),
+    ("two-shortcut-lowest", "UNDECIDED",
+     [(EXCESS, ORTHOGONAL, lambda row: 10.0 ** (-4 * (row["trial"] % 5)))]),
+    ("orthogonal-worsens", "FAILS", [(EXCESS, ORTHOGONAL, power(1e-2, -1))]),
+    ("orthogonal-worsens", "FAILS", [(EXCESS, ONE, power(1e-3, -1))]),
+    ("xavier-fails", "FAILS", [(EXCESS, XAVIER, power(1e-1, -1))]),
+    ("xavier-any-rate", "FAILS",
+     [(MEAN, {**XAVIER, "depth": 96}, lambda row: 10.0 ** (1 + row["rate"]))]),
+    ("xavier-any-rate", "UNDECIDED", [(MEAN, {**XAVIER, "depth": 4}, const(0.1))]),
+    ("two-shortcut-higher-rates", "FAILS", [(OWN, XAVIER, moved(4))]),
+    ("two-shortcut-higher-rates", "UNDECIDED", [(MEAN, XAVIER, const(0.1))]),
+    ("two-shortcut-higher-rates", "UNDECIDED",
+     [(OWN, THREE, lambda row: row["own_rate"] + row["trial"] % 2 * 1.9)]),
+    ("two-shortcut-rate-stays", "FAILS",
+     [(OWN, TWO, lambda row: -1.5 * np.log10(row["depth"]))]),
+    ("two-shortcut-rate-stays", "UNDECIDED", [(OWN, ORTHOGONAL, const(-1.0))]),
+    ("one-shortcut-like-orthogonal", "FAILS", [(EXCESS, ONE, times(0.01))]),
+    ("one-shortcut-like-orthogonal", "FAILS", [(OWN, ONE, moved(1))]),
+    ("one-shortcut-like-orthogonal", "UNDECIDED",
+     [(EXCESS, TWO, lambda row: 5e-4 * 1.01 ** row["trial"])]),
+    ("three-shortcut-stuck", "FAILS", [(STAYED, THREE, const(0.1))]),
+    ("three-shortcut-stuck", "UNDECIDED", [(STAYED, {}, const(0.3))]),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both():
+    return committed(STUDY)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_verdicts_of_the_committed_run(name, both):
+    wanted = "FAILS" if name == "two-shortcut-loss-invariant" else "HOLDS"
+    assert outcome(STUDY, name, both) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "changes"),
+    COUNTERFACTUALS,
+    ids=[f"{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
+)
+def test_each_verdict_turns_on_a_counterfactual(name, wanted, changes, both):
+    assert outcome(STUDY, name, both) != wanted
+    assert outcome(STUDY, name, changed(both, changes)) == wanted
+
+
+def test_every_claim_has_a_counterfactual():
+    assert {case[0] for case in COUNTERFACTUALS} == set(CLAIMS)
+
+
+def test_what_the_paper_has_no_words_on_is_beyond_it():
+    kinds = {c.name: c.kind for c in find(STUDY).study.claims}
+    assert {name for name, kind in kinds.items() if kind is Kind.BEYOND} == BEYOND
+
+
+@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"xavier-any-rate"}))
+def test_one_network_decides_nothing(name, both):
+    alone = both.measured.where(lambda row: row.get("trial", 0) == 0)
+    assert (
+        outcome(STUDY, name, PredictedAndMeasured(both.predicted, alone)) == "UNDECIDED"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(CLAIMS) - {"xavier-any-rate", "three-shortcut-stuck"})
+)
+def test_an_optimum_on_the_edge_decides_nothing(name, both):
+    """But for what no best rate enters: escape, and losses that no rate changes."""
+    assert outcome(STUDY, name, edged(both)) == "UNDECIDED"
+
+
+def test_escape_is_judged_over_all_rates(both):
+    """At one rate of ours 3-shortcut networks may leave: that decides nothing."""
+    leaves = [(MEAN, {**THREE, "rate": -1.0}, const(1e-6))]
+    assert outcome(STUDY, "three-shortcut-stuck", changed(both, leaves)) == "HOLDS"
+
+
+def test_a_step_of_the_rates_tried_is_no_order(both):
+    """All networks agree on one step: more of them would not make the rates finer."""
+    near = [(OWN, {}, lambda row: 0.1 if row["network"] == "two_shortcut" else 0.0)]
+    judged = outcome(STUDY, "two-shortcut-higher-rates", changed(both, near))
+    assert judged == "UNDECIDED"
+    far = [(OWN, {}, lambda row: 0.3 if row["network"] == "two_shortcut" else 0.0)]
+    assert outcome(STUDY, "two-shortcut-higher-rates", changed(both, far)) == "HOLDS"
+
+
+def test_a_single_depth_does_not_refute_an_order_on_average(both):
+    here = {**THREE, "depth": 48}
+    lower = [(EXCESS, here, const(1e-9)), (ERROR, here, const(0.0))]
+    assert outcome(STUDY, "two-shortcut-lowest", changed(both, lower)) == "HOLDS"
+
+
+def test_a_seed_that_diverges_at_every_rate_leaves_its_order_open(both):
+    lost = {**THREE, "depth": 48, "trial": 3}
+    gone = [
+        (("excess", name), lost, lambda row: None)
+        for name in ("value", "own_rate", "own_error")
+    ]
+    for name in ("two-shortcut-lowest", "two-shortcut-higher-rates"):
+        assert outcome(STUDY, name, changed(both, gone)) == "UNDECIDED"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("two-shortcut-near-optimal", "two_shortcut"), ("xavier-fails", "xavier")],
+)
+def test_a_loss_that_overflows_leaves_its_share_open(name, kind, both):
+    lost = {"network": kind, "depth": 96, "trial": 3}
+    gone = [(("excess", part), lost, lambda row: None) for part in ("value", "error")]
+    assert outcome(STUDY, name, changed(both, gone)) == "UNDECIDED"
+
+
+def test_rows_at_smoke_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_the_caption_is_judged_at_its_own_depth(smoke_root):
+    """A run without depth 96 has nothing to say on it."""
+    _, own = rows_of(smoke_root, STUDY)
+    assert outcome(STUDY, "xavier-any-rate", own) == "UNDECIDED"
+    assert outcome(STUDY, "two-shortcut-lowest", own) != "FAILS"
+
+
+def test_least_squares_meets_the_closed_form():
+    """What is measured above is fitted to samples; theory has it from moments."""
+    study = find(STUDY).study
+    smoke = study.presets["smoke"]
+    predicted = study.predict(smoke).value(quantity="optimal_loss")
+    assert least_loss(*inputs(smoke)) == pytest.approx(predicted, rel=1e-12)
+
+
+def test_committed_rows_have_their_own_optimum(both):
+    study = find(STUDY).study
+    own = study.predict(study.presets["smoke"]).value(quantity="optimal_loss")
+    label = study.compare(both)[0]
+    assert label["predicted"] == both.predicted.value(quantity="optimal_loss") != own
+
+
+def test_drawings_come_from_tables(both):
+    networks = {"Xavier", "orthogonal", "1-shortcut", "2-shortcut", "3-shortcut"}
+    marks = ("hollow: no rate is best", DIVERGES)
+    for drawing, mark in zip(find(STUDY).study.drawings, marks, strict=True):
+        assert set(legend(drawing, both)) == {*networks, "outputs zero", mark}
+
+
+def test_settings_that_were_not_committed_have_no_rows():
+    """That a cell comes out as committed is tested with ``theodolite run --cell``."""
+    study = find(STUDY).study
+    paper, cell = study.presets["paper"], {"network": "xavier", "depth": 4}
+    assert study.committed.run.of_cell(paper, cell)
+    assert not study.committed.run.of_cell(replace(paper, steps=10), cell)

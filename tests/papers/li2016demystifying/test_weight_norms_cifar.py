@@ -1,0 +1,118 @@
+"""Figure 2: verdicts on made trainings, and on the committed ones."""
+
+import numpy as np
+import pytest
+
+from tests.papers.li2016demystifying.cifar_counterfactuals import (
+    EPOCHS,
+    jitter,
+    made_rows,
+    verdict,
+)
+from tests.studies.counterfactuals import (
+    check_errors,
+    check_verdicts,
+    claim_of,
+    rows_of,
+)
+from theodolite.core import PredictedAndMeasured, Rows
+from theodolite_papers.li2016demystifying.weight_norms_cifar import STUDY
+
+NAME = "weight_norms_cifar"
+END, THROUGH, ZERO = (
+    "deeper-smaller-at-the-end",
+    "deeper-smaller-throughout",
+    "training-ends-around-zero",
+)
+
+
+def falls(depth, epoch, trial):
+    return 5 * np.exp(-0.05 * epoch * np.log(depth)) * (1 + jitter(trial + depth))
+
+
+def grows(depth, epoch, trial):
+    return 25 / falls(depth, epoch, trial)
+
+
+def crosses(depth, epoch, trial):
+    return (falls if epoch == EPOCHS else grows)(depth, epoch, trial)
+
+
+def wavers(depth, epoch, trial):
+    return 5 + np.cos(5 * trial + depth + epoch)
+
+
+@pytest.mark.parametrize(
+    ("claim", "norm", "wanted"),
+    [
+        (END, falls, "HOLDS"),
+        (END, grows, "FAILS"),
+        (END, crosses, "HOLDS"),
+        (END, wavers, "UNDECIDED"),
+        (THROUGH, falls, "HOLDS"),
+        (THROUGH, crosses, "FAILS"),
+        (THROUGH, wavers, "UNDECIDED"),
+        (ZERO, falls, "HOLDS"),
+        (ZERO, grows, "FAILS"),
+        (ZERO, wavers, "UNDECIDED"),
+    ],
+)
+def test_each_verdict_can_turn(claim, norm, wanted):
+    assert verdict(STUDY, claim, made_rows(norm=norm)) == wanted
+
+
+def test_verdicts_at_smoke(smoke_root):
+    check_verdicts(smoke_root, NAME, dict.fromkeys((END, THROUGH, ZERO), "UNDECIDED"))
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, NAME)
+
+
+def committed():
+    return PredictedAndMeasured(Rows(), STUDY.committed.run.rows())
+
+
+@pytest.mark.parametrize("claim", [END, THROUGH, ZERO])
+def test_the_committed_run_supports_the_paper(claim):
+    assert claim_of(STUDY, claim).rule(committed()).outcome == "HOLDS"
+
+
+def test_ending_around_zero_is_of_depth_and_not_of_one_network():
+    """Weights may grow at small depth: the paper speaks of what depth does."""
+    shares = claim_of(STUDY, ZERO).rule(committed()).asides
+    found = [number.value for number in shares.values()]
+    np.testing.assert_allclose(found, [1.04, 0.95, 0.92], atol=0.01)
+
+    def all_shrink_alike(depth, epoch, trial):
+        return 5 * 0.9**epoch * (1 + jitter(trial + depth + epoch))
+
+    assert verdict(STUDY, ZERO, made_rows(norm=all_shrink_alike)) != "HOLDS"
+
+
+def test_norms_of_the_committed_run_carry_their_rounding():
+    rows = STUDY.committed.run.rows().where(quantity="norm")
+    assert len(rows) == 600
+    assert all(0 < row["error"] < 1e-5 * row["value"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("spread", "wanted"), [(0.0020, "FAILS"), (0.0036, "UNDECIDED")]
+)
+def test_growth_at_one_epoch_of_several_takes_a_share_of_the_level(spread, wanted):
+    """Student's t is 8.7 and 4.8; it takes 2.4 for one epoch, 5.8 for one of ten."""
+
+    def norm(depth, epoch, trial):
+        grown = (0.01 + spread * (-1) ** trial) * np.log(depth)
+        return 5 * np.exp(grown) if epoch == 1 else falls(depth, epoch, trial)
+
+    assert verdict(STUDY, THROUGH, made_rows(norm=norm, epochs=10)) == wanted
+
+
+def test_norms_start_at_he_s(smoke_root):
+    """Our initialisation, not the paper's claim: norms follow the closed form."""
+    _, both = rows_of(smoke_root, NAME)
+    for row in both.predicted.where(quantity="norm"):
+        found = both.measured.where(quantity="norm", epoch=0, depth=row["depth"])
+        assert len(found) == 2
+        assert np.abs(found.values() - row["value"]).max() < 4 * row["error"]

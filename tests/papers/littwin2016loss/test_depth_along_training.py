@@ -1,0 +1,264 @@
+"""Ensembles along training: what is judged of them, and how they are read."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.studies.counterfactuals import (
+    check_all_turn,
+    check_errors,
+    claim_of,
+    each_case,
+    rows_of,
+    said,
+    with_change,
+)
+from theodolite.core import ConfigError, LayerwiseBlueprint, PredictedAndMeasured, Rows
+from theodolite.networks import build
+from theodolite.theory import path_length_moments
+from theodolite_papers.littwin2016loss.depth_along_training import (
+    measure_ensemble as ensembles,
+)
+from theodolite_papers.littwin2016loss.depth_along_training.config import Config
+from theodolite_papers.littwin2016loss.depth_along_training.figure import (
+    foretold,
+    whole,
+)
+from theodolite_papers.littwin2016loss.depth_along_training.measure_layerwise import (
+    beta_of_scales,
+)
+
+STUDY = "depth_along_training"
+DEPTHS = ("output_depth", "gradient_depth")
+BACK = ("reset_output_depth", "reset_gradient_depth")
+SCALED = ("scaled_output_depth", "scaled_gradient_depth")
+
+
+def at(value, rise=0.0):
+    """Depths near a value that change with the stage, unlike in every network."""
+    return lambda row: (
+        value
+        + rise * row.get("stage", 0) * (1 + 0.05 * row["trial"])
+        + 0.001 * np.cos(7 * row["trial"])
+    )
+
+
+def law(factor):
+    """Scales that foretell the output's depth at a factor, as a table knows it."""
+    return lambda row: factor
+
+
+OUT, GRAD = DEPTHS
+BELOW = "output_below_half"
+
+
+def follows(slope):
+    """Depths that rise or fall with the factor on all scales."""
+    return lambda row: 0.5 + slope * row["factor"] * (1 + 0.01 * row["trial"])
+
+
+def climbs(row):
+    return row["stage"] + 0.01 * row["trial"] * row["stage"]
+
+
+def dips(row):
+    return (row["stage"] - 1) ** 2 * (1 + 0.01 * row["trial"])
+
+
+def pairs(claim, quantity, holds, fails):
+    """A claim with a counterfactual in which it holds and one in which it fails."""
+    return [(claim, quantity, holds, "HOLDS"), (claim, quantity, fails, "FAILS")]
+
+
+SHALLOW, UP, DOWN = (at(0.1), at(0.3)), at(0.2, 0.1), at(0.6, -0.1)
+# Claim, quantity, change, and what is said of it then.
+COUNTERFACTUALS = [
+    *pairs("initially-below-half", BELOW, at(0.7), at(0.4)),
+    *pairs("images-initially-below-half", BELOW, at(0.7), at(0.4)),
+    *pairs("unit-scales-extremely-shallow", OUT, *SHALLOW),
+    *pairs("early-gradients-shallow", GRAD, *SHALLOW),
+    ("early-gradients-shallow", GRAD, UP, "FAILS"),
+    *pairs("images-extremely-shallow", DEPTHS, *SHALLOW),
+    *pairs("scales-control-depth", SCALED[0], follows(0.2), follows(-0.2)),
+    *pairs("gradients-follow-scales", SCALED[1], follows(0.2), follows(-0.2)),
+    *pairs("deeper-with-batch-norm", OUT, UP, DOWN),
+    *pairs("deeper-without-norm", OUT, UP, DOWN),
+    *pairs("images-deeper-with-batch-norm", OUT, UP, DOWN),
+    *pairs("images-deeper-without-norm", OUT, UP, DOWN),
+    *pairs("gradients-deeper-with-batch-norm", GRAD, UP, DOWN),
+    *pairs("gradients-deeper-without-norm", GRAD, UP, DOWN),
+    *pairs("deeper-and-deeper", OUT, climbs, dips),
+    *pairs("images-deeper-and-deeper", OUT, climbs, dips),
+    *pairs("gradients-deeper-and-deeper", GRAD, climbs, dips),
+    ("deeper-late", DEPTHS, UP, "HOLDS"),
+    ("deeper-late", DEPTHS, lambda row: 0.5 + 0.1 * (row["stage"] % 2)
+     * (1 + 0.05 * row["trial"]), "FAILS"),
+    ("scale-is-lambda", SCALED[0], follows(0.02), "FAILS"),
+    ("gains-foretell-depth", "gain_beta", law(1e3), "FAILS"),
+    ("paper-s-beta-foretells-depth", "scale_beta", law(1e3), "FAILS"),
+]  # fmt: skip
+MECHANISM = {
+    "scales-are-the-mechanism": 0,
+    "images-scales-are-the-mechanism": 0,
+    "gradients-moved-by-scales": 1,
+}
+LATER = [*MECHANISM]
+
+
+def test_every_claim_has_a_counterfactual():
+    check_all_turn(STUDY, [*COUNTERFACTUALS, *((name,) for name in LATER)])
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+@each_case(COUNTERFACTUALS)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    claim, quantity, change, wanted = case
+    study, both = rows_of(smoke_root, STUDY)
+    there = with_change(both, "m", quantity, change)
+    assert said(claim_of(study, claim).rule(there)) == (wanted, None)
+
+
+@pytest.mark.parametrize("claim", MECHANISM)
+@pytest.mark.parametrize(("back", "wanted"), [(0.2, "HOLDS"), (0.38, "FAILS")])
+def test_scales_are_the_mechanism_where_putting_them_back_undoes_it(
+    claim, back, wanted, smoke_root
+):
+    study, both = rows_of(smoke_root, STUDY)
+    part = MECHANISM[claim]
+    there = with_change(both, "m", DEPTHS[part], at(0.2, 0.1))
+    there = with_change(there, "m", BACK[part], at(back))
+    assert said(claim_of(study, claim).rule(there))[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("power", "wanted"), [(1.0, "HOLDS"), (0.5, "FAILS"), (1.5, "FAILS")]
+)
+def test_scales_of_norms_are_the_paper_s_where_beta_is_proportional(
+    power, wanted, smoke_root
+):
+    """Depths are those of the law itself at a power of the factor."""
+    study, both = rows_of(smoke_root, STUDY)
+
+    def depth(row):
+        beta = 0.4 * row["factor"] ** power * (1 + 0.01 * row["trial"])
+        return (path_length_moments(row["depth"], beta).mean - 1) / (row["depth"] - 1)
+
+    there = with_change(both, "m", "scaled_output_depth", depth)
+    found = claim_of(study, "scale-is-lambda").rule(there)
+    assert said(found) == (wanted, None)
+    for number in found.asides.values():
+        assert number.value == pytest.approx(2**power, rel=0.01)
+    assert len(found.asides) == 3
+
+
+@pytest.mark.parametrize("beta", [0.3, 2.0])
+def test_what_a_scale_foretells_is_met_by_the_law_itself(beta, smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    there = with_change(both, "m", "gain_beta", lambda row: beta)
+    depths = {
+        (row["family"], row["stage"]): row["value"]
+        for row in foretold(there, "gain_beta")
+    }
+    there = with_change(
+        there,
+        "m",
+        "output_depth",
+        lambda row: depths[row["family"], row["stage"]] + 0.001 * row["trial"],
+    )
+    assert said(claim_of(study, "gains-foretell-depth").rule(there))[0] == "HOLDS"
+
+
+def test_networks_that_were_stopped_do_not_count(smoke_root):
+    _, both = rows_of(smoke_root, STUDY)
+    rows = both.measured.where(family="images")
+    stopped = Rows(
+        {**row, "value": 0.0} if row["quantity"] == "finished" else row for row in rows
+    )
+    assert len(whole(rows)) == len(rows)
+    assert not len(whole(stopped))
+    study, _ = rows_of(smoke_root, STUDY)
+    alone = PredictedAndMeasured(both.predicted, stopped)
+    name = "images-initially-below-half"
+    assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+
+
+class TestReading:
+    """A network of equation 20 with one unit, whose ensemble is known."""
+
+    @pytest.fixture
+    def network(self):
+        plan = LayerwiseBlueprint(inputs=4, width=6, depth=2, classes=3, norm="scalar")
+        return ensembles.remember_sizes(build(plan, seed=0))
+
+    @pytest.fixture
+    def samples(self):
+        draw = torch.manual_seed(0)
+        x = torch.randn(16, 4, dtype=torch.float64, generator=draw)
+        return x, torch.arange(16) % 3
+
+    def test_depth_is_the_share_of_the_branch(self, network, samples):
+        x, y = samples
+        found = ensembles.ensemble(network, x, y, 16)["output_depth"][0]
+        first = network.first(x)
+        skip = network.head(first).detach()
+        branch = network.head(network.units[0](first) - first).detach()
+        share = branch.square().sum() / (branch.square() + skip.square()).sum()
+        assert found == pytest.approx(float(share), rel=1e-6)
+
+    def test_scales_are_multiplied_and_put_back(self, network, samples):
+        double = ensembles.scaled(network, 2.0)
+        assert ensembles.scale_of(double) == pytest.approx(2.0)
+        assert ensembles.scale_of(ensembles.reset(double)) == pytest.approx(1.0)
+        assert ensembles.scale_of(network) == pytest.approx(1.0)
+
+    def test_weights_are_where_there_are_no_norms(self, samples):
+        plan = LayerwiseBlueprint(inputs=4, width=6, depth=3, classes=3, norm="none")
+        network = ensembles.remember_sizes(build(plan, seed=0))
+        size = ensembles.scale_of(network)
+        double = ensembles.scaled(network, 2.0)
+        assert ensembles.scale_of(double) == pytest.approx(2 * size)
+        again = ensembles.reset(double)
+        for a, b in zip(again.parameters(), network.parameters(), strict=True):
+            torch.testing.assert_close(a, b)
+
+    def test_the_network_is_left_as_found(self, network, samples):
+        before = {k: v.clone() for k, v in network.state_dict().items()}
+        ensembles.ensemble(network, *samples, 8)
+        for name, value in network.state_dict().items():
+            assert torch.equal(value, before[name])
+        assert network.training
+
+    def test_the_paper_s_scale(self, network, samples):
+        held = ensembles.held(network, samples[0])
+        found, error = beta_of_scales(held, samples[0])
+        assert error == 0, "one layer has no spread"
+        layer = held.units[0]
+        size = float(layer.weight.weight.detach().norm()) / 6**0.5
+        opened = (layer.weight(held.first(samples[0])) > 0).double().mean()
+        factor = 1 / float(layer.norm.running_deviation)
+        assert found == pytest.approx(float(opened) * size * factor, rel=1e-12)
+
+    def test_the_paper_s_scale_has_the_spread_of_its_layers(self, samples):
+        plan = LayerwiseBlueprint(inputs=4, width=6, depth=3, classes=3, norm="none")
+        network = build(plan, seed=0)
+        found, error = beta_of_scales(network, samples[0])
+        with torch.no_grad():
+            network.units[1].weight.weight.mul_(3.0)
+        more, wider = beta_of_scales(network, samples[0])
+        # The second layer's share of the mean of two, and half their distance.
+        second = more - found
+        assert second > 0
+        assert error == pytest.approx(abs(2 * found - 2 * second) / 2, rel=1e-9)
+        assert wider == pytest.approx(abs(2 * found - 4 * second) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"readings": 1}, "at least 2 readings"), ({"probes": 1}, "at least 2 samples")],
+)
+def test_refusals(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        Config(**changes)

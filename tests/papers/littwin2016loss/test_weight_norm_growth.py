@@ -1,0 +1,80 @@
+"""Figure 1(e): verdicts and counterfactuals."""
+
+import pytest
+
+from tests.studies.counterfactuals import (
+    check_all_turn,
+    check_errors,
+    claim_of,
+    each_case,
+    rows_of,
+    said,
+    with_change,
+)
+from theodolite.core import ConfigError
+from theodolite_papers.littwin2016loss.weight_norm_growth.config import Config
+
+STUDY = "weight_norm_growth"
+
+
+def rising(row):
+    """Norms that grow with the stage, a little differently in every network."""
+    return 10 + row["stage"] * (1 + 0.01 * row["trial"])
+
+
+def late(row):
+    """Norms that fall first, and end above their start."""
+    return 10 + (0, -1, 1, 3)[row["stage"]] * (1 + 0.1 * row["trial"])
+
+
+def falling(row):
+    return 10 - row["stage"] * (1 + 0.01 * row["trial"])
+
+
+# Claim, quantity, change, and what is said of it then.
+COUNTERFACTUALS = [
+    ("norm-grows", "norm", rising, "HOLDS"),
+    ("norm-grows", "norm", falling, "FAILS"),
+    ("norm-grows-steadily", "norm", rising, "HOLDS"),
+    ("norm-grows-steadily", "norm", late, "FAILS"),
+    ("every-layer-grows", "layer_norm", rising, "HOLDS"),
+    ("every-layer-grows", "layer_norm", falling, "FAILS"),
+    ("growth-is-first-order", "radial", rising, "HOLDS"),
+    ("growth-is-first-order", "tangential", rising, "FAILS"),
+]
+
+
+def test_every_claim_has_a_counterfactual():
+    check_all_turn(STUDY, COUNTERFACTUALS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+@each_case(COUNTERFACTUALS)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    claim, quantity, change, wanted = case
+    study, both = rows_of(smoke_root, STUDY)
+    there = with_change(both, "m", quantity, change)
+    assert said(claim_of(study, claim).rule(there)) == (wanted, None)
+
+
+def test_the_two_orders_add_up_to_the_change(smoke_root):
+    _, both = rows_of(smoke_root, STUDY)
+    rows = both.measured
+    for row in rows.where(quantity="norm", stage=3):
+        labels = {"init_scale": row["init_scale"], "trial": row["trial"]}
+        start = rows.value(quantity="norm", stage=0, **labels)
+        parts = [
+            rows.value(quantity=part, stage=3, **labels)
+            for part in ("radial", "tangential")
+        ]
+        change = row["value"] ** 2 - start**2
+        assert change == pytest.approx(sum(parts), abs=1e-9)
+        assert abs(change) > 1e-3
+
+
+def test_a_start_of_no_size_is_refused():
+    with pytest.raises(ConfigError, match="all positive"):
+        Config(init_scales=(0.0,))

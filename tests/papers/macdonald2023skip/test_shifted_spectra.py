@@ -1,0 +1,198 @@
+"""Figures 1 and 2: counterfactuals on which each verdict turns, and what is refused."""
+
+import pytest
+
+from tests.studies.counterfactuals import (
+    check_all_turn,
+    check_errors,
+    check_reproduced,
+    claim_of,
+    const,
+    each_case,
+    rows_of,
+    said,
+    scale,
+    shift,
+    with_change,
+)
+from theodolite.core import ConfigError, PredictedAndMeasured, Rows
+from theodolite.networks import AverageSkip
+from theodolite.studies import find
+from theodolite_papers.macdonald2023skip.shifted_spectra.config import Config, cells
+from theodolite_papers.macdonald2023skip.shifted_spectra.measure_pools import (
+    singular_values,
+)
+
+STUDY = "shifted_spectra"
+ORDER = ("chain", "res", "average")
+
+
+def by_kind(step):
+    """Values that rise or fall from network to network, a little apart by trial."""
+    return lambda row: 50 + step * ORDER.index(row["kind"]) * (1 + row["trial"] / 1000)
+
+
+def hypothesis(step):
+    """Spectra and losses as the hypothesis has them, or the other way round."""
+    return lambda row: by_kind(step if row["quantity"] == "share" else -step)(row)
+
+
+def with_gain(factor):
+    """Losses of Res that rise, or fall, with the weights; 0 at the default."""
+    powers = {0.25: -2, 1.0: 0, 4.0: 2}
+    return lambda row: (
+        factor * powers[row["gain"]] * (1 + row["trial"] / 1000)
+        if row["kind"] == "res"
+        else 0.001 * row["trial"]
+    )
+
+
+def narrowed(factor):
+    """Shares of Res that narrow at small weights and rise at large ones, or not."""
+
+    def value(row):
+        if row["kind"] != "res":
+            return 50
+        away = -1 if row["gain"] < 1 and row["share"] == 10 else 1
+        return 50 + factor * away * (1 + row["trial"] / 1000)
+
+    return value
+
+
+FIGURE, SCRIPT, START = ({"part": part} for part in ("figure", "script", "start"))
+SCORES, BLOCKS = ({**FIGURE, "metric": m} for m in ("composite", "blocks"))
+EARLY = {**FIGURE, "over": 10}
+HELD, FAILED = ("HOLDS", None), ("FAILS", None)
+# Claim, side, quantity, labels, change, and what is said then.
+COUNTERFACTUALS = [
+    ("linear-shift", "m", "matrix_share", {"shift": 1.0}, shift(-5.0), FAILED),
+    ("linear-law", "m", "matrix_share", {}, shift(0.1), FAILED),
+    ("linear-law", "p", "matrix_share", {"shift": 0.0}, shift(0.1), FAILED),
+    ("rise-at-every-variance", "p", "rise", {}, scale(-1.0), FAILED),
+    ("rise-at-every-variance", "p", "rise", {}, lambda row: row["gain"], FAILED),
+    ("lemma-is-silent", "m", "high_end", {"shift": 0.0}, scale(0.5), FAILED),
+    ("lemma-is-silent", "m", "low_end", {"shift": 1.0}, scale(0.01), FAILED),
+    ("average-pool-is-no-isometry", "m", "skip_ones", {"map": "average"}, const(320),
+     ("HOLDS", "FAILS")),
+    ("average-pool-is-no-isometry", "m", "skip_ones", {"map": "haar"}, const(80),
+     ("FAILS", "FAILS")),
+    ("average-pool-is-no-isometry", "m", "pool_most", {"stride": 3}, const(0.5),
+     ("FAILS", "FAILS")),
+    ("average-pool-is-no-isometry", "m", "overlapping_least", {}, const(0.6),
+     ("FAILS", "FAILS")),
+    ("skips-shift-scores", "m", "share", SCORES, by_kind(10), HELD),
+    ("skips-shift-scores", "m", "share", SCORES, by_kind(-10), FAILED),
+    ("average-shifts-scores", "m", "share", SCORES, by_kind(10), HELD),
+    ("average-shifts-scores", "m", "share", SCORES, by_kind(-10), FAILED),
+    ("skips-shift-blocks", "m", "share", BLOCKS, by_kind(10), HELD),
+    ("skips-shift-blocks", "m", "share", BLOCKS, by_kind(-10), FAILED),
+    ("average-shifts-blocks", "m", "share", BLOCKS, by_kind(10), HELD),
+    ("average-shifts-blocks", "m", "share", BLOCKS, by_kind(-10), FAILED),
+    ("skips-train-faster", "m", "log_loss", FIGURE, by_kind(-1), HELD),
+    ("skips-train-faster", "m", "log_loss", FIGURE, by_kind(1), FAILED),
+    ("average-trains-faster", "m", "log_loss", FIGURE, by_kind(-1), HELD),
+    ("average-trains-faster", "m", "log_loss", FIGURE, by_kind(1), FAILED),
+    ("skips-faster-initially", "m", "log_loss", EARLY, by_kind(-1), HELD),
+    ("skips-faster-initially", "m", "log_loss", EARLY, by_kind(1), FAILED),
+    ("average-faster-initially", "m", "log_loss", EARLY, by_kind(-1), HELD),
+    ("average-faster-initially", "m", "log_loss", EARLY, by_kind(1), FAILED),
+    ("script-shifts-scores", "m", "share", SCRIPT, by_kind(10), HELD),
+    ("script-shifts-scores", "m", "share", SCRIPT, by_kind(-10), FAILED),
+    ("some-initialisation", "m", ("share", "log_loss"), START, hypothesis(10), HELD),
+    ("some-initialisation", "m", ("share", "log_loss"), START, hypothesis(-10), FAILED),
+    ("scores-see-less", "m", "mean", START, by_kind(-10), HELD),
+    ("scores-see-less", "m", "mean", START, by_kind(10), FAILED),
+    ("small-weights-want-skips", "m", "log_loss", START, with_gain(1), HELD),
+    ("small-weights-want-skips", "m", "log_loss", START, with_gain(-1), FAILED),
+    ("small-weights-narrow-spectra", "m", "share", START, narrowed(10), HELD),
+    ("small-weights-narrow-spectra", "m", "share", START, narrowed(-10), FAILED),
+]  # fmt: skip
+
+
+def test_every_claim_has_a_counterfactual():
+    check_all_turn(STUDY, COUNTERFACTUALS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+@each_case(COUNTERFACTUALS)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    claim, side, quantity, labels, change, wanted = case
+    study, both = rows_of(smoke_root, STUDY)
+    there = with_change(both, side, quantity, change, **labels)
+    assert said(claim_of(study, claim).rule(there)) == wanted
+
+
+def test_what_needs_no_network_is_said_at_smoke(smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    for name in ("linear-shift", "linear-law", "rise-at-every-variance",
+                 "lemma-is-silent"):  # fmt: skip
+        assert said(claim_of(study, name).rule(both)) == HELD
+    pool = claim_of(study, "average-pool-is-no-isometry").rule(both)
+    assert pool.confirmed
+
+
+def test_one_share_that_falls_is_no_shift_upwards(smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    claim = claim_of(study, "skips-shift-blocks")
+    risen = with_change(both, "m", "share", by_kind(10), **BLOCKS)
+    fallen = with_change(risen, "m", "share", by_kind(-10), **BLOCKS, share=10)
+    assert said(claim.rule(fallen)) == FAILED
+
+
+def test_one_trial_decides_nothing_of_networks(smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    alone = PredictedAndMeasured(both.predicted, both.measured.where(trial=0))
+    for name in ("skips-shift-blocks", "skips-train-faster", "some-initialisation"):
+        assert claim_of(study, name).rule(alone).outcome == "UNDECIDED"
+
+
+def test_the_skip_of_the_paper_by_hand():
+    """One channel of one block of pixels: a mean times three is a unit vector."""
+    values = singular_values(AverageSkip(1, 2, stride=3), 1, 3)
+    assert values == pytest.approx([0.0, 1.0])
+
+
+def test_trials_of_a_scale_are_cells_of_their_own():
+    config = Config(n_seeds=2, script_at=(), starts=(("he", 1.0),), start_trials=1)
+    found = cells(config)
+    parts = [cell["part"] for cell in found]
+    assert {part: parts.count(part) for part in parts} == {
+        "figure": 6, "start": 3, "matrix": 5, "pools": 1
+    }  # fmt: skip
+    assert len({str(cell) for cell in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"block_samples": 40}, "block_samples is 40: pass a number from 1 to"),
+        ({"spectra_at": (31,)}, "training of 30 and 30 steps with spectra at"),
+        ({"steps": 9}, "both want at least 10 steps"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(given, text):
+    with pytest.raises(ConfigError, match=text):
+        Config(**given)
+
+
+def test_a_cell_of_the_committed_run_is_reproduced():
+    check_reproduced(STUDY, {"part": "matrix", "trial": 103})
+
+
+def test_the_committed_run_has_twenty_trials_of_each_network():
+    run = find(STUDY).study.committed.run
+    for kind in ORDER:
+        rows = run.rows().where(part="figure", kind=kind, quantity="share")
+        assert len(rows.levels("trial")) == 20
+        assert len(rows) == 20 * 2 * 10
+
+
+def test_rows_that_are_missing_decide_nothing(smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    nothing = PredictedAndMeasured(both.predicted, Rows())
+    for claim in study.claims:
+        wanted = "HOLDS" if claim.name == "rise-at-every-variance" else "UNDECIDED"
+        assert claim.rule(nothing).outcome == wanted

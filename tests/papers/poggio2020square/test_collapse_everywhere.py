@@ -1,0 +1,139 @@
+"""Collapse at every norm: what is said, and counterfactuals."""
+
+import pytest
+
+from tests.studies.counterfactuals import (
+    check_both_ways,
+    check_errors,
+    check_outcome,
+    claim_of,
+    const,
+    rows_of,
+)
+from theodolite.core import ConfigError
+from theodolite_papers.poggio2020square.collapse_everywhere.config import (
+    PRESETS,
+    Config,
+    cells,
+    runs,
+)
+from theodolite_papers.poggio2020square.collapse_everywhere.measure import (
+    sooner,
+    stopping_gain,
+)
+
+STUDY = "collapse_everywhere"
+# What three trials tell for sure; all else is for more of them.
+SURE = {"features-collapse": "HOLDS"}
+COPIES = 4  # so many times three trials
+NC = ("nc1", "nc2", "nc3", "nc4")
+END = {"stage": "end", "loss": "square"}
+OTHER = {"stage": "end", "loss": "cross_entropy"}
+FREE = {"labels": "given", "decay": 0.0}
+WRONG = {"labels": "flipped", "decay": 0.0}
+
+
+def by_loss(square, other):
+    return lambda row: square if row["loss"] == "square" else other
+
+
+# Verdict, claim, quantity, labels, change: a counterfactual.
+COUNTERFACTUALS = [
+    ("HOLDS", "features-collapse", "nc1", END, const(0.01)),
+    ("FAILS", "features-collapse", "nc1", {**END, "classes": 3}, const(2.0)),
+    ("HOLDS", "means-form-a-simplex", "nc2", END, const(0.01)),
+    ("FAILS", "means-form-a-simplex", "nc2", END, const(2.0)),
+    ("HOLDS", "heads-follow-means", "nc3", END, const(0.01)),
+    ("FAILS", "heads-follow-means", "nc3", {**END, "classes": 2}, const(2.0)),
+    ("HOLDS", "nearest-means-decide", "nc4", END, const(0.0)),
+    ("FAILS", "nearest-means-decide", "nc4", {**END, "start": 5.0}, const(0.3)),
+    ("HOLDS", "at-each-global-minimum", NC, {**END, "decay": 0.0}, const(1e-4)),
+    ("FAILS", "at-each-global-minimum", "nc4", {**END, "decay": 0.0}, const(0.3)),
+    ("FAILS", "at-each-global-minimum", "nc1", {**END, "decay": 0.0}, const(2.0)),
+    ("HOLDS", "large-norms-collapse-less", "rank", {}, const(0.5)),
+    ("FAILS", "large-norms-collapse-less", "rank", {"classes": 3}, const(-0.5)),
+    ("HOLDS", "cross-entropy-collapses-too", NC, OTHER, const(1e-4)),
+    ("FAILS", "cross-entropy-collapses-too", "nc3", OTHER, const(3.0)),
+    ("FAILS", "cross-entropy-collapses-too", "nc4", OTHER, const(0.5)),
+    ("HOLDS", "square-is-good-sooner", "sooner", {"labels": "given"}, const(2.0)),
+    ("FAILS", "square-is-good-sooner", "sooner", {"labels": "given"}, const(-2.0)),
+    ("HOLDS", "who-is-sooner-depends-on-the-start", "sooner", FREE, const(-2.0)),
+    ("FAILS", "who-is-sooner-depends-on-the-start", "sooner", FREE, const(2.0)),
+    ("HOLDS", "square-overfits-late", "stopping_gain", FREE, by_loss(0.1, 0.0)),
+    ("FAILS", "square-overfits-late", "stopping_gain", FREE, by_loss(0.1, 0.1)),
+    ("FAILS", "square-overfits-late", "stopping_gain", FREE, by_loss(-0.1, 0.0)),
+    ("HOLDS", "stopping-helps-square-more", "stopping_gain", FREE, by_loss(0.2, 0.1)),
+    ("FAILS", "stopping-helps-square-more", "stopping_gain", FREE, by_loss(0.1, 0.2)),
+    ("HOLDS", "decay-keeps-from-overfitting", "stopping_gain", {"labels": "given"},
+     const(0.0)),
+    ("FAILS", "decay-keeps-from-overfitting", "stopping_gain", {"labels": "given"},
+     const(0.2)),
+    ("HOLDS", "wrong-labels-overfit-both", "stopping_gain", WRONG, const(0.1)),
+    ("FAILS", "wrong-labels-overfit-both", "stopping_gain", WRONG, by_loss(0.1, -0.1)),
+    ("HOLDS", "wrong-labels-harm-square-more", "stopping_gain", WRONG,
+     by_loss(0.2, 0.1)),
+    ("FAILS", "wrong-labels-harm-square-more", "stopping_gain", WRONG,
+     by_loss(0.1, 0.2)),
+    ("HOLDS", "decay-does-not-mend-labels", "stopping_gain", {"labels": "flipped"},
+     const(0.1)),
+    ("FAILS", "decay-does-not-mend-labels", "stopping_gain", {"labels": "flipped"},
+     const(-0.1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SURE)
+def test_verdicts_at_smoke(name, smoke_root):
+    study, both = rows_of(smoke_root, STUDY)
+    ruling = claim_of(study, name).rule(both)
+    assert str(ruling.outcome) == SURE[name], ruling.judged.because
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_every_claim_can_hold_and_fail():
+    check_both_ways(STUDY, COUNTERFACTUALS)
+
+
+@pytest.mark.parametrize(
+    "case",
+    COUNTERFACTUALS,
+    ids=[f"{w[1]}-{w[0]}-{i}" for i, w in enumerate(COUNTERFACTUALS)],
+)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    check_outcome(smoke_root, STUDY, case, copies=COPIES)
+
+
+def test_chance_gains_nothing_by_stopping_early():
+    # Best on one half by chance, it is no better on the other.
+    assert stopping_gain([0.1, 0.2, 0.2], [0.2, 0.1, 0.15]) == pytest.approx(-0.025)
+    assert stopping_gain([0.3, 0.2], [0.3, 0.2]) == 0.0
+
+
+def test_the_worse_of_two_says_what_is_good():
+    value, error = sooner({0: 0.9, 1: 0.4, 100: 0.1}, {0: 0.9, 1: 0.5, 10: 0.4})
+    assert (value, error) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+def test_the_paper_scale_has_all_runs():
+    config = PRESETS["paper"]
+    found = cells(config)
+    assert len(found) == 40
+    assert [len(runs(config, cell)) for cell in found[:4]] == [12, 4, 8, 8]
+    assert config.each(config.tasks[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"tasks": ((1, 2, 3), (1, 2))}, "tasks have"),
+        ({"tasks": ((1, 2),)}, "tasks have"),
+        ({"decays": (0.1, 0.0)}, "decays are"),
+        ({"wrong": 1.0}, "wrong is 1.0"),
+        ({"epochs": 10}, "epochs is 10"),
+    ],
+)
+def test_settings_that_are_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        Config(**settings)

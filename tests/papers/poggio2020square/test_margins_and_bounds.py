@@ -1,0 +1,58 @@
+"""Margins and bounds: verdicts and counterfactuals."""
+
+import pytest
+
+from tests.studies.counterfactuals import (
+    check_all_turn,
+    check_counterfactual,
+    check_errors,
+    check_verdicts,
+    const,
+    each_case,
+    first,
+    scale,
+)
+from theodolite.core import ConfigError
+from theodolite_papers.poggio2020square.margins_and_bounds.config import Config
+
+STUDY = "margins_and_bounds"
+# What is printed, and for an erratum what is right; all others hold.
+VERDICTS = {"ramp-is-above": ("FAILS", "HOLDS")}
+# Claim, side, quantity, labels, change: a counterfactual that turns the verdict.
+COUNTERFACTUALS = [
+    ("widest-is-shortest", "m", "widest_margin", {}, first(scale(0.9))),
+    ("widest-is-shortest", "p", "shortest_norm", {}, first(scale(1.1))),
+    ("classifying-is-not-interpolating", "m", "largest_output", {}, const(1.0)),
+    ("classifying-is-not-interpolating", "m", "excess_norm", {}, const(0.0)),
+    ("classifying-is-not-interpolating", "m", "excess_norm", {}, first(const(-0.1))),
+    ("complexity-is-proportional", "m", "complexity", {"norm": 3.0}, scale(3.0)),
+    ("ramp-is-above", "m", "ramp_least_excess", {}, const(0.1)),
+    ("ramp-is-above", "m", "ramp_least_excess", {}, first(const(-0.1))),
+    ("bound-holds", "m", "bound_slack", {}, first(const(-0.1))),
+    ("smaller-norm-smaller-bound", "m", "mean_margin", {"decay": 0.01}, scale(3.0)),
+    ("smaller-norm-smaller-bound", "m", "fixed_bound", {"decay": 1.0}, scale(5.0)),
+    ("bound-is-vacuous", "m", "fixed_bound", {}, first(const(0.9))),
+    ("bound-is-vacuous", "m", "held_error", {}, const(0.6)),
+]
+
+
+def test_verdicts_at_smoke(smoke_root):
+    check_verdicts(smoke_root, STUDY, VERDICTS)
+
+
+def test_rows_carry_their_error(smoke_root):
+    check_errors(smoke_root, STUDY)
+
+
+def test_every_claim_has_a_counterfactual():
+    check_all_turn(STUDY, COUNTERFACTUALS)
+
+
+@each_case(COUNTERFACTUALS)
+def test_each_verdict_turns_on_a_counterfactual(case, smoke_root):
+    check_counterfactual(smoke_root, STUDY, case)
+
+
+def test_a_probability_is_between_0_and_1():
+    with pytest.raises(ConfigError, match="delta is 2"):
+        Config(delta=2.0)

@@ -1,0 +1,144 @@
+"""Every finding fires on its sick network and is silent on the healthy twin."""
+
+import copy
+from functools import cache
+
+import pytest
+import torch
+
+from tests.known_failures.cases import Case
+from tests.known_failures.evaluation import (
+    examined,
+    measures_of,
+    visit_pair,
+    visit_standard,
+)
+from tests.known_failures.pairs import PAIRS
+from tests.known_failures.seeds import redrawn
+from tests.known_failures.sound_networks import STANDARDS
+from theodolite.survey import RULES, advise, apply_advice
+from theodolite.survey.advising.applying import copied
+from theodolite.survey.advising.samples import Pool
+from theodolite.survey.findings.rulebook import find, rule_named
+
+CHEAP = ("map", "signal", "units", "norms", "optimiser")
+BY_NAME = {pair.name: pair for pair in PAIRS}
+# What no lines of code can heal: labels that say nothing.
+INCURABLE = {"gradient-of-noise", "labels-of-others"}
+
+
+def measures(pair):
+    return tuple(dict.fromkeys((*CHEAP, *measures_of(pair.expected))))
+
+
+@cache
+def visits(name):
+    pair = BY_NAME[name]
+    return visit_pair(pair, measures=measures(pair))
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_rules_fire_on_the_sick_and_are_silent_on_the_twin(name):
+    sick, healthy = visits(name)
+    assert not sick.misses
+    assert not sick.false_alarms
+    assert not set(sick.expected) & set(healthy.fired)
+    assert not healthy.false_alarms
+
+
+@pytest.mark.parametrize("standard", STANDARDS, ids=lambda s: s.name)
+def test_common_networks_are_left_in_peace(standard):
+    visit = visit_standard(standard, measures=CHEAP)
+    assert not visit.false_alarms
+    assert all(m.status in ("done", "refused") for m in visit.found.measured)
+
+
+def test_praise_is_given_where_it_is_due():
+    sick, healthy = visits("exploding-residual-sum")
+    praise = {f.rule for f in find(healthy.found) if f.severity == "good"}
+    blame = {f.rule for f in find(sick.found) if f.severity == "good"}
+    assert "signal-steady" in praise
+    assert "signal-steady" not in blame
+    sick, healthy = visits("rate-too-large")
+    assert "rate-fits" in {f.rule for f in find(healthy.found)}
+    assert "rate-fits" not in {f.rule for f in find(sick.found)}
+
+
+def test_warm_up_is_asked_for_before_the_first_step_alone():
+    pair = BY_NAME["post-norm-transformer-without-warm-up"]
+    assert "warm-up-missing" in visits(pair.name)[0].fired
+    patient = pair.sick()
+    for inputs, labels in patient.batches[:1]:
+        patient.loss(patient.model(inputs), labels).backward()
+    patient.optimiser.step()
+    found = examined(patient, measures=measures(pair))
+    assert "warm-up-missing" not in {finding.rule for finding in find(found)}
+
+
+def test_the_bay_is_large_enough_and_holds_a_pair_for_every_rule():
+    assert len(PAIRS) >= 16
+    assert len(BY_NAME) == len(PAIRS)
+    assert len(STANDARDS) >= 8
+    expected = {rule for pair in PAIRS for rule in pair.expected}
+    assert expected == {rule.name for rule in RULES if rule.severity != "good"}
+    for pair in PAIRS:
+        for name in (*pair.also, *pair.notes):
+            rule_named(name)
+
+
+@pytest.mark.parametrize("name", ["missing-norm", "inputs-as-bytes"])
+def test_patients_are_the_same_at_every_call(name):
+    pair = BY_NAME[name]
+    state = torch.get_rng_state()
+    first, second = pair.sick(), pair.sick()
+    torch.testing.assert_close(
+        first.model.state_dict(), second.model.state_dict(), rtol=0, atol=0
+    )
+    torch.testing.assert_close(first.batches, second.batches, rtol=0, atol=0)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_patients_redrawn_are_others():
+    pair = BY_NAME["missing-norm"]
+    usual = pair.sick()
+    with redrawn(1):
+        other = pair.sick()
+    again = pair.sick()
+    assert not torch.equal(usual.model[0].weight, other.model[0].weight)
+    assert not torch.equal(usual.batches[0][0], other.batches[0][0])
+    assert torch.equal(usual.model[0].weight, again.model[0].weight)
+
+
+@pytest.mark.parametrize("name", [n for n in BY_NAME if n != "layer-never-called"])
+def test_advice_runs_and_some_of_it_heals(name):
+    pair = BY_NAME[name]
+    found = visits(name)[0].found
+    findings = [f for f in find(found) if f.rule in pair.expected]
+    advice = advise(found, findings)
+    assert {a.rule for a in advice} >= {f.rule for f in findings[:1]}
+    patient = pair.sick()
+    before = copy.deepcopy(patient.model.state_dict())
+    healed = [heals(pair, patient, each) for each in advice]
+    torch.testing.assert_close(patient.model.state_dict(), before, rtol=0, atol=0)
+    assert any(healed) or name in INCURABLE
+
+
+def heals(pair, patient, advice):
+    """Say whether the rule is silent on a copy that the code was run on."""
+    pool = Pool(patient.batches)
+    with pool.seeded(0):
+        treated = apply_advice(
+            advice, copied(patient.model, patient.optimiser), pool.some_inputs()
+        )
+    batches = patient.batches
+    if treated.batch_size is not None:
+        draws = pool.draws(0, treated.batch_size)
+        batches = [next(draws) for _ in range(4)]
+    after = Case(
+        model=treated.model,
+        batches=batches,
+        loss=patient.loss,
+        optimiser=treated.optimiser,
+    )
+    found = examined(after, measures=measures(pair))
+    return advice.rule not in {finding.rule for finding in find(found)}

@@ -1,0 +1,46 @@
+"""Defaults of public functions and classes, which users rely on without naming them.
+
+``python -m tests.test_defaults`` writes ``defaults.txt`` again.
+"""
+
+import inspect
+from enum import EnumType
+from importlib import import_module
+from pathlib import Path
+
+FILE = Path(__file__).with_name("defaults.txt")
+SOURCE = FILE.parents[1] / "src" / "theodolite"
+PLAIN = (bool, int, float, str, tuple)
+
+
+def defaults():
+    """Yield a line for each public callable with a default that is no mere absence."""
+    for room in sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")):
+        module = import_module(f"theodolite.{room}")
+        for name in sorted(n for n in dir(module) if not n.startswith("_")):
+            if told := _told(getattr(module, name)):
+                yield f"{room}.{name} {told}"
+
+
+def _told(thing):
+    ours = getattr(thing, "__module__", "").startswith("theodolite")
+    if not ours or isinstance(thing, EnumType):  # whose arguments Python decides on
+        return ""
+    try:
+        given = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    return " ".join(
+        f"{p.name}={p.default!r}"
+        for p in given
+        if isinstance(p.default, PLAIN) and p.default not in ("", ())
+    )
+
+
+def test_defaults_change_with_notice_only():
+    wanted = FILE.read_text().splitlines()
+    assert list(defaults()) == wanted, "to keep them: python -m tests.test_defaults"
+
+
+if __name__ == "__main__":
+    FILE.write_text("".join(f"{line}\n" for line in defaults()))

@@ -1,0 +1,280 @@
+"""Every public call leaves the model and the process as found, however it ends.
+
+Calls end by themselves, by an error inside the model, by a time limit at safe points,
+and by Ctrl-C when any function of Python is entered; and they run in several threads.
+"""
+
+import inspect
+import signal
+import sys
+import threading
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils import checkpoint
+
+from tests.instruments.test_preservation import portrait, without_versions
+from tests.public_calls import (
+    CALLS,
+    NET,
+    NOT_HERE,
+    ROOMS,
+    TAKEN,
+    WITHOUT_PASSES,
+    Net,
+    made,
+)
+from theodolite import instruments, surgery, survey
+from theodolite.core import Exclusive, StopCheck, TheodoliteError
+from theodolite.core import process as core_process
+
+
+class TimeIsOver(BaseException):
+    """Raised at safe points."""
+
+
+def name_of(call):
+    return f"{call.__module__.split('.')[1]}.{call.__name__}"
+
+
+every_call = pytest.mark.parametrize("call", CALLS, ids=name_of)
+
+
+def test_every_public_function_that_takes_a_model_is_tried_here():
+    missing = []
+    for room in ROOMS:
+        for name in dir(room):
+            found = getattr(room, name)
+            kind = isinstance(found, type) and issubclass(found, instruments.Operator)
+            if not (inspect.isfunction(found) or kind) or inspect.isabstract(found):
+                continue
+            takes = set(inspect.signature(found.__init__ if kind else found).parameters)
+            if takes & TAKEN and found not in CALLS and name not in NOT_HERE:
+                missing.append(f"{room.__name__}.{name}")
+    assert missing == []
+
+
+def process():
+    """Everything of a process that a call could leave changed."""
+    cuda = torch.backends.cuda
+    return {
+        "grad mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "autocast": [
+            (torch.is_autocast_enabled(d), torch.get_autocast_dtype(d))
+            for d in ("cpu", "cuda")
+        ],
+        "default dtype": torch.get_default_dtype(),
+        "threads": torch.get_num_threads(),
+        "determinism": torch.get_deterministic_debug_mode(),
+        "cudnn": (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark),
+        "kernels": (cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled()),
+        "fast attention": torch.backends.mha.get_fastpath_enabled(),
+        "modes": (
+            torch._C._len_torch_function_stack(),
+            torch._C._len_torch_dispatch_stack(),
+        ),
+        "checkpointing": checkpoint._checkpoint_without_reentrant_generator,
+        "warning filters": list(warnings.filters),
+        "handler": signal.getsignal(signal.SIGINT),
+    }
+
+
+def as_found(model, before):
+    """Assert that nothing has changed, and that no thread has to wait."""
+    assert without_versions(portrait(model)) == before[0]
+    assert process() == before[1]
+    free = threading.Thread(target=Exclusive().__enter__, daemon=True)
+    free.start()
+    free.join(60)
+    assert not free.is_alive()
+    Exclusive().__exit__(None, None, None)
+
+
+def state(model):
+    return without_versions(portrait(model)), process()
+
+
+class Watching:
+    """Calls a function whenever Python enters one."""
+
+    def __init__(self, see):
+        self._see = see
+
+    def __enter__(self):
+        sys.setprofile(self._look)
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+
+    def _look(self, frame, event, _):
+        if event == "call" and frame.f_code is not Watching.__exit__.__code__:
+            self._see(frame.f_code)
+
+
+def spoil():
+    """Change all that code inside of a model could change."""
+    torch.set_grad_enabled(False)
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    torch.set_deterministic_debug_mode("warn")
+    torch.set_autocast_enabled("cpu", True)
+    torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
+    torch.backends.mha.set_fastpath_enabled(False)
+    warnings.simplefilter("ignore", ResourceWarning)
+    torch.rand(1), np.random.rand()  # noqa: NPY002
+
+
+@every_call
+def test_an_error_inside_a_model_that_changed_settings_leaves_nothing_behind(call):
+    build, run = CALLS[call]
+    model = made(build)
+    before, met = state(model), []
+
+    def see(code):
+        if code is nn.Linear.forward.__code__:
+            met.append(code)
+            spoil()
+            raise RuntimeError("inside")
+
+    with suppress(RuntimeError, TheodoliteError, Warning), Watching(see):
+        run(model, "batch")
+    assert met or call in WITHOUT_PASSES
+    as_found(model, before)
+
+
+@every_call
+def test_a_time_limit_at_any_safe_point_leaves_nothing_behind(call):
+    build, run = CALLS[call]
+    model = made(build)
+    before, seen = state(model), []
+    with StopCheck(lambda: seen.append(1)):
+        run(model, "batch")
+    as_found(model, before)
+
+    total, left = len(seen), [0]
+
+    def stop():
+        left[0] -= 1
+        if left[0] < 0:
+            raise TimeIsOver
+
+    for place in {0, total // 3, 2 * total // 3} if total else ():
+        left[0] = place
+        with pytest.raises(TimeIsOver), StopCheck(stop):
+            run(model, "batch")
+        as_found(model, before)
+
+
+@every_call
+def test_ctrl_c_at_any_moment_waits_until_all_is_restored(call):
+    build, run = CALLS[call]
+    model = made(build)
+    before, entered = state(model), [0]
+
+    def count(_):
+        entered[0] += 1
+
+    with Watching(count):
+        run(model, "batch")
+    as_found(model, before)
+
+    def press(_):
+        entered[0] -= 1
+        if entered[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    total, moments = entered[0], 4
+    rng = np.random.default_rng(len(name_of(call)))
+    for moment in rng.integers(1, total, moments):
+        entered[0] = int(moment)
+        with suppress(KeyboardInterrupt), Watching(press):
+            run(model, "batch")
+        as_found(model, before)
+
+
+def numbers(found):
+    """Return what a call found as text, to compare digit by digit."""
+    if isinstance(found, Tensor):
+        return repr(found.tolist())
+    if isinstance(found, surgery.Result):
+        return repr({k: v.tolist() for k, v in found.model.state_dict().items()})
+    rows = found.rows() if hasattr(found, "rows") else found
+    plain = isinstance(rows, list | tuple) or hasattr(rows, "column")
+    told = [row for row in rows if "quantity" in row] if plain else []
+    return repr([(row["quantity"], row["value"]) for row in told])
+
+
+def test_threads_that_measure_one_model_find_what_one_thread_finds():
+    calls = [call for call in NET if call is not survey.survey]
+    shared, other = made(Net), made(Net)
+    before = state(shared), state(other)
+    work = {
+        "batch": (shared, "batch", calls),
+        "eval": (shared, "eval", calls[::-1]),
+        "other": (other, "batch", calls[::4]),
+    }
+    found, problems = {}, []
+
+    def measure(name):
+        model, mode, chosen = work[name]
+        for call in chosen:
+            try:
+                found[name, call] = numbers(NET[call](model, mode))
+            except Exception as error:
+                problems.append((name, name_of(call), repr(error)))
+
+    threads = [threading.Thread(target=measure, args=(name,)) for name in work]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(300)
+    finally:
+        sys.setswitchinterval(interval)
+    assert problems == []
+    as_found(shared, before[0])
+    as_found(other, before[1])
+    for (name, call), numbers_found in found.items():
+        model, mode, _ = work[name]
+        alone = numbers(NET[call](model, mode))
+        assert numbers_found == alone, (name, name_of(call))
+
+
+def test_threads_take_turns():
+    """A thread that measures again and again keeps no other waiting."""
+    order, holds = [], threading.Event()
+
+    def measure():
+        with Exclusive():
+            holds.set()
+            while not core_process._turn._waiting:
+                threading.Event().wait(1e-3)
+        with Exclusive():
+            order.append("again")
+
+    other = threading.Thread(target=measure)
+    other.start()
+    holds.wait()
+    with Exclusive():
+        order.append("waiting")
+    other.join()
+    assert order == ["waiting", "again"]
+
+
+def test_a_lock_given_back_elsewhere_leaves_ctrl_c_alone():
+    """As where another thread collects a generator that holds it."""
+    before, held = signal.getsignal(signal.SIGINT), Exclusive()
+    held.__enter__()
+    other = threading.Thread(target=held.__exit__, args=(None, None, None))
+    other.start()
+    other.join()
+    with pytest.raises(KeyboardInterrupt), Exclusive():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

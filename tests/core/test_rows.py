@@ -11,8 +11,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from theodolite.core import Rows, Status, TheodoliteError, from_lines, strict, to_lines
-from theodolite.core import plain as to_plain
+from theodolite.core import (
+    Rows,
+    Status,
+    TheodoliteError,
+    from_lines,
+    to_lines,
+    to_strict_json,
+)
+from theodolite.core import to_json_values as to_plain
 
 scalars = (
     st.none()
@@ -102,7 +109,7 @@ def test_lines_are_one_a_row_sorted_and_legible():
 @example(np.array([[np.nan, 1.0], [np.inf, -0.0]]))
 @example(np.float32("nan"))
 def test_strict_gives_strictly_valid_json(value):
-    result = strict(value)
+    result = to_strict_json(value)
     text = json.dumps(result, allow_nan=False)
     assert json.loads(text) == result
 
@@ -110,8 +117,8 @@ def test_strict_gives_strictly_valid_json(value):
 def test_strict_replaces_only_what_json_cannot_say():
     given = {"a": [math.nan, 1.0, "NaN"], "b": {"c": -math.inf}, "d": None, "e": True}
     wanted = {"a": [None, 1.0, "NaN"], "b": {"c": None}, "d": None, "e": True}
-    assert strict(given) == wanted
-    assert strict(given)["e"] is True
+    assert to_strict_json(given) == wanted
+    assert to_strict_json(given)["e"] is True
 
 
 @pytest.mark.parametrize(

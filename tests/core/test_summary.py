@@ -16,8 +16,8 @@ from theodolite.core import (
     RunError,
     SavedVerdict,
     above,
-    alike,
     check_summary,
+    count_verdicts,
     decide,
     each,
     every,
@@ -25,14 +25,14 @@ from theodolite.core import (
     inside,
     mean,
     measured,
+    our_margin,
     parse_summary,
     predicted,
     some,
-    strict,
-    tally,
+    to_strict_json,
 )
 
-NARROW = alike(0.1, "a tenth is what one would notice")
+NARROW = our_margin(0.1, "a tenth is what one would notice")
 
 
 def rows(centre, spread=0.02):
@@ -64,7 +64,7 @@ CLAIMS = (
         statement="y is one.",
         rival="none",
         test=some(
-            inside(mean(measured("y", depth=2)), alike(0.1, "ours", centre=1)),
+            inside(mean(measured("y", depth=2)), our_margin(0.1, "ours", centre=1)),
             inside(mean(measured("y", depth=4)), NARROW),
         ),
         choices=(Choice(what="depths 2 and 4", why="none are given"),),
@@ -93,7 +93,7 @@ CLAIMS = (
 
 
 def content(evidence):
-    return strict(
+    return to_strict_json(
         {
             "paper": {
                 "name": "p",
@@ -172,7 +172,7 @@ def test_a_margin_of_ours_says_where_it_turns(summary):
 
 
 def test_the_tally_counts_kinds_apart(summary):
-    counts = tally(summary.claims, not_run=2)
+    counts = count_verdicts(summary.claims, not_run=2)
     assert counts.claims == {
         Outcome.HOLDS: 2,
         Outcome.FAILS: 0,
@@ -191,12 +191,12 @@ def test_the_tally_counts_kinds_apart(summary):
 def test_the_tally_sets_own_rows_beside_committed_ones():
     evidence = Evidence(rows(0.0, 0.2), rows(1.0), "digits")
     summary = check_summary(content(evidence), source="here")
-    counts = tally(summary.claims)
+    counts = count_verdicts(summary.claims)
     assert counts.committed == 3, "one has nothing committed"
     assert counts.alone == {"open": 3}
     assert [one.on for one in summary.claims] == ["digits"] * 3 + [""]
     assert str(counts).endswith("; 3 verdicts rest on committed runs")
-    assert str(tally(summary.claims[:1])).endswith(
+    assert str(count_verdicts(summary.claims[:1])).endswith(
         "; 1 verdict rests on committed runs"
     )
 
@@ -206,7 +206,7 @@ def test_an_erratum_that_holds_as_printed_is_not_confirmed():
     wrong: SavedVerdict = summary.claims[2]
     assert wrong.verdict is Outcome.HOLDS
     assert not wrong.confirmed
-    assert tally([wrong]).confirmed == 0
+    assert count_verdicts([wrong]).confirmed == 0
 
 
 FIRST = ("claims", 0, "own", "judged")

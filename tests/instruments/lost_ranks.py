@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from tests.instruments.ranks import KILLED, LOSS, begin, data, network, sentence
 from tests.runs.processes import until
-from theodolite.core import TeamError
+from theodolite.core import DistributedError
 from theodolite.instruments import Hessian, Team, share_of
 from theodolite.instruments.distributed import heartbeat
 
@@ -40,7 +40,7 @@ def lose(rank, size, place, how):
     try:
         while True:
             operator @ vector
-    except TeamError as error:
+    except DistributedError as error:
         with open(f"{place}/said-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)  # with connections open, of which the dead hold one end
@@ -56,7 +56,7 @@ def leave_at_once(rank, size, place, port, gone):
     begun = time.monotonic()
     try:
         team.sum(torch.ones(1))
-    except TeamError as error:
+    except DistributedError as error:
         with open(f"{place}/left-{rank}", "w") as file:
             file.write(f"{time.monotonic() - begun} {error}")
     os._exit(0)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.cases import CASES
-from theodolite.core import MeasurementError, Status, TeamError
+from theodolite.core import DistributedError, MeasurementError, Status
 from theodolite.instruments import (
     GaussNewton,
     Hessian,
@@ -381,8 +381,8 @@ def test_a_rank_that_is_lost_is_no_model_without_a_twin(monkeypatch):
     operator = Hessian(nn.Linear(4, 3), [x], loss=LOSS, norm_mode="eval")
 
     def lost(_):
-        raise TeamError("rank 1 of 2 was lost")
+        raise DistributedError("rank 1 of 2 was lost")
 
     monkeypatch.setattr(operator, "remade", lost)
-    with pytest.raises(TeamError, match="rank 1 of 2 was lost"):
+    with pytest.raises(DistributedError, match="rank 1 of 2 was lost"):
         rounding_noise(operator)

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from tests.instruments import lost_ranks, ranks
 from tests.instruments.ranks import launch
-from theodolite.core import ConfigError, MeasurementError, TeamError
+from theodolite.core import ConfigError, DistributedError, MeasurementError
 from theodolite.instruments import Team, share_of
 from theodolite.instruments.distributed import heartbeat
 from theodolite.instruments.distributed.processes import CollectiveCalls
@@ -76,7 +76,9 @@ def test_a_rank_that_fails_is_named_on_the_others_within_seconds(together):
         if rank == 1:
             assert said["one fails"].startswith(f"MeasurementError: {why}")
         else:
-            assert said["one fails"].startswith(f"TeamError: rank 1 failed: {why}")
+            assert said["one fails"].startswith(
+                f"DistributedError: rank 1 failed: {why}"
+            )
             assert said["and later"] == said["one fails"]
         assert seconds < SECONDS
 
@@ -121,7 +123,7 @@ def test_a_host_that_stops_answering_keeps_nobody(tmp_path):
     ended = launch(lost_ranks.stop_the_host, tmp_path, free_port(), size=2)
     assert ended == [-ranks.KILLED, 0]
     said, seconds = torch.load(tmp_path / "stopped-1")
-    assert said.startswith("TeamError: what 2 ranks share no longer answers")
+    assert said.startswith("DistributedError: what 2 ranks share no longer answers")
     assert seconds < SECONDS
 
 
@@ -130,7 +132,9 @@ def test_a_host_that_ends_is_named(tmp_path):
     assert ended == [0] * 3
     for rank in (1, 2):
         said = torch.load(tmp_path / f"ended-{rank}")
-        assert said.startswith("TeamError: rank 0 ended, where others still wait")
+        assert said.startswith(
+            "DistributedError: rank 0 ended, where others still wait"
+        )
 
 
 def test_notes_that_the_store_did_not_take_hide_none_that_it_did():
@@ -154,7 +158,9 @@ def test_a_call_that_fails_while_all_are_there_says_why(monkeypatch):
     def begin():
         raise RuntimeError("shapes differ. This may be so.\nat some line")
 
-    with pytest.raises(TeamError, match=r"together failed \(shapes differ\): see"):
+    with pytest.raises(
+        DistributedError, match=r"together failed \(shapes differ\): see"
+    ):
         CollectiveCalls(alone).run(begin)
     alone.stop()
 
@@ -189,7 +195,7 @@ def test_a_rank_that_comes_no_more_is_missed_within_seconds(tmp_path, how):
         "returns": "ended, where others still wait for it: start all ranks again",
         "catches": "failed: out of luck",
     }.get(how, "failed: ValueError: out of luck")
-    assert said.startswith(f"TeamError: rank 1 {why}")
+    assert said.startswith(f"DistributedError: rank 1 {why}")
     assert seconds < SECONDS
 
 
@@ -209,7 +215,7 @@ def test_a_rank_that_fails_in_code_of_its_own_is_named_though_it_lives_on():
     ]
     try:
         _, said = waiting.communicate(timeout=250)
-        assert "TeamError: rank 0 failed: ValueError: out of luck" in said
+        assert "DistributedError: rank 0 failed: ValueError: out of luck" in said
         assert failing.poll() is None, "what is tested is a process that lives on"
     finally:
         failing.kill()

@@ -8,14 +8,14 @@ from theodolite.core import (
     Ruling,
     Verdict,
     above,
-    alike,
     all_of,
     below,
     judge,
     known,
     near,
+    our_margin,
     sampled,
-    strict,
+    to_strict_json,
 )
 
 ROUNDING = below(1e-10, source="rounding", why="products of this length")
@@ -51,7 +51,7 @@ def claim(name, place, statement, judged, numbers, rival="", **more):
         if own is None
         else Verdict(claim=declared, own=Ruling(judged=own), committed=counts)
     )
-    return strict(verdict.to_dict())
+    return to_strict_json(verdict.to_dict())
 
 
 def study(paper, name, title, summary, claims, **more):
@@ -148,7 +148,7 @@ INITIAL = study(
                     judge(known("gap of the closed form", 4.1e-13, 2e-13), ROUNDING),
                     judge(
                         sampled("slope of the ratio", spread(0.001, 0.002)),
-                        alike(0.05, "a factor of 1.2 over all depths"),
+                        our_margin(0.05, "a factor of 1.2 over all depths"),
                     ),
                 ]
             ),

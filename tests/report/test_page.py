@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.report.papers import CLAIMS, STUDIES
-from theodolite.core import Choice, SavedNumber, SavedStudy, alike
+from theodolite.core import Choice, SavedNumber, SavedStudy, our_margin
 from theodolite.report import render
 from theodolite.report.layout import groups
 from theodolite.report.page import SCRIPTS
@@ -246,7 +246,7 @@ def test_text_of_a_summary_cannot_inject(runs):
     summary = runs[0].summary
     first = summary.claims[3]
     leaf = replace(
-        first.ruling.judged, name=EVIL, region=alike(0.1, EVIL), turns_at=0.2
+        first.ruling.judged, name=EVIL, region=our_margin(0.1, EVIL), turns_at=0.2
     )
     joined = replace(leaf, region=None, pieces=(leaf, leaf), decider=0)
     ruling = replace(

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from theodolite.core import Rows, strict
+from theodolite.core import Rows, to_strict_json
 from theodolite.instruments import Batch
 
 from .graph import Graph
@@ -87,7 +87,7 @@ class Anatomy:
         """Return strict JSON values of all parts, without the recording."""
         names = ("additions", "norms", "activations", "others", "unplaced")
         parts = {name: [asdict(each) for each in getattr(self, name)] for name in names}
-        return strict({**parts, "piecewise_linear": self.piecewise_linear})
+        return to_strict_json({**parts, "piecewise_linear": self.piecewise_linear})
 
     def __str__(self) -> str:
         counts = {

@@ -8,9 +8,9 @@ import numpy as np
 from theodolite.core import (
     Reading,
     Rows,
-    circumstances,
     headline,
-    in_words,
+    metadata_line,
+    quantity_line,
 )
 
 
@@ -104,10 +104,10 @@ class Certificate(Reading):
     def summary_lines(self) -> list[str]:
         """Return the numbers, and each hypothesis that fails."""
         shown = ("smoothness", "step", "kernel_bound", "kernel_smallest", "terms")
-        lines = [f"  {name:<15}  {in_words(self, name)}" for name in shown]
-        lines += [f"  {name:<15}  {in_words(self, name)}" for name in ("ratio",)]
-        lines.append(f"  {'ratio_bound':<15}  {in_words(self, 'ratio_bound')}")
+        lines = [f"  {name:<15}  {quantity_line(self, name)}" for name in shown]
+        lines += [f"  {name:<15}  {quantity_line(self, name)}" for name in ("ratio",)]
+        lines.append(f"  {'ratio_bound':<15}  {quantity_line(self, 'ratio_bound')}")
         lines += [f"  note: {reason}" for reason in self.reasons[:3]]
         failing = [row for row in self.hypotheses if not row["holds"]]
         lines += [f"  {row['theorem']} fails: {row['why']}" for row in failing]
-        return [headline(self), *lines, circumstances(self)]
+        return [headline(self), *lines, metadata_line(self)]

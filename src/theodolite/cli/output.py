@@ -69,10 +69,10 @@ def lines_of(summary: "Summary") -> list[Line]:
 
 def print_json(value: Any) -> None:
     """Print a value for machines."""
-    from theodolite.core import strict
+    from theodolite.core import to_strict_json
 
     escaped = not speaks_unicode()
-    tell(json.dumps(strict(value), indent=2, ensure_ascii=escaped))
+    tell(json.dumps(to_strict_json(value), indent=2, ensure_ascii=escaped))
 
 
 def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
@@ -85,7 +85,7 @@ def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> 
 
 def print_lines(lines: list[Line], *, statements: bool = False) -> None:
     """Print claims by study, on request with what they say, then how many hold."""
-    from theodolite.core import tally
+    from theodolite.core import count_verdicts
 
     width = max((len(line.name) for line in lines), default=0)
     last = None
@@ -107,7 +107,7 @@ def print_lines(lines: list[Line], *, statements: bool = False) -> None:
     if lines:
         waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
         judged = [line.verdict for line in lines if line.verdict is not None]
-        tell(str(tally(judged, not_run=waiting)))
+        tell(str(count_verdicts(judged, not_run=waiting)))
 
 
 def _told(statement: str) -> str:

@@ -133,7 +133,7 @@ def _run_studies(
 
     Unless ``quiet``, each prints one line when it is done.
     """
-    from theodolite.core import Stopwatch, TheodoliteError, tally
+    from theodolite.core import Stopwatch, TheodoliteError, count_verdicts
     from theodolite.studies import run_study
 
     lines: list[Line] = []
@@ -153,7 +153,7 @@ def _run_studies(
             continue
         lines += lines_of(summary)
         if not quiet:
-            took, found = watch.read().wall_s, tally(summary.claims).outcomes
+            took, found = watch.read().wall_s, count_verdicts(summary.claims).outcomes
             name = f"[{place}/{len(plans)}] {plan.entry.full_name}"
             say(f"{name}: done in {took:.1f} s ({found})")
     return lines, problems

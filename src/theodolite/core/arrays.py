@@ -30,7 +30,7 @@ def column_major(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
     """
     parts, start = [], 0
     for shape in shapes:
-        shape = tuple(as_whole("size", side, 0) for side in shape)
+        shape = tuple(as_integer("size", side, 0) for side in shape)
         size = math.prod(shape)
         parts.append(start + np.arange(size).reshape(shape).ravel(order="F"))
         start += size
@@ -139,7 +139,9 @@ def as_numbers(
     return array
 
 
-def hold_numbers(owner: object, **wanted: tuple[int | str | EllipsisType, ...]) -> None:
+def convert_fields(
+    owner: object, **wanted: tuple[int | str | EllipsisType, ...]
+) -> None:
     """Pass fields of a frozen dataclass through :func:`as_numbers`, in place.
 
     Args:
@@ -151,11 +153,11 @@ def hold_numbers(owner: object, **wanted: tuple[int | str | EllipsisType, ...]) 
         object.__setattr__(owner, name, value)
 
 
-def as_whole(name: str, value: object, least: int) -> int:
+def as_integer(name: str, value: object, least: int) -> int:
     """Return a whole number from a limit up as a Python one, which never wraps.
 
     Example:
-        >>> as_whole("units", np.uint8(200), 1) * 2
+        >>> as_integer("units", np.uint8(200), 1) * 2
         400
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

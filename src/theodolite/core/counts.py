@@ -10,7 +10,7 @@ from .verdicts.judgement import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tally:
+class VerdictCounts:
     """Counts of verdicts.
 
     Attributes:
@@ -58,7 +58,9 @@ class Tally:
         return "; ".join(told)
 
 
-def tally(verdicts: Iterable[SavedVerdict], *, not_run: int = 0) -> Tally:
+def count_verdicts(
+    verdicts: Iterable[SavedVerdict], *, not_run: int = 0
+) -> VerdictCounts:
     """Count verdicts.
 
     Args:
@@ -68,7 +70,7 @@ def tally(verdicts: Iterable[SavedVerdict], *, not_run: int = 0) -> Tally:
     given = list(verdicts)
     claims = [one for one in given if one.kind is Kind.CLAIM]
     errata = [one for one in given if one.kind is Kind.ERRATUM]
-    return Tally(
+    return VerdictCounts(
         claims=_counted(claims),
         hanging=sum(one.hangs_on_ours for one in claims),
         errata=len(errata),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def drawn(how: str, what: Any, **settings: Any) -> "Figure":
+def draw_figure(how: str, what: Any, **settings: Any) -> "Figure":
     """Return the figure that one of the drawings of ``theodolite.figures`` makes."""
     figures = import_module("theodolite.figures")
     return getattr(figures, how)(what, **settings)
@@ -28,7 +28,7 @@ def drawn(how: str, what: Any, **settings: Any) -> "Figure":
 _NOTE = "opacity: 0.7; font-size: 90%"
 
 
-def page_of(
+def html_table(
     headline: str,
     header: Sequence[str],
     body: Iterable[Sequence[Any]],
@@ -37,7 +37,7 @@ def page_of(
     """Return a headline, a table and a note as HTML.
 
     Example:
-        >>> print(page_of("One < two", ["a"], [["b"]]))
+        >>> print(html_table("One < two", ["a"], [["b"]]))
         <div><b>One &lt; two</b><table><thead><tr><th>a</th></tr></thead><tbody><tr>\
 <td>b</td></tr></tbody></table></div>
     """
@@ -61,11 +61,11 @@ LINES, COLUMNS = 24, 80
 _FRONT = 4
 
 
-def shown(lines: Sequence[str]) -> str:
+def join_lines(lines: Sequence[str]) -> str:
     """Return lines that fit, saying how many are left out.
 
     Example:
-        >>> shown(["a", "b" * 100]) == "a" + chr(10) + "b" * 79 + "…"
+        >>> join_lines(["a", "b" * 100]) == "a" + chr(10) + "b" * 79 + "…"
         True
     """
     kept = list(lines)
@@ -77,7 +77,7 @@ def shown(lines: Sequence[str]) -> str:
 
 def lines_of(reading: "Reading") -> list[str]:
     """Return what a reading says: its status, each quantity, its circumstances."""
-    return [headline(reading), *_quantities(reading), circumstances(reading)]
+    return [headline(reading), *_quantities(reading), metadata_line(reading)]
 
 
 def headline(reading: "Reading") -> str:
@@ -85,7 +85,7 @@ def headline(reading: "Reading") -> str:
     return f"{type(reading).__name__}, {reading.status}: {reading.status_message}"
 
 
-def circumstances(reading: "Reading") -> str:
+def metadata_line(reading: "Reading") -> str:
     """Return how, under which norms and at what cost."""
     cost = reading.cost
     counts = norm_counts(reading.norm_layers)
@@ -95,7 +95,7 @@ def circumstances(reading: "Reading") -> str:
     return "  " + ", ".join(part for part in parts if part)
 
 
-def in_words(reading: "Reading", name: str) -> str:
+def quantity_line(reading: "Reading", name: str) -> str:
     """Return one quantity with its error."""
     value = np.asarray(getattr(reading, name))
     held = reading.error_of.get(name)
@@ -118,7 +118,7 @@ def _quantities(reading: "Reading") -> Iterator[str]:
     names = [name for name in reading.dims if name not in errors]
     width = max(map(len, names), default=0)
     for name in names:
-        yield f"  {name:<{width}}  {in_words(reading, name)}"
+        yield f"  {name:<{width}}  {quantity_line(reading, name)}"
 
 
 def _front(value: np.ndarray) -> str:

@@ -64,7 +64,7 @@ class MeasurementError(TheodoliteError):
     """A model or batch that an instrument cannot measure."""
 
 
-class TeamError(TheodoliteError):
+class DistributedError(TheodoliteError):
     """One of several processes that work together was lost, or failed."""
 
 

@@ -127,7 +127,7 @@ def exclusive(
     return decorate
 
 
-class Undisturbed:
+class DelayInterrupt:
     """Ctrl-C waits for the end of what runs inside, even if it is pressed twice."""
 
     def __enter__(self) -> None:
@@ -138,7 +138,7 @@ class Undisturbed:
         _ctrl_c.busy -= self._counts
 
 
-class OnBehalf:
+class ActForThread:
     """Has a thread work for the one that made this, inside of :class:`Exclusive`.
 
     That one waits meanwhile; threads that work for it see to it themselves that they

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .cost import Cost
-from .display import drawn, lines_of, page_of, shown
+from .display import draw_figure, html_table, join_lines, lines_of
 from .errors import TheodoliteError
-from .rows import Rows, optional, plain
+from .rows import Rows, optional, to_json_values
 from .saved_reading import load, save
 from .status import NormMode, Status, norm_counts
 
@@ -84,8 +84,10 @@ class Reading:
                     {
                         "quantity": name,
                         **place,
-                        "value": plain(value[index]),
-                        "error": None if error is None else plain(error[index]),
+                        "value": to_json_values(value[index]),
+                        "error": None
+                        if error is None
+                        else to_json_values(error[index]),
                         **circumstances,
                         **place,  # a dimension may be the seed
                         **labels,
@@ -96,11 +98,11 @@ class Reading:
     def to_dict(self) -> dict[str, Any]:
         """Return every field as plain JSON values."""
         content = {f.name: getattr(self, f.name) for f in fields(self)}
-        return plain({**content, "cost": self.cost.to_dict()})
+        return to_json_values({**content, "cost": self.cost.to_dict()})
 
     def __repr__(self) -> str:
         """Return what fits on a screen; ``to_dict`` holds everything."""
-        return shown(self.summary_lines())
+        return join_lines(self.summary_lines())
 
     def __str__(self) -> str:
         return repr(self)
@@ -111,7 +113,7 @@ class Reading:
         cut = [line.strip().partition("  ") for line in told]
         rows = [(name, said.strip()) for name, gap, said in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
-        return page_of(first, (), rows, "; ".join(notes))
+        return html_table(first, (), rows, "; ".join(notes))
 
     @property
     def status_message(self) -> str:
@@ -131,7 +133,7 @@ class Reading:
         Returns:
             A figure of matplotlib: a notebook shows it, ``savefig`` writes it.
         """
-        return drawn("draw_reading", self, **settings)
+        return draw_figure("draw_reading", self, **settings)
 
     def save(self, path: str | Path) -> None:
         """Write the reading to a file of arrays with a JSON header."""

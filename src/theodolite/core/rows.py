@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .display import page_of
+from .display import html_table
 from .errors import ConfigError, TheodoliteError
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class Rows(Sequence[Row]):
     __slots__ = ("_by_quantity", "_rows")
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self._rows: tuple[dict[str, Any], ...] = tuple(plain(dict(r)) for r in rows)
+        self._rows: tuple[dict[str, Any], ...] = tuple(
+            to_json_values(dict(r)) for r in rows
+        )
         self._by_quantity: dict[str, list[dict[str, Any]]] | None = None
 
     @classmethod
@@ -138,7 +140,7 @@ class Rows(Sequence[Row]):
             [_cell(cell) for cell in row] for row in zip(*kept.values(), strict=True)
         ]
         note = f"… {left} rows more" if left > 0 else ""
-        return page_of(repr(self), list(kept), body, note)
+        return html_table(repr(self), list(kept), body, note)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return a data frame, a column a label (extra ``theodolite[tables]``)."""
@@ -151,7 +153,7 @@ class Rows(Sequence[Row]):
     def where(self, test: Callable[[Row], bool] | None = None, **labels: Any) -> "Rows":
         """Keep the rows that carry all these labels and pass the test."""
         kept: Iterable[dict[str, Any]] = self._rows
-        wanted = plain(labels)
+        wanted = to_json_values(labels)
         if type(wanted.get("quantity")) is str:  # asked for most often, so looked up
             kept = self._quantities().get(wanted.pop("quantity"), ())
         for key, want in wanted.items():
@@ -220,11 +222,11 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def plain(value: Any) -> Any:
+def to_json_values(value: Any) -> Any:
     """Turn NumPy values, enums, dataclasses, tuples and sets into JSON values.
 
     Example:
-        >>> plain({"a": np.float64(1.5), "b": (1, 2)})
+        >>> to_json_values({"a": np.float64(1.5), "b": (1, 2)})
         {'a': 1.5, 'b': [1, 2]}
     """
     kind = type(value)
@@ -232,38 +234,38 @@ def plain(value: Any) -> Any:
         return value
     if kind is dict:  # most values are rows, and most of their items plain
         return {
-            str(key): item if type(item) in _ATOMS else plain(item)
+            str(key): item if type(item) in _ATOMS else to_json_values(item)
             for key, item in value.items()
         }
     if isinstance(value, Enum):
-        return plain(value.value)
+        return to_json_values(value.value)
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_values(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return to_json_values(value.tolist())
     if isinstance(value, np.floating):
         return float(value)
     if isinstance(value, np.generic):
         return value.item()
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: to_json_values(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Sequence):
-        return [plain(item) for item in value]
+        return [to_json_values(item) for item in value]
     if isinstance(value, set | frozenset):
         # Any fixed order will do; that of the set hangs on the hash seed.
-        return sorted((plain(item) for item in value), key=repr)
+        return sorted((to_json_values(item) for item in value), key=repr)
     return value
 
 
-def strict(value: Any) -> Any:
-    """Like :func:`plain`, with NaN and infinities as None, for strict JSON."""
-    value = plain(value)
+def to_strict_json(value: Any) -> Any:
+    """Like :func:`to_json_values`, with NaN and infinities as None, for strict JSON."""
+    value = to_json_values(value)
     if isinstance(value, dict):
-        return {key: strict(item) for key, item in value.items()}
+        return {key: to_strict_json(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [strict(item) for item in value]
+        return [to_strict_json(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -271,7 +273,7 @@ def strict(value: Any) -> Any:
 
 def to_lines(rows: Iterable[Row]) -> str:
     """Write rows as JSON lines; floats come back bit for bit."""
-    plain_rows = rows._rows if isinstance(rows, Rows) else map(plain, rows)
+    plain_rows = rows._rows if isinstance(rows, Rows) else map(to_json_values, rows)
     return "".join(_LINE.encode(row) + "\n" for row in plain_rows)
 
 

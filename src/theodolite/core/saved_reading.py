@@ -20,7 +20,7 @@ import numpy as np
 
 from .cost import Cost
 from .errors import DataError
-from .rows import Rows, plain
+from .rows import Rows, to_json_values
 from .schema import read_value
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _value(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         arrays[name := str(len(arrays))] = value
         return name
     if isinstance(value, Rows | Cost | np.generic | Enum):
-        return plain(value)
+        return to_json_values(value)
     if isinstance(value, tuple | list):
         return [_value(part, arrays) for part in value]
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from .rows import strict
+from .rows import to_strict_json
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def record_values(record: Any) -> Any:
         return [record_values(each) for each in record]
     if isinstance(record, Mapping):
         return {str(key): record_values(value) for key, value in record.items()}
-    return strict(record)
+    return to_strict_json(record)
 
 
 def parse_record(kind: type[T], text: str, *, number: int) -> T:

@@ -16,7 +16,7 @@ from .rows import Row, Rows
 from .seeds import stream
 
 
-def points(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
+def group_means(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
     """Return a row for each combination of labels, with the mean over its rows.
 
     Rows without a finite value are left out and counted as ``lost``. Each row has
@@ -31,7 +31,7 @@ def points(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
 
     Example:
         >>> table = Rows({"depth": 2, "trial": t, "value": 10.0**t} for t in (0, 2))
-        >>> points(table, ["depth"], log=True).value(depth=2)
+        >>> group_means(table, ["depth"], log=True).value(depth=2)
         1.0
     """
     labels = tuple(by)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from theodolite.core import DataError, Numbers, as_real, as_whole
+from theodolite.core import DataError, Numbers, as_integer, as_real
 
 
 def one_hot(labels: Numbers, n_classes: int) -> np.ndarray:
@@ -20,7 +20,7 @@ def one_hot(labels: Numbers, n_classes: int) -> np.ndarray:
                [1., 0., 0.]])
     """
     labels = as_real("labels", labels, error=DataError)
-    n_classes = as_whole("n_classes", n_classes, 1)
+    n_classes = as_integer("n_classes", n_classes, 1)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise DataError(
             f"labels have shape {labels.shape} and type {labels.dtype}: pass one whole "

@@ -11,7 +11,7 @@ from theodolite.core import (
     Numbers,
     as_numbers,
     as_real,
-    hold_numbers,
+    convert_fields,
     unknown_name,
 )
 
@@ -54,8 +54,8 @@ class ChannelStatistics:
     std: np.ndarray
 
     def __post_init__(self) -> None:
-        hold_numbers(self, mean=("channels",))
-        hold_numbers(self, std=self.mean.shape)
+        convert_fields(self, mean=("channels",))
+        convert_fields(self, std=self.mean.shape)
 
     def apply(
         self, images: Numbers, dtype: type[np.floating] = np.float32

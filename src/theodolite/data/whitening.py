@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, DataError, Numbers, as_numbers, hold_numbers
+from theodolite.core import ConfigError, DataError, Numbers, as_numbers, convert_fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class Whitening:
     eigenvalues: np.ndarray
 
     def __post_init__(self) -> None:
-        hold_numbers(self, mean=("d",))
-        hold_numbers(self, components=(len(self.mean), "k"))
-        hold_numbers(self, eigenvalues=self.components.shape[1:])
+        convert_fields(self, mean=("d",))
+        convert_fields(self, components=(len(self.mean), "k"))
+        convert_fields(self, eigenvalues=self.components.shape[1:])
 
     def apply(self, x: Numbers) -> np.ndarray:
         """Return whitened rows (N, k), of the data fitted or of others."""

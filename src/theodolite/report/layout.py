@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from theodolite.core import Kind, SavedFigure, SavedVerdict, Summary, tally
+from theodolite.core import Kind, SavedFigure, SavedVerdict, Summary, count_verdicts
 from theodolite.pages import SharedSvg, inline_svg, to_plain
 
 from .claims import panels
@@ -98,7 +98,7 @@ def _balance(studies: Sequence[Mapping[str, Any]], paper: Summary) -> dict[str, 
     claims = [one for run in runs for one in run.claims]
     done = {run.study.name for run in runs}
     return {
-        "tally": tally(claims),
+        "tally": count_verdicts(claims),
         "beyond": sum(one.kind is Kind.BEYOND for one in claims),
         "committed": sum(one.rests_on == "committed" for one in claims),
         "scales": Counter(run.scale for run in runs),

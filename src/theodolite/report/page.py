@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from theodolite.core import Outcome, tally
+from theodolite.core import Outcome, count_verdicts
 from theodolite.pages import SharedSvg, render_page
 from theodolite.runs import write_text
 
@@ -51,7 +51,9 @@ def render(runs: Iterable[JudgedRun]) -> str:
     styles = [f"explorers/{name}/style.css" for name in explorers]
     content = {
         "papers": papers,
-        "counts": tally(claim for run in shown for claim in run.summary.claims),
+        "counts": count_verdicts(
+            claim for run in shown for claim in run.summary.claims
+        ),
         "n_claims": sum(len(run.summary.claims) for run in shown),
         "n_studies": len(shown),
         "outcomes": list(Outcome),

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from theodolite.core import PredictedAndMeasured, Row, Rows, RunError, plain
+from theodolite.core import PredictedAndMeasured, Row, Rows, RunError, to_json_values
 
 PREDICTED = "predicted"
 
@@ -69,7 +69,7 @@ class CommittedRun:
 
         Where it was computed makes no difference.
         """
-        ours, theirs = plain(config), self.config()
+        ours, theirs = to_json_values(config), self.config()
         free = {"device", "committed", *self.free}
         if not theirs:
             return Rows()
@@ -99,14 +99,18 @@ def pack(
         >>> json.loads(text)["lines"]
         [['loss', 0.3333333]]
     """
-    table = [_honest(plain(dict(row)), digits) for row in rows]
+    table = [_honest(to_json_values(dict(row)), digits) for row in rows]
     columns = list(dict.fromkeys(key for row in table for key in row))
     lines = [
         json.dumps([_short(row.get(c), digits) for c in columns], ensure_ascii=False)
         for row in table
     ]
     head = json.dumps(
-        {"config": plain(config), "made": plain(made), "columns": columns},
+        {
+            "config": to_json_values(config),
+            "made": to_json_values(made),
+            "columns": columns,
+        },
         indent=1,
         ensure_ascii=False,
     )

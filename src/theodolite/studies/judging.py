@@ -17,8 +17,8 @@ from theodolite.core import (
     check_summary,
     decide,
     from_lines,
-    strict,
     to_lines,
+    to_strict_json,
 )
 from theodolite.runs import DamagedError, RunFolder, write_summary
 
@@ -58,7 +58,7 @@ def judge(
 ) -> Summary:
     """Turn rows into verdicts, figures and the summary that reports read."""
     study = entry.study
-    content = strict(
+    content = to_strict_json(
         {
             "paper": entry.paper.to_dict(),
             "study": {

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from theodolite.core import strict
+from theodolite.core import to_strict_json
 
 from .story import Chapter
 
@@ -67,6 +67,6 @@ class Paper:
             "year": self.year,
             "studies": list(self.studies),
             "story": [chapter.to_dict() for chapter in self.story],
-            "explorer": strict(self.explorer),
+            "explorer": to_strict_json(self.explorer),
             "url": self.url,
         }

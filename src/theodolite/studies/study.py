@@ -10,7 +10,7 @@ from theodolite.core import (
     PredictedAndMeasured,
     Row,
     Rows,
-    plain,
+    to_json_values,
     unknown_name,
 )
 
@@ -53,7 +53,7 @@ class StudyConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON values."""
-        return plain(asdict(self))
+        return to_json_values(asdict(self))
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,16 @@ from theodolite.core import (
     below,
     between,
     decide,
+    excluding_rival,
     inside,
     judge,
     known,
     mean,
     measured,
     near,
-    nothing,
     sampled,
     share,
-    telling,
+    undecided,
 )
 
 OURS = near(0, 1, source="ours", why="a simulation")
@@ -183,14 +183,14 @@ def test_a_piece_fails_every_only_after_correction():
 
 
 def test_a_rival_that_fits_as_well_leaves_the_claim_open():
-    assert telling(leaf("HOLDS"), leaf("HOLDS")).outcome == "HOLDS"
-    assert telling(leaf("HOLDS"), leaf("FAILS")).outcome == "UNDECIDED"
-    assert telling(leaf("FAILS"), leaf("FAILS")).outcome == "FAILS"
+    assert excluding_rival(leaf("HOLDS"), leaf("HOLDS")).outcome == "HOLDS"
+    assert excluding_rival(leaf("HOLDS"), leaf("FAILS")).outcome == "UNDECIDED"
+    assert excluding_rival(leaf("FAILS"), leaf("FAILS")).outcome == "FAILS"
 
 
 def test_nothing_to_judge_is_undecided_with_its_reason():
     assert all_of([]).outcome == "UNDECIDED"
-    result = nothing("no network was trained")
+    result = undecided("no network was trained")
     assert result.because == "no network was trained"
 
 

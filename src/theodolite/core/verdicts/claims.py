@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from ..errors import ConfigError
-from ..rows import plain
+from ..rows import to_json_values
 from .judgement import Judgement, Outcome
 from .judges import Test
 from .selecting import PredictedAndMeasured
@@ -81,7 +81,7 @@ class Ruling:
             number = given if isinstance(given, Number) else Number(given)
             numbers[name] = {"value": number.value, "error": number.error}
         corrected = None if self.corrected is None else self.corrected.to_dict()
-        return plain(
+        return to_json_values(
             {
                 "outcome": str(self.outcome),
                 "because": self.judged.because,
@@ -161,5 +161,5 @@ class Claim:
             "rival": self.rival,
             "printed": self.printed,
             "corrected": self.corrected,
-            "choices": [plain(choice) for choice in self.choices],
+            "choices": [to_json_values(choice) for choice in self.choices],
         }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..rows import plain
+from ..rows import to_json_values
 from .claims import Claim, Ruling
 from .judgement import Outcome
 from .selecting import PredictedAndMeasured
@@ -71,7 +71,7 @@ class Verdict:
         """Return what a summary keeps of the claim and its verdict."""
         own = None if self.own is None else self.own.to_dict()
         committed = None if self.committed is None else self.committed.to_dict()
-        return plain(
+        return to_json_values(
             {
                 **self.claim.to_dict(),
                 "verdict": str(self.outcome),

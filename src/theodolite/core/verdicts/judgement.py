@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from ..rows import plain
+from ..rows import to_json_values
 from .quantity import Quantity
 from .region import Region
 
@@ -178,7 +178,7 @@ class Judgement:
         if self.pieces:
             content["decider"] = self.decider
             content["pieces"] = [piece.to_dict() for piece in self.pieces]
-        return plain(content)
+        return to_json_values(content)
 
 
 def judge(quantity: Quantity, region: Region) -> Judgement:
@@ -211,7 +211,7 @@ def judge(quantity: Quantity, region: Region) -> Judgement:
 def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     """Judge whether every piece holds."""
     if not pieces:
-        return nothing("there was nothing to judge", name)
+        return undecided("there was nothing to judge", name)
     return Judgement(
         name=name,
         rule="every",
@@ -225,7 +225,7 @@ def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
 def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     """Judge whether some piece holds."""
     if not pieces:
-        return nothing("there was nothing to judge", name)
+        return undecided("there was nothing to judge", name)
     return Judgement(
         name=name,
         rule="some",
@@ -236,7 +236,7 @@ def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
     )
 
 
-def telling(judgement: Judgement, rival: Judgement) -> Judgement:
+def excluding_rival(judgement: Judgement, rival: Judgement) -> Judgement:
     """Let a judgement hold only where the numbers exclude the rival.
 
     Where they do not, they could not have told the claim from its rival, and it is
@@ -252,7 +252,7 @@ def telling(judgement: Judgement, rival: Judgement) -> Judgement:
     )
 
 
-def nothing(why: str, name: str = "") -> Judgement:
+def undecided(why: str, name: str = "") -> Judgement:
     """Judge nothing, for a reason."""
     return Judgement(
         name=name, rule="every", p_holds=1.0, p_fails=1.0, random=False, note=why

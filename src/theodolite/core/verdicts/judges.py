@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from .judgement import Judgement, all_of, any_of, judge, nothing, renamed, telling
+from .judgement import (
+    Judgement,
+    all_of,
+    any_of,
+    excluding_rival,
+    judge,
+    renamed,
+    undecided,
+)
 from .region import Region, above, below, near
 from .sample import Read, difference, largest, slope, smallest
 from .selecting import PredictedAndMeasured, Select
@@ -96,7 +104,7 @@ def trend(
     return inside(read, slope_in)
 
 
-def alike(margin: float, why: str, centre: float = 0.0) -> Region:
+def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:
     """The region of what counts as the same, by our choice of margin."""
     return near(centre, margin, source="ours", why=why)
 
@@ -113,7 +121,7 @@ def some(*tests: Test, name: str = "") -> Test:
 
 def against(test: Test, rival: Test) -> Test:
     """A test that holds only where its rival is excluded."""
-    return lambda both: telling(test(both), rival(both))
+    return lambda both: excluding_rival(test(both), rival(both))
 
 
 def each(
@@ -163,7 +171,7 @@ def _levels(
 ) -> Judgement:
     levels = [x for x in rows(both).levels(label) if where is None or where(x)]
     if len(levels) < least or not levels:
-        return nothing(
+        return undecided(
             f"{rows} has {len(levels)} values of {label}, wanted are {max(least, 1)}",
             name,
         )

@@ -264,7 +264,7 @@ def span(rows: Select, *, name: str = "") -> Read:
     return read
 
 
-def apart(
+def largest_distance(
     first: Select,
     second: Select,
     by: tuple[str, ...],

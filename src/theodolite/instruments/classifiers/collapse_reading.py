@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from theodolite.core import Reading, circumstances, headline, in_words
+from theodolite.core import Reading, headline, metadata_line, quantity_line
 
 _SHAPES = ("norms", "angles", "gap", "simplex")
 
@@ -170,7 +170,7 @@ class Collapse(Reading):
         return [
             headline(self),
             *[
-                f"  {name:<17}  {in_words(self, name)}"
+                f"  {name:<17}  {quantity_line(self, name)}"
                 for name in scalars
                 if name not in absent
             ],
@@ -178,5 +178,5 @@ class Collapse(Reading):
             f"  and {', '.join(name for name in names if self.dims[name])}",
             f"  {self.samples:,} samples of {len(self.classes):,} classes, "
             f"{self.width:,} features{of}",
-            circumstances(self),
+            metadata_line(self),
         ]

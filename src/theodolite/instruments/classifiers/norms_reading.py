@@ -8,7 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import MeasurementError, Reading, circumstances, headline, in_words
+from theodolite.core import (
+    MeasurementError,
+    Reading,
+    headline,
+    metadata_line,
+    quantity_line,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,7 +222,7 @@ class ClassifierNorms(Reading):
         names = [name for name in self.dims if name not in errors]
         brief = ("row_layers", "labels", "separable", "average_separable")
         lines = [
-            f"  {name:<17}  {in_words(self, name)}"
+            f"  {name:<17}  {quantity_line(self, name)}"
             for name in names
             if name not in brief
         ]
@@ -228,4 +234,4 @@ class ClassifierNorms(Reading):
             lines.append(
                 f"  {kept} norms not folded, {len(self.left_out)} parameters left out"
             )
-        return [headline(self), *lines, circumstances(self)]
+        return [headline(self), *lines, metadata_line(self)]

@@ -14,9 +14,9 @@ from theodolite.core import (
     Reading,
     Rows,
     Status,
-    circumstances,
     headline,
-    in_words,
+    metadata_line,
+    quantity_line,
 )
 
 from ..model.objective import chosen_parameters
@@ -65,10 +65,11 @@ class Blocks(Reading, Generic[R]):
         name = next(iter(self.readings[0].dims), "")
         width = max(map(len, self.blocks))
         told = [
-            f"  {block:<{width}}  {name} {in_words(reading, name)}, {reading.status}"
+            f"  {block:<{width}}  {name} {quantity_line(reading, name)}, "
+            f"{reading.status}"
             for block, reading in self
         ]
-        return [headline(self), circumstances(self), *told]
+        return [headline(self), metadata_line(self), *told]
 
     def rows(self, **labels: Any) -> Rows:
         """Melt all readings into flat rows, each with its block."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
-from theodolite.core import TeamError
+from theodolite.core import DistributedError
 
 
 class Notify(Protocol):
@@ -62,7 +62,7 @@ def raising_on_sigterm(rank: int) -> Iterator[None]:
         return
 
     def end(*_: Any) -> None:
-        raise TeamError(
+        raise DistributedError(
             f"rank {rank} was told to end, as launchers do when another rank was lost: "
             "look at what ended the other, and start all again"
         )

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import TeamError
+from theodolite.core import DistributedError
 
 from .exit_notice import notify_at_exit
 
@@ -72,7 +72,7 @@ def _store_of(group: Any) -> Any:
     asker.start()
     asker.join(PATIENCE_S)
     if not made:
-        raise TeamError(
+        raise DistributedError(
             "what the ranks share does not answer, with its host, often that of rank "
             "0: start all ranks again"
         )

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from theodolite.core import ConfigError, MeasurementError, TeamError
+from theodolite.core import ConfigError, DistributedError, MeasurementError
 
 from .exit_notice import first_line, raising_on_sigterm
 from .heartbeat import Heartbeat, heartbeat_of, lost
@@ -27,7 +27,7 @@ class Team:
 
     Every process of the group makes the same calls in the same order, and gets the
     same numbers, bit for bit. When one of them is lost or fails, the others raise a
-    :class:`TeamError` within seconds, and so does every later call.
+    :class:`DistributedError` within seconds, and so does every later call.
 
     Args:
         group: A process group, True for the default one, None for this process alone.
@@ -195,11 +195,11 @@ class CollectiveCalls:
             begin: Begins a collective operation of torch; returns its work.
 
         Raises:
-            TeamError: If a process is lost or fails meanwhile, or did so before.
+            DistributedError: If a process is lost or fails meanwhile, or did so before.
         """
         heartbeat = self._heartbeat
         if heartbeat.broken is not None:
-            raise TeamError(heartbeat.broken)
+            raise DistributedError(heartbeat.broken)
         heartbeat.turn += 1
         heartbeat.waits_since = time.monotonic()
         try:
@@ -223,7 +223,7 @@ class CollectiveCalls:
         """
         try:
             yield
-        except TeamError:
+        except DistributedError:
             raise
         except BaseException as error:
             if self._is_new(error):
@@ -253,10 +253,10 @@ class CollectiveCalls:
             "of them ended, and start all again"
         )
 
-    def _broken(self, reason: str) -> TeamError:
+    def _broken(self, reason: str) -> DistributedError:
         said = reason if ": " in reason else f"{reason}: {_ADVICE}"
         self._heartbeat.leave(said)
-        return TeamError(said)
+        return DistributedError(said)
 
 
 def _checked(group: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from theodolite.core import Exclusive, Undisturbed
+from theodolite.core import DelayInterrupt, Exclusive
 
 from .randomness import random_state, restore_random_state
 
@@ -35,7 +35,7 @@ def preserve_process() -> Iterator[None]:
         try:
             yield
         finally:
-            with Undisturbed():
+            with DelayInterrupt():
                 settings.restore()
                 restore_random_state(drawn)
 

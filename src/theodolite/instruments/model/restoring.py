@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from theodolite.core import Exclusive, Undisturbed, safe_point
+from theodolite.core import DelayInterrupt, Exclusive, safe_point
 
 from ..differentiate.twice import differentiable_twice, differentiating
 from .objective import refuse_lazy
@@ -143,7 +143,7 @@ class SavedState:
 
     def restore(self) -> None:
         """Bring everything back; Ctrl-C waits for it."""
-        with Undisturbed():
+        with DelayInterrupt():
             self._process.restore()
             for container, saved in self._containers:
                 _refill(container, saved)

@@ -26,9 +26,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from theodolite.core import (
+    DistributedError,
     Exclusive,
     MeasurementError,
-    TeamError,
     TheodoliteError,
 )
 
@@ -193,7 +193,7 @@ def _remade(
     try:
         with team.reporting_errors():
             operator = make(_on_all_ranks(change, team))
-    except TeamError:  # a lost rank says nothing about the inputs
+    except DistributedError:  # a lost rank says nothing about the inputs
         raise
     except Exception:
         operator = None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from theodolite.core import Exclusive, MeasurementError, Undisturbed
+from theodolite.core import DelayInterrupt, Exclusive, MeasurementError
 
 from ..model.objective import Batch
 from ..model.randomness import (
@@ -244,7 +244,7 @@ def _generators(loader: Any) -> list[torch.Generator]:
 
 
 def _restore(generators: list[torch.Generator], states: Any) -> None:
-    with Undisturbed():
+    with DelayInterrupt():
         restore_random_state(states[0])
         for generator, state in zip(generators, states[1], strict=True):
             restore_generator(generator, state)

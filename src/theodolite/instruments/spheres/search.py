@@ -13,8 +13,8 @@ from theodolite.core import (
     Reading,
     Status,
     Stopwatch,
-    circumstances,
     headline,
+    metadata_line,
 )
 
 from .newton import Distinct, Landscape
@@ -102,7 +102,7 @@ class CriticalPoints(Reading):
             f"  alternating sum {self.euler}, of all {self.characteristic}; "
             f"{self.lone} points met once in {self.starts} starts",
             f"  residuals up to {worst:.2g}",
-            circumstances(self),
+            metadata_line(self),
         ]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from theodolite.core import ConfigError, Cost, Row, Rows, plain, to_lines
+from theodolite.core import ConfigError, Cost, Row, Rows, to_json_values, to_lines
 
 from .spec import canonical, short_hash
 
@@ -119,7 +119,7 @@ def decode(content: bytes) -> SavedCell | None:
 
 def _checked(mine: Mapping[str, Any], row: Row) -> Row:
     for name in mine.keys() & row.keys():
-        if plain(row[name]) != mine[name]:
+        if to_json_values(row[name]) != mine[name]:
             raise ConfigError(
                 f"a row says {name}={row[name]!r} but its cell says "
                 f"{name}={mine[name]!r}: give the row's label another name"

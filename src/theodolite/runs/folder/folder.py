@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
-from theodolite.core import ConfigError, Cost, Row, Rows, RunError, strict
+from theodolite.core import ConfigError, Cost, Row, Rows, RunError, to_strict_json
 
 from .atomic import refusing, sweep, try_lock, wait_lock, write_atomic
 from .cells import (
@@ -266,7 +266,9 @@ class RunFolder:
 
 def _describe(spec: RunSpec) -> bytes:
     info = {"digest": spec.digest, **spec.to_dict(), "created": now(), **provenance()}
-    return (json.dumps(strict(info), indent=2, ensure_ascii=False) + "\n").encode()
+    return (
+        json.dumps(to_strict_json(info), indent=2, ensure_ascii=False) + "\n"
+    ).encode()
 
 
 def _settle_info(path: Path, spec: RunSpec) -> None:

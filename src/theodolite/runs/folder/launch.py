@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from theodolite import __version__
-from theodolite.core import Cost, RunError, strict
+from theodolite.core import Cost, RunError, to_strict_json
 
 from .atomic import refusing
 from .checked import write_checked
@@ -87,7 +87,10 @@ class Launch:
                 raise
 
     def _write(self) -> None:
-        text = json.dumps(strict(self._record), indent=2, ensure_ascii=False) + "\n"
+        text = (
+            json.dumps(to_strict_json(self._record), indent=2, ensure_ascii=False)
+            + "\n"
+        )
         with refusing("write to", self._folder):
             write_checked(self._folder, self._name, text.encode())
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from theodolite.core import ConfigError, plain
+from theodolite.core import ConfigError, to_json_values
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -54,7 +54,7 @@ class RunSpec:
                 )
         # Plain values, so that a spec equals the one read back from its folder.
         object.__setattr__(self, "config", json.loads(canonical(self.config)))
-        object.__setattr__(self, "seeds", tuple(plain(list(self.seeds))))
+        object.__setattr__(self, "seeds", tuple(to_json_values(list(self.seeds))))
 
     @property
     def digest(self) -> str:
@@ -147,4 +147,4 @@ def _settled(value: Any) -> Any:
         return _settled(value.tolist())
     if isinstance(value, list | tuple):
         return [_settled(item) for item in value]
-    return plain(value)
+    return to_json_values(value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Row, RunError, strict
+from theodolite.core import Row, RunError, to_strict_json
 
 from .trackers import library, metrics, texts
 
@@ -36,7 +36,7 @@ class TensorBoardTracker:
         place = self._folder.joinpath(*parts)
         writer = library(home, "tensorboard").EventFileWriter
         self._writer = writer(str(place))
-        text = json.dumps(strict(dict(spec)), indent=2, ensure_ascii=False)
+        text = json.dumps(to_strict_json(dict(spec)), indent=2, ensure_ascii=False)
         self._text(f"{self._study}/spec", f"```json\n{text}\n```", 0)
 
     def log(self, rows: Iterable[Row], step: int) -> None:
@@ -194,7 +194,7 @@ class WandbTracker:
             dir=self._folder,
             name=f"{self._study} {spec.get('scale', '')}".strip(),
             group=str(spec.get("digest", "")) or None,
-            config=strict(dict(spec)),
+            config=to_strict_json(dict(spec)),
             settings=self._wandb.Settings(silent=True, console="off"),
             reinit="create_new",
         )

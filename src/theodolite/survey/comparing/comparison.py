@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Rows, printable, strict
+from theodolite.core import Rows, printable, to_strict_json
 
 from ..records.files import write_json
 from ..records.finding import Finding
@@ -68,7 +68,7 @@ class Comparison:
         return {
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
-            "differences": strict(list(self.rows())),
+            "differences": to_strict_json(list(self.rows())),
             **self.outline(),
         }
 

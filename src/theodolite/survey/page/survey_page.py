@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from theodolite.core import Rows, above, below, strict
+from theodolite.core import Rows, above, below, to_strict_json
 from theodolite.pages import (
     GaugeNumber,
     HeatCells,
@@ -63,7 +63,7 @@ def comparison_page(comparison: "Comparison") -> str:
         "kind": "comparison",
         "before": _data(before),
         "after": _data(after),
-        "differences": as_tables(strict(list(comparison.rows()))),
+        "differences": as_tables(to_strict_json(list(comparison.rows()))),
         "rest": comparison.outline(),
     }
     sides = [side_of(before, "a", "before"), side_of(after, "b", "after")]

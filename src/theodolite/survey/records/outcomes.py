@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from theodolite.core import Cost, Row, Rows, plain, unknown_name
+from theodolite.core import Cost, Row, Rows, to_json_values, unknown_name
 
 MeasureStatus = Literal[
     "done", "partial", "skipped", "refused", "failed", "interrupted"
@@ -81,7 +81,7 @@ def on_fewest(rows: Iterable[Row]) -> str:
 
 def _finite(row: Row) -> dict[str, Any]:
     """Return a row of strict JSON."""
-    found = dict(plain(row))
+    found = dict(to_json_values(row))
     if _unbounded(found.get("value")):
         said = found.get("nonfinite", str(row["value"]))
         found = {**found, "value": None, "nonfinite": said}

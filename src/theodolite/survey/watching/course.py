@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from theodolite.core import Cost, Row, Rows, norm_words, printable, strict
+from theodolite.core import Cost, Row, Rows, norm_words, printable, to_strict_json
 
 from ..records.files import write_json
 from ..records.outcomes import on_fewest
@@ -60,7 +60,7 @@ class Course:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the course as strict JSON values."""
-        return strict(
+        return to_strict_json(
             {
                 "title": self.title,
                 "every": self.every,

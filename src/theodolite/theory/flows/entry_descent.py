@@ -35,7 +35,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 from ..systems.parameterisations import NORMALISED_CURVATURE
 
@@ -199,7 +199,7 @@ class EntryDescent:
         """
         w = self._matrix("weights", weights)
         _positive("rate", rate)
-        steps = as_whole("steps", steps, 1)
+        steps = as_integer("steps", steps, 1)
         beta, eps = self.smoothness, self.epsilon
         gain = rate * (1 - beta * rate / 2)
         if not gain > 0:

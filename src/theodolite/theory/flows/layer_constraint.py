@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 # The gap of the last layer in the worse of two classes, where features are not
 # negative: V is a feature of one sign and of the other, and neither half is free.
@@ -132,7 +132,7 @@ def projection_gap(rank: int, cosine: float = 1.0) -> float:
     """
     if not 0 < cosine <= 1:
         raise ConfigError(f"cosine is {cosine}: pass a number above 0 and up to 1")
-    return float(np.sqrt(as_whole("rank", rank, 1) / cosine**2 - 1))
+    return float(np.sqrt(as_integer("rank", rank, 1) / cosine**2 - 1))
 
 
 def diagonal_solution(x: Numbers, layers: int) -> tuple[float, np.ndarray]:
@@ -155,7 +155,7 @@ def diagonal_solution(x: Numbers, layers: int) -> tuple[float, np.ndarray]:
         (0.155172, array([0.415227, 0.557086, 0.719195]))
     """
     given = np.abs(as_numbers("x", x, "inputs"))
-    power = as_whole("layers", layers, 3) - 2
+    power = as_integer("layers", layers, 3) - 2
     if not given.size or not given.all():
         raise ConfigError(
             f"x has {int((given == 0).sum())} zeros among {given.size} entries: drop "

@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 from scipy.optimize import nnls
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 _MOST_SIGNS = 16
 _TURN = 2 * np.pi
@@ -30,7 +30,7 @@ def frobenius_complexity(inputs: Numbers, layers: int) -> float:
         1.884517
     """
     x = as_numbers("inputs", inputs, "samples", "width")
-    depth = as_whole("layers", layers, 1)
+    depth = as_integer("layers", layers, 1)
     factor = np.sqrt(2 * depth * np.log(2)) + 1
     return float(factor * np.linalg.norm(x) / len(x))
 
@@ -81,7 +81,7 @@ def margin_bound(
             f"delta is {delta} and gamma {gamma}: pass delta between 0 and 1 and a "
             "positive gamma"
         )
-    rest = 3 * np.sqrt(np.log(2 / delta) / (2 * as_whole("samples", samples, 1)))
+    rest = 3 * np.sqrt(np.log(2 / delta) / (2 * as_integer("samples", samples, 1)))
     return float(empirical + 2 * complexity / gamma + rest)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.integrate import quad, solve_ivp
 from scipy.optimize import root_scalar
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 
 def weight_norm_speeds(
@@ -138,7 +138,7 @@ def layered_norm(
         array([1.326129])
     """
     pull, square = _moments(outputs, labels)
-    depth = as_whole("layers", layers, 1)
+    depth = as_integer("layers", layers, 1)
     t = as_numbers("times", times, "times")
     _check_start(start)
 
@@ -190,7 +190,7 @@ def transient_time(
         0.5743
     """
     pull, square = _moments(outputs, labels)
-    depth = as_whole("layers", layers, 1)
+    depth = as_integer("layers", layers, 1)
     _check_start(start)
     end = share * pull / square
     if not 0 < share < 1 or not start < end:

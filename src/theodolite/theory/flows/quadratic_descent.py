@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 
 def stability_edge(rate: float, momentum: float = 0.0) -> float:
@@ -63,7 +63,7 @@ def rectified_sharpness(features: int) -> float:
         >>> round(rectified_sharpness(256), 3)
         82.169
     """
-    n = as_whole("features", features, 1)
+    n = as_integer("features", features, 1)
     return 1 + (n - 1) / math.pi
 
 
@@ -101,7 +101,7 @@ class GradientSpectrum:
                 f"{steps} steps at rate {rate}: pass a positive rate, and steps from "
                 "0 up"
             )
-        rate, steps = float(rate), as_whole("steps", steps, 0)
+        rate, steps = float(rate), as_integer("steps", steps, 0)
         lam = self.nodes
         small = np.abs(lam) * rate * steps < 1e-8
         safe = np.where(small, 1.0, lam)

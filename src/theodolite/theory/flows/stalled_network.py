@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from theodolite.core import ConfigError, as_whole, unknown_name
+from theodolite.core import ConfigError, as_integer, unknown_name
 
 Gate = Literal["tanh", "ramp", "bump"]
 Cost = Literal["logistic", "square"]
@@ -74,7 +74,7 @@ class StalledNetwork:
     epsilon: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "layers", as_whole("layers", self.layers, 2))
+        object.__setattr__(self, "layers", as_integer("layers", self.layers, 2))
         if self.gate not in _GATES:
             raise unknown_name("gate", self.gate, _GATES)
         if self.cost not in _COSTS:

@@ -17,7 +17,7 @@ $q = 3$, hence $t^{1/4}$ and $t^{-3/2}$.
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 
 def descent_gain(rate: float, smoothness: float) -> float:
@@ -77,7 +77,7 @@ def worst_growth(
         >>> worst_growth(2, rate=0.5, force=2.0)
         array([1.   , 2.   , 2.125])
     """
-    count, push = as_whole("steps", steps, 1), _push(rate, force, epsilon)
+    count, push = as_integer("steps", steps, 1), _push(rate, force, epsilon)
     sizes = [1.0]
     for _ in range(count):
         sizes.append(sizes[-1] + push / sizes[-1] ** 3)
@@ -118,7 +118,7 @@ def surviving_factor(exponent: float, scale: float, steps: int) -> float:
         >>> round(surviving_factor(1.5, 0.5, 1_000_000), 7)
         0.2173633
     """
-    count = as_whole("steps", steps, 1)
+    count = as_integer("steps", steps, 1)
     if not 0 < scale < 1:
         raise ConfigError(f"scale is {scale}: pass one between 0 and 1")
     t = np.arange(1, count + 1, dtype=np.float64)

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers
 
 from .sphere_paths import (
     SpherePath,
@@ -258,6 +258,6 @@ def _walk(
 
 
 def _counts(samples: int, units: int) -> tuple[int, int]:
-    samples = as_whole("samples", samples, 1)
+    samples = as_integer("samples", samples, 1)
     what = f"the number of units for {samples} samples"
-    return samples, as_whole(what, units, samples)
+    return samples, as_integer(what, units, samples)

@@ -23,7 +23,7 @@ from theodolite.core import (
     ShortcutBlueprint,
     Square,
     as_numbers,
-    hold_numbers,
+    convert_fields,
     require_kind,
 )
 
@@ -43,9 +43,9 @@ class Moments:
     yy: Square
 
     def __post_init__(self) -> None:
-        hold_numbers(self, xx=("width", "width"))
+        convert_fields(self, xx=("width", "width"))
         width = self.xx.shape[0]
-        hold_numbers(self, **dict.fromkeys(("xx", "yx", "yy"), (width, width)))
+        convert_fields(self, **dict.fromkeys(("xx", "yx", "yy"), (width, width)))
 
     @property
     def gap(self) -> Square:

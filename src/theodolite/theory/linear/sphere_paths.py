@@ -14,8 +14,8 @@ import numpy as np
 from theodolite.core import (
     ConfigError,
     Numbers,
+    as_integer,
     as_numbers,
-    as_whole,
     stream,
 )
 
@@ -164,7 +164,7 @@ class SpherePath:
 
     def steps(self, count: int) -> np.ndarray:
         """Return ``count + 1`` points at equal lengths, both ends exact."""
-        count = as_whole("count", count, 1)
+        count = as_integer("count", count, 1)
         along = np.linspace(0.0, self.length, count + 1)
         ends = np.cumsum([arc.length for arc in self.arcs])
         piece = np.minimum(np.searchsorted(ends, along), len(self.arcs) - 1)

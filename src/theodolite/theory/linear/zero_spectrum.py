@@ -8,8 +8,8 @@ from theodolite.core import (
     ConfigError,
     Numbers,
     ShortcutBlueprint,
+    as_integer,
     as_numbers,
-    as_whole,
 )
 
 from .activations import activation
@@ -48,7 +48,7 @@ class ToeplitzSpectrum:
     def __init__(self, a: Numbers, b: Numbers, units: int) -> None:
         b = as_numbers("b", b, "size", "size")
         a, b = as_numbers("a", a, len(b), len(b)), as_numbers("b", b, len(b), len(b))
-        units = as_whole("units", units, 1)
+        units = as_integer("units", units, 1)
         even, odd = (a + a.T) / 2, (a - a.T) / 2
         # θ and 2π − θ give conjugate blocks, hence half of them with weight 2.
         k = np.arange(1, (units + 1) // 2 + 1)

@@ -17,7 +17,7 @@ from theodolite.core import (
     Numbers,
     Samples,
     ShortcutBlueprint,
-    as_whole,
+    as_integer,
     require_kind,
 )
 
@@ -36,7 +36,7 @@ def commutation(width: int) -> np.ndarray:
         >>> commutation(2) @ np.array([1, 2, 3, 4])
         array([1., 3., 2., 4.])
     """
-    width = as_whole("width", width, 1)
+    width = as_integer("width", width, 1)
     matrix = np.zeros((width * width, width * width))
     index = np.arange(width * width).reshape(width, width)
     matrix[index.ravel(), index.T.ravel()] = 1.0

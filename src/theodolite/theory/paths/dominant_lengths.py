@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from theodolite.core import ConfigError, as_whole
+from theodolite.core import ConfigError, as_integer
 
 from .length_weights import Beta, check_beta, check_depth, log_path_weights
 
@@ -100,7 +100,7 @@ def path_peak(depth: int, beta: Beta) -> tuple[int, ...]:
         >>> path_peak(100, 0.5), path_peak(9, 0.5), path_peak(10**30, 2)[0] % 10
         ((34,), (3, 4), 7)
     """
-    depth, exact = as_whole("depth", depth, 1), Fraction(check_beta(beta))
+    depth, exact = as_integer("depth", depth, 1), Fraction(check_beta(beta))
     place = depth * exact / (1 + exact)
     if place.denominator == 1:
         return int(place), int(place) + 1
@@ -143,10 +143,10 @@ def scale_for_path_length(depth: int, length: int) -> ScaleRange:
         >>> str(scales.low), str(scales.high), 0.4 in scales, 0.6 in scales
         ('2/7', '1/2', True, False)
     """
-    depth = as_whole("depth", depth, 1)
+    depth = as_integer("depth", depth, 1)
     k = length
     if isinstance(k, bool) or not isinstance(k, int):
-        k = as_whole("the path length", k, 1)
+        k = as_integer("the path length", k, 1)
     if not 1 <= k <= depth:
         raise ConfigError(
             f"the path length is {k} in a network of depth {depth}: pass a whole "

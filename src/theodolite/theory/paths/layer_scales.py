@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import ConfigError, Numbers, as_numbers, as_whole, hold_numbers
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, convert_fields
 
 _NODES = 200
 
@@ -54,7 +54,7 @@ def scalar_norm_sizes(depth: int) -> LayerSizes:
         >>> sizes.square.round(3), sizes.deviation.round(3)
         (array([1.467, 4.834]), array([0.584, 0.575]))
     """
-    depth = as_whole("depth", depth, 1)
+    depth = as_integer("depth", depth, 1)
     # The first layer reads unit variance and no overlap; it adds to nothing.
     square, overlap = 1.0, 0.0
     sums = np.zeros(3)
@@ -122,7 +122,7 @@ class TwoDegreeLoss:
 
     def __post_init__(self) -> None:
         tensor = ("units", ...)
-        hold_numbers(self, shallow=tensor, deep=tensor, scales=("layers",))
+        convert_fields(self, shallow=tensor, deep=tensor, scales=("layers",))
         m, p = self.degrees
         lengths = {*np.shape(self.shallow), *np.shape(self.deep)}
         if not 1 <= m < p or len(lengths) != 1:

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import gammaln
 
-from theodolite.core import ConfigError, as_whole
+from theodolite.core import ConfigError, as_integer
 
 # Types of β: a fraction is exact, a float counts as its exact binary fraction.
 Beta = float | int | Fraction
@@ -102,7 +102,7 @@ def log_legendre_sum(order: int, beta: Beta) -> float:
         >>> round(math.exp(log_legendre_sum(10, 0.5)), 6)
         623.520539
     """
-    n, scale = as_whole("order", order, 0), _as_float(beta)
+    n, scale = as_integer("order", order, 0), _as_float(beta)
     if scale > 1:
         return 2 * n * math.log(scale) + log_legendre_sum(n, 1 / scale)
     plus, minus = 1 + scale**2, ((1 - scale) * (1 + scale)) ** 2
@@ -164,7 +164,7 @@ def path_weight_slopes(depth: int, beta: Beta) -> np.ndarray:
 
 def check_depth(depth: object) -> int:
     """Return a depth whose lengths fit in memory, or raise."""
-    count = as_whole("depth", depth, 1)
+    count = as_integer("depth", depth, 1)
     if count > MOST_LENGTHS:
         raise ConfigError(
             f"depth is {count}: weights are listed up to depth {MOST_LENGTHS:,}; ask "

@@ -21,8 +21,8 @@ from theodolite.core import (
     ConfigError,
     Numbers,
     PathBlueprint,
+    as_integer,
     as_numbers,
-    as_whole,
     require_kind,
 )
 
@@ -46,7 +46,7 @@ def path_counts(depth: int, width: int) -> tuple[int, ...]:
         >>> path_counts(3, 2)
         (2, 8, 8)
     """
-    depth, width = as_whole("depth", depth, 1), as_whole("width", width, 1)
+    depth, width = as_integer("depth", depth, 1), as_integer("width", width, 1)
     return tuple(math.comb(depth - 1, r - 1) * width**r for r in range(1, depth + 1))
 
 
@@ -60,7 +60,7 @@ def path_masses(depth: int, width: int, inputs: int) -> tuple[int, ...]:
         >>> path_masses(5, 4, 3)
         (12, 192, 1152, 3072, 3072)
     """
-    inputs = as_whole("inputs", inputs, 1)
+    inputs = as_integer("inputs", inputs, 1)
     return tuple(inputs * count for count in path_counts(depth, width))
 
 
@@ -71,7 +71,7 @@ def plain_path_count(depth: int, width: int) -> int:
         >>> plain_path_count(3, 4)
         64
     """
-    return as_whole("width", width, 1) ** as_whole("depth", depth, 1)
+    return as_integer("width", width, 1) ** as_integer("depth", depth, 1)
 
 
 def configuration_repeats(
@@ -94,7 +94,7 @@ def configuration_repeats(
         >>> [int(n) for n in configuration_repeats(3, 4, 3, 2)]
         [6, 24, 24]
     """
-    unique = as_whole("unique", unique, 1)
+    unique = as_integer("unique", unique, 1)
     masses = path_masses(depth, width, inputs)
     return tuple(Fraction(mass, unique**r) for r, mass in enumerate(masses, start=1))
 

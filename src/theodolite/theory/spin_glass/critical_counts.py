@@ -29,8 +29,8 @@ from theodolite.core import (
     ConfigError,
     Numbers,
     SpinGlassBlueprint,
+    as_integer,
     as_numbers,
-    as_whole,
     require_kind,
 )
 
@@ -113,7 +113,7 @@ def mean_critical_points(
                 f"below={below!r} was passed without an index: pass index=…"
             )
         return _all(n, x)
-    k = as_whole("index", index, 0)
+    k = as_integer("index", index, 0)
     if k >= n:
         raise ConfigError(
             f"index is {k}, and a sphere in {n} dimensions has {n - 1} directions: "

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammaln
 
-from theodolite.core import as_whole, stream
+from theodolite.core import as_integer, stream
 
 # Rows beyond the level, in units of the edge: an eigenvector has e^{-50} left there.
 _DECAY = 14.0
@@ -74,8 +74,8 @@ def sampled_mean(
         >>> mean.effective > 100
         True
     """
-    n, k = as_whole("size", size, 2), as_whole("index", index, 0)
-    count = as_whole("samples", samples, 2)
+    n, k = as_integer("size", size, 2), as_integer("index", index, 0)
+    count = as_integer("samples", samples, 2)
     values, log_weights = _weighted_eigenvalues(_lifted(n, k, tilt), k, count, seed)
     logs = log_weights + log_value(values)
     top = logs.max()

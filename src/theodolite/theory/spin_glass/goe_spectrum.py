@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy.linalg import lu_factor, lu_solve
 
-from theodolite.core import ConfigError, as_whole
+from theodolite.core import ConfigError, as_integer
 
 
 def hermite_functions(
@@ -105,7 +105,7 @@ def eigenvalue_density(
         >>> round(float(weights @ density), 12)
         5.0
     """
-    n = as_whole("size", size, 1)
+    n = as_integer("size", size, 1)
     reach = max(2 * np.sqrt(n) + 12, np.sqrt(36 / (0.25 + tilt)))
     grid = Panels(-reach, reach, max(8, int(reach * np.sqrt(n) / np.pi)), _PER)
     phi = hermite_functions(n + 1, grid.nodes)

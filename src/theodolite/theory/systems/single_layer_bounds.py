@@ -19,8 +19,8 @@ from theodolite.core import (
     NonlinearLayer,
     Numbers,
     SystemLayer,
+    as_integer,
     as_numbers,
-    as_whole,
 )
 
 from .nonlinearities import nonlinearity_bounds
@@ -52,7 +52,7 @@ class Extent:
     entries: float = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", as_whole("samples", self.samples, 1))
+        object.__setattr__(self, "samples", as_integer("samples", self.samples, 1))
         for name in ("frobenius", "spectral", "sample", "entries"):
             value = float(getattr(self, name))
             if not value >= 0:

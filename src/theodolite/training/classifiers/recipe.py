@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import ConfigError, DataError, as_whole, unknown_name
+from theodolite.core import ConfigError, DataError, as_integer, unknown_name
 
 from ..optimizers.descent import check_number
 
@@ -143,7 +143,7 @@ class ClassifierRecipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size"):
-            as_whole(name, getattr(self, name), 1)
+            as_integer(name, getattr(self, name), 1)
         check_number("rate", self.rate, positive=True)
         check_number("momentum", self.momentum, below=1)
         check_number("weight_decay", self.weight_decay)

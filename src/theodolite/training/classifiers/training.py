@@ -12,7 +12,7 @@ from torch import Tensor
 from theodolite.core import (
     ClassifierBlueprint,
     ConfigError,
-    as_whole,
+    as_integer,
     require_kind,
     unknown_name,
 )
@@ -95,7 +95,7 @@ def train_classifiers(
             "labels)"
         )
     if at_once is not None:
-        at_once = as_whole("at_once", at_once, 1)
+        at_once = as_integer("at_once", at_once, 1)
     runs = _runs(models, recipe, seeds)
     if way not in get_args(ClassifierWay):
         raise unknown_name("way", way, get_args(ClassifierWay))
@@ -305,7 +305,7 @@ def _runs(models: Any, recipe: Any, seeds: Sequence[int]) -> list[_Run]:
                 otherwise="train this network with training.train",
             )
     return [
-        _Run(place, model, how, as_whole("seed", seed, 0))
+        _Run(place, model, how, as_integer("seed", seed, 0))
         for place, (model, how, seed) in enumerate(
             zip(models, recipes, seeds, strict=True)
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from theodolite.core import ConfigError, ShortcutBlueprint, plain, unknown_name
+from theodolite.core import ConfigError, ShortcutBlueprint, to_json_values, unknown_name
 
 from ..optimizers.descent import Descent
 
@@ -114,7 +114,7 @@ def _values(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
         raise ConfigError(
             f"axis {name!r} is {values!r}: pass a list of its values, as [{values!r}]"
         )
-    places = tuple(plain(list(values)))
+    places = tuple(to_json_values(list(values)))
     if not places:
         raise ConfigError(f"axis {name!r} is empty: pass at least one value")
     if any(isinstance(value, list | dict) for value in places):

@@ -18,7 +18,7 @@ from theodolite.core import (
     Rows,
     RunError,
     ShortcutBlueprint,
-    strict,
+    to_strict_json,
 )
 from theodolite.instruments import counted, show_progress
 from theodolite.runs import (
@@ -304,7 +304,7 @@ def _spec(job: Job) -> RunSpec:
         "drops": {str(step): factor for step, factor in job.drops.items()},
         "record": repr(job.record),
         "probes": [[p.name, probe_digest(p.measure), repr(p.when)] for p in job.probes],
-        "divergence": strict(job.divergence),
+        "divergence": to_strict_json(job.divergence),
         "dtype": job.dtype,
         "device": job.device.split(":")[0],
         "strategy": job.strategy,

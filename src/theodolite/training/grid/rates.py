@@ -14,7 +14,7 @@ from theodolite.core import (
     ShortcutBlueprint,
     Status,
     estimate,
-    shown,
+    join_lines,
 )
 
 from .grid import train_grid
@@ -67,7 +67,9 @@ class RateSearch:
             for best in self.best
         ]
         runs = len(self.rows.where(quantity="final_loss"))
-        return shown([f"RateSearch over {runs} runs, {len(lines)} settings", *lines])
+        return join_lines(
+            [f"RateSearch over {runs} runs, {len(lines)} settings", *lines]
+        )
 
 
 def _setting(labels: Mapping[str, Any]) -> str:

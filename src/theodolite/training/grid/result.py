@@ -13,10 +13,10 @@ from theodolite.core import (
     Cost,
     Rows,
     TheodoliteError,
-    drawn,
-    page_of,
-    plain,
-    shown,
+    draw_figure,
+    html_table,
+    join_lines,
+    to_json_values,
 )
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class Grid:
         first, told, note = self._told()
         width = max(len(name) for name, _ in told)
         lines = [f"  {name:<{width}}  {said}" for name, said in told]
-        return shown([first, *lines, f"  {note}"])
+        return join_lines([first, *lines, f"  {note}"])
 
     def _repr_html_(self) -> str:
         first, told, note = self._told()
-        return page_of(first, (), told, note)
+        return html_table(first, (), told, note)
 
     def _told(self) -> tuple[str, list[tuple[str, str]], str]:
         """Return a headline, names with what is said of them, and the cost."""
@@ -83,7 +83,7 @@ class Grid:
         Args:
             **settings: Of ``figures.draw_grid``: ``x`` and ``y`` name the axes.
         """
-        return drawn("draw_grid", self, **settings)
+        return draw_figure("draw_grid", self, **settings)
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Return all rows as a data frame (extra ``theodolite[tables]``)."""
@@ -157,7 +157,7 @@ class Grid:
     def _array(self, quantity: str, column: str) -> np.ndarray:
         array = np.full(self.shape, np.nan)
         place = {
-            name: {value: i for i, value in enumerate(plain(list(values)))}
+            name: {value: i for i, value in enumerate(to_json_values(list(values)))}
             for name, values in self.axes.items()
         }
         for row in self._of(quantity):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from theodolite.core import DataError, as_whole, unknown_name
+from theodolite.core import DataError, as_integer, unknown_name
 
 from ..optimizers.descent import check_number
 
@@ -50,7 +50,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "test_every"):
-            as_whole(name, getattr(self, name), 1)
+            as_integer(name, getattr(self, name), 1)
         for name in ("rate", "factor"):
             check_number(name, getattr(self, name), positive=True)
         check_number("momentum", self.momentum, below=1)

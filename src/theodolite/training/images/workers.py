@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import torch
 
-from theodolite.core import OnBehalf
+from theodolite.core import ActForThread
 
 _torch: Any = torch  # whose stacks of modes have private names
 
@@ -162,7 +162,7 @@ def train_side_by_side(
     :func:`wants_one_thread` for what it does not get. ``in_time`` returns whether there
     is time for another step.
     """
-    threads, for_caller = torch.get_num_threads(), OnBehalf()
+    threads, for_caller = torch.get_num_threads(), ActForThread()
     gate, waiting, stop = Gate(), deque(runs), threading.Event()
     for run in runs:
         run.gate = gate

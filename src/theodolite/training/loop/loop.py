@@ -21,7 +21,7 @@ from theodolite.core import (
     Status,
     Stopwatch,
     TheodoliteError,
-    as_whole,
+    as_integer,
     stream,
 )
 from theodolite.instruments import (
@@ -263,7 +263,7 @@ def _tensor(part: Any) -> Tensor:
 
 def check_steps(steps: int, divergence: float) -> None:
     """Refuse a negative number of steps, or a bound not above 1."""
-    as_whole("steps", steps, 0)
+    as_integer("steps", steps, 0)
     if not (isinstance(divergence, int | float) and divergence > 1):
         raise ConfigError(f"divergence is {divergence!r}: pass a number above 1")
 

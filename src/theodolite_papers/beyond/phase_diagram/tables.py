@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .config import DIVERGES, NAMES, STUCK, TRAINS
 
@@ -82,8 +82,8 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             for name in ("foretold", "phase"):
                 runs = both.measured.where(quantity=name, family=family)
                 hits = Rows({**r, "value": float(r["value"] == phase)} for r in runs)
-                by_seed = points(hits, ("trial",))
-                (found[name],) = points(by_seed, ("quantity",))
+                by_seed = group_means(hits, ("trial",))
+                (found[name],) = group_means(by_seed, ("quantity",))
             rows.append(
                 {
                     "label": f"share of {family} runs that end so: {NAMES[phase]}",

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 SHOWN = ("held_error", "disagreement", "mean_margin")
 
@@ -41,7 +41,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     """Return errors, disagreements and margins by task and method."""
     kept = chosen(both.measured)
     return Rows.joined(
-        points(_averaged(kept.where(quantity=name)), ("task", "method"))
+        group_means(_averaged(kept.where(quantity=name)), ("task", "method"))
         for name in SHOWN
     )
 

@@ -12,13 +12,13 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    alike,
     below,
     each,
     equivalent,
     inside,
     measured,
     ordered,
+    our_margin,
 )
 
 from .config import (
@@ -40,14 +40,14 @@ EDGE_PLACE = "Beyond theorem 5.1, whose step is bounded by the curvature"
 # All regions were fixed before any curvature of this study was read.
 FACTOR = 1.25
 QUARTER = math.log10(FACTOR)
-NEAR = alike(
+NEAR = our_margin(
     QUARTER,
     "a factor of 1.25 either way is less, in logarithms, than half of the least step "
     "between the paper's rates, a factor of 2",
 )
 BEYOND = above(QUARTER, source="ours", why="outside of what counts as at the edge")
 SHORT = below(-QUARTER, source="ours", why="outside of what counts as at the edge")
-TENTH = alike(math.log10(1.1), "a tenth, ten times the error of an eigenvalue")
+TENTH = our_margin(math.log10(1.1), "a tenth, ten times the error of an eigenvalue")
 TWICE = above(
     math.log10(2), source="ours", why="whoever trusts it halves the learning rate"
 )

@@ -15,8 +15,8 @@ from theodolite.core import (
     Select,
     by_network,
     estimate,
+    group_means,
     measured,
-    points,
 )
 
 from .config import (
@@ -111,7 +111,7 @@ def corners(both: PredictedAndMeasured) -> dict[str, Number]:
 def table(both: PredictedAndMeasured) -> Rows:
     """Return each reading over the edge of its rule, by moment, as logarithms."""
     known = edges(both)
-    rows = points(
+    rows = group_means(
         both.measured.where(quantity="sharpness"),
         ("rule", "reading", "moment"),
         log=True,

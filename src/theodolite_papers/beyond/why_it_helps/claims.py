@@ -12,13 +12,13 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    alike,
     below,
     each,
     equivalent,
     estimate,
     inside,
     measured,
+    our_margin,
     sampled,
     trend,
 )
@@ -38,8 +38,8 @@ RANKS = Choice(
     what="rank correlation: Spearman's over the eight interventions of a trial",
     why="all of a trial share weights and images, and no form is assumed",
 )
-SAME_SPEED = alike(0.05, "the loss differs by a factor of 1.12 at most")
-SAME_SPECTRUM = alike(0.05, "the mean singular value differs by 12 % at most")
+SAME_SPEED = our_margin(0.05, "the loss differs by a factor of 1.12 at most")
+SAME_SPECTRUM = our_margin(0.05, "the mean singular value differs by 12 % at most")
 AVERAGES = measured("mean", lambda row: str(row["variant"]).startswith("average"))
 
 

@@ -12,7 +12,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     each,
     equivalent,
@@ -22,6 +21,7 @@ from theodolite.core import (
     largest,
     measured,
     ordered,
+    our_margin,
     slope_difference,
     somewhere,
     trend,
@@ -32,9 +32,9 @@ from . import claims_index
 from .config import PAIR
 from .figure import NEAR, at_levels, late
 
-FACTOR_THREE = alike(0.5, "a factor of three; they start a factor of 30 apart")
+FACTOR_THREE = our_margin(0.5, "a factor of three; they start a factor of 30 apart")
 APART = above(0.5, source="ours", why="the margin of what counts as similar")
-LEVEL = alike(0.1, "a quarter for each factor of ten in the excess loss")
+LEVEL = our_margin(0.1, "a quarter for each factor of ten in the excess loss")
 GROWING = below(-0.1, source="ours", why="the margin of what counts as similar")
 ZERO = below(1e-9, source="rounding", why="two inverses at the optimum")
 HALF = Choice(

@@ -8,7 +8,6 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    alike,
     below,
     between,
     each,
@@ -19,6 +18,7 @@ from theodolite.core import (
     measured,
     near,
     ordered,
+    our_margin,
     predicted,
     smallest,
 )
@@ -28,7 +28,7 @@ from .figure import BEGINNING, at_levels, drops, peaks
 
 AT_HALF = near(0.5, 1e-9, source="rounding", why="closed forms in double precision")
 DROPPING = between(0.1, 0.9, source="ours", why="the ends of the drop are flat")
-CLOSE = alike(0.01, "weights are small and not zero", centre=0.5)
+CLOSE = our_margin(0.01, "weights are small and not zero", centre=0.5)
 
 
 def _fewer_than(kind: str) -> Test:

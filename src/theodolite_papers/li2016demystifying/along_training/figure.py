@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 # "The beginning" ends where this fraction of the excess loss is left.
 BEGINNING = 0.2
@@ -161,7 +161,7 @@ def level_table(
         for which in range(len(depths_of(both.measured))):
             rows = at_levels(which)(both.measured)
             found += [
-                points(
+                group_means(
                     rows.where(quantity=name),
                     ("quantity", "kind", "depth", "fraction"),
                     log=log,
@@ -194,7 +194,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             "error": row["error"],
         }
         for name in ("largest", "small", "index")
-        for row in points(starts.where(quantity=name), ("quantity", "depth"))
+        for row in group_means(starts.where(quantity=name), ("quantity", "depth"))
     ]
 
 

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return losses, and means of the condition numbers' logarithms."""
     ratios = both.measured.where(quantity="ratio")
-    found = points(ratios, ("setting", "kind", "depth"), log=True)
+    found = group_means(ratios, ("setting", "kind", "depth"), log=True)
     return both.measured.where(quantity="loss") + found
 
 

@@ -12,7 +12,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     by_network,
     difference,
@@ -20,6 +19,7 @@ from theodolite.core import (
     every,
     inside,
     measured,
+    our_margin,
     somewhere,
     trend,
 )
@@ -47,7 +47,7 @@ RIVALS = ("xavier", "orthogonal", "three_shortcut")
 OTHERS = (*RIVALS, "one_shortcut")
 CLOSE = below(0.01, source="ours", why="a hundredth of the loss is no longer seen")
 FAR = above(0.01, source="ours", why=CLOSE.why)
-HALF_A_DECADE = alike(0.5, "networks of one kind spread by as much")
+HALF_A_DECADE = our_margin(0.5, "networks of one kind spread by as much")
 STAYS = above(-0.5, source="ours", why="halfway to inverse proportion to depth")
 FALLS = below(-0.5, source="ours", why=STAYS.why)
 

@@ -8,13 +8,13 @@ from theodolite.core import (
     Select,
     above,
     against,
-    apart,
     below,
     every,
     exact,
     highest,
     inside,
     largest,
+    largest_distance,
     measured,
     near,
     predicted,
@@ -91,7 +91,7 @@ CLAIMS = (
         ),
         test=against(
             inside(
-                apart(
+                largest_distance(
                     predicted("condition"), measured("condition"), ("setting", "trial")
                 ),
                 AMPLIFIED,

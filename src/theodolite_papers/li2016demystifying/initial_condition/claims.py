@@ -16,7 +16,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     difference,
     each,
@@ -27,6 +26,7 @@ from theodolite.core import (
     largest,
     measured,
     near,
+    our_margin,
     predicted,
     slope_difference,
     some,
@@ -34,8 +34,8 @@ from theodolite.core import (
     trend,
 )
 
-NO_GROWTH = alike(0.05, "over a factor of 50 in depth this is a factor of 1.2")
-FACTOR_TWO = alike(0.3, "a factor of two; Xavier and orthogonal are decades apart")
+NO_GROWTH = our_margin(0.05, "over a factor of 50 in depth this is a factor of 1.2")
+FACTOR_TWO = our_margin(0.3, "a factor of two; Xavier and orthogonal are decades apart")
 GROWTH = above(0.05, source="ours", why="the margin of what counts as constant")
 KEPT = below(1e-5, source="rounding", why="committed rows keep seven digits")
 SAME = near(0, 1e-5, source="rounding", why="committed rows keep seven digits")

@@ -4,12 +4,14 @@ import math
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return means of the decimal logarithm by kind and depth, and closed forms."""
-    found = points(both.measured.where(quantity="ratio"), ("kind", "depth"), log=True)
+    found = group_means(
+        both.measured.where(quantity="ratio"), ("kind", "depth"), log=True
+    )
     closed = both.predicted.where(quantity="ratio")
     return found + [
         {**row, "quantity": "closed_form", "value": math.log10(row["value"])}
@@ -20,7 +22,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed form at zero beside the mean over networks at small weights."""
     closed = both.predicted.where(quantity="ratio")
-    ratios = points(both.measured.where(quantity="ratio"), ("kind", "depth"))
+    ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
     return [
         {
             "label": f"ratio, {row['kind'].replace('_', '-')}, depth {row['depth']}",

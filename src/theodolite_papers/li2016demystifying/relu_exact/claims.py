@@ -9,7 +9,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     each,
     every,
@@ -17,6 +16,7 @@ from theodolite.core import (
     inside,
     largest,
     measured,
+    our_margin,
     slope,
     smallest,
     trend,
@@ -24,7 +24,7 @@ from theodolite.core import (
 
 from .config import TWO
 
-NO_GROWTH = alike(0.05, "over a factor of 50 in depth this is a factor of 1.2")
+NO_GROWTH = our_margin(0.05, "over a factor of 50 in depth this is a factor of 1.2")
 GROWTH = above(0.05, source="ours", why="the margin of what counts as constant")
 SQUARE = above(1.5, source="ours", why="a square, told from a first power")
 EXACT = above(1e-10, source="rounding", why="what the exact one is within")
@@ -90,7 +90,7 @@ CLAIMS = (
             trend(
                 of_two("mean_size"),
                 over="depth",
-                slope_in=alike(0.02, "over a factor of 50 in depth this is 8 %"),
+                slope_in=our_margin(0.02, "over a factor of 50 in depth this is 8 %"),
             ),
             inside(exponent("largest"), above(0)),
             lambda both: inside(

@@ -4,13 +4,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return ratios by kind and depth on a logarithm, and distances from the limit."""
     ratios = both.measured.where(quantity="ratio")
-    found = points(ratios, ("kind", "depth"), log=True)
+    found = group_means(ratios, ("kind", "depth"), log=True)
     at_zero = both.predicted.where(quantity="ratio")
     gaps = both.measured.where(quantity="limit_gap")
     rows: list[Row] = [
@@ -30,7 +30,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed forms at zero beside means at small weights."""
     at_zero = both.predicted.where(quantity="ratio")
-    ratios = points(both.measured.where(quantity="ratio"), ("kind", "depth"))
+    ratios = group_means(both.measured.where(quantity="ratio"), ("kind", "depth"))
     return [
         {
             "label": f"ratio, 1-shortcut {row['kind']}, depth {row['depth']}",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from theodolite.core import PredictedAndMeasured, Row, points
+from theodolite.core import PredictedAndMeasured, Row, group_means
 
 
 def beside(
@@ -13,7 +13,7 @@ def beside(
     for row in both.predicted.where(quantity=quantity):
         found = both.measured.where(quantity=quantity, depth=row["depth"], **labels)
         if len(found):
-            mean = points(found, ("depth",))[0]
+            mean = group_means(found, ("depth",))[0]
             rows.append(
                 {
                     "label": f"{name}, depth {row['depth']}",

@@ -10,8 +10,8 @@ from theodolite.core import (
     Select,
     Test,
     all_of,
-    nothing,
     ordered,
+    undecided,
 )
 
 
@@ -26,7 +26,7 @@ def falling(rows: Select, over: str) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         levels = rows(both).levels(over)
         if len(levels) < 2:
-            return nothing(f"{rows} has {len(levels)} values of {over}, wanted are 2")
+            return undecided(f"{rows} has {len(levels)} values of {over}, wanted are 2")
         pieces = [
             ordered(
                 rows.at(**{over: high}),

@@ -16,8 +16,8 @@ from theodolite.core import (
     each,
     every,
     inside,
-    nothing,
     ordered,
+    undecided,
 )
 from theodolite.core import difference as gap
 
@@ -50,14 +50,14 @@ def only_two_gains(low: int, high: int) -> Test:
 def _below(both: PredictedAndMeasured) -> Judgement:
     depths, _ = _depths(both)
     if len(depths) < 2:
-        return nothing("fewer than two depths were trained to the end")
+        return undecided("fewer than two depths were trained to the end")
     return only_two_gains(depths[0], depths[-1])(both)
 
 
 def _beyond(both: PredictedAndMeasured) -> Judgement:
     depths, deep = _depths(both)
     if not depths or not deep:
-        return nothing(
+        return undecided(
             f"no network deeper than {VERY_DEEP} was trained as long as the others: "
             "at least two seeds of each shortcut depth would have to be"
         )
@@ -67,7 +67,7 @@ def _beyond(both: PredictedAndMeasured) -> Judgement:
 def _best(both: PredictedAndMeasured) -> Judgement:
     depths, _ = _depths(both)
     if not depths:
-        return nothing("no network was trained to the end")
+        return undecided("no network was trained to the end")
     deep = depths[-1]
     return every(*(ordered(error(2, deep), error(n, deep)) for n in OTHERS))(both)
 

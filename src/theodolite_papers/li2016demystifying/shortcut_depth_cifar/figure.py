@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from ..shared.cifar_judging import ERROR
 from ..shared.cifar_tables import beside
@@ -11,7 +11,7 @@ from ..shared.cifar_tables import beside
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return final errors in percent by shortcut depth and depth, side by side."""
-    found = points(ERROR(both), ("shortcut", "depth"))
+    found = group_means(ERROR(both), ("shortcut", "depth"))
     names = found.levels("shortcut")
     middle = (len(names) - 1) / 2
     return Rows(

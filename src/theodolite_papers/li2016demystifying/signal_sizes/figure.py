@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .config import PRESETS
 
@@ -19,9 +19,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     response = both.measured.where(quantity="response", status="finished")
     return Rows(
         [
-            *points(variance, ("kind", "units"), log=True),
+            *group_means(variance, ("kind", "units"), log=True),
             *foretold,
-            *points(response, ("depth", "epoch")),
+            *group_means(response, ("depth", "epoch")),
         ]
     )
 
@@ -29,7 +29,7 @@ def table(both: PredictedAndMeasured) -> Rows:
 def compare(both: PredictedAndMeasured) -> list[Row]:
     """Variances by theory beside means of the decimal logarithm."""
     rows: list[Row] = []
-    found = points(
+    found = group_means(
         both.measured.where(quantity="variance"), ("kind", "units"), log=True
     )
     for row in found:

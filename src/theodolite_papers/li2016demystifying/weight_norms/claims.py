@@ -15,7 +15,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     each,
     every,
@@ -24,6 +23,7 @@ from theodolite.core import (
     largest,
     mean,
     measured,
+    our_margin,
     sampled,
     slope_by_network,
     smallest,
@@ -34,7 +34,7 @@ from ..shared.narrowing import falling, narrowed
 from .config import NETWORKS
 from .figure import at_best, early, ends, underway
 
-TENTH = alike(0.1, "small beside the growth by then", centre=1.0)
+TENTH = our_margin(0.1, "small beside the growth by then", centre=1.0)
 GROWN = above(1.2, source="ours", why="a law of growth wants growth to be seen")
 KEEPS_ON = below(
     0.1, source="ours", why="a power has 0; norms that level off lose all of it"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .config import PRESETS
 
@@ -76,7 +76,7 @@ def at_best(measured: Rows) -> Rows:
     found: list[Row] = []
     for network in last.levels("network"):
         for depth in last.where(network=network).levels("depth"):
-            tried = points(losses.where(network=network, depth=depth), ("lr",))
+            tried = group_means(losses.where(network=network, depth=depth), ("lr",))
             kept = [r for r in tried if (network, depth, r["lr"]) not in lost]
             if not kept:
                 continue
@@ -130,7 +130,7 @@ def early(both: PredictedAndMeasured) -> Rows:
 def norms_table(both: PredictedAndMeasured) -> Rows:
     """Return means and spreads along training, and the law near zero."""
     rows = along(both.measured).where(lambda row: row["step"] > 0)
-    found = points(rows, ("network", "lr", "depth", "step"))
+    found = group_means(rows, ("network", "lr", "depth", "step"))
     linear = found.where(network="linear")
     top = max(linear.column("value"))
     law = both.predicted.where(
@@ -147,7 +147,7 @@ def scaling_table(both: PredictedAndMeasured) -> Rows:
         {**row, "units": row["depth"] // 2, "open": row["edge"]}
         for row in at_best(both.measured)
     )
-    found = points(rows, ("network", "units"))
+    found = group_means(rows, ("network", "units"))
     edges = {(row["network"], row["units"]) for row in rows if row["edge"]}
     table = [{**row, "open": (row["network"], row["units"]) in edges} for row in found]
     for network in found.levels("network"):
@@ -173,7 +173,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             "measured": row["value"],
             "error": row["error"],
         }
-        for row in points(early(both), ("depth", "step"))
+        for row in group_means(early(both), ("depth", "step"))
     ]
 
 

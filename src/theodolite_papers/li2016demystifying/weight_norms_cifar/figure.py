@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from ..shared.cifar_judging import along
 from ..shared.cifar_tables import beside
@@ -15,7 +15,7 @@ FALLS = (80 / 200, 121 / 200)
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return means over networks by depth and epoch, and where the rate falls."""
-    norms = points(along(both.measured), ("depth", "epoch"))
+    norms = group_means(along(both.measured), ("depth", "epoch"))
     last = max(norms.column("epoch"), default=0)
     falls = [{"quantity": "fall", "epoch": fall * last} for fall in FALLS]
     return norms + falls

@@ -5,12 +5,12 @@ from theodolite.core import (
     Claim,
     Kind,
     above,
-    alike,
     each,
     every,
     inside,
     mean,
     measured,
+    our_margin,
     trend,
 )
 
@@ -31,7 +31,7 @@ PRINTED = each(
     "layer",
     measured("increment"),
     lambda layer: inside(
-        mean(measured("increment", layer=layer)), alike(0.1, WIDE, centre=1.0)
+        mean(measured("increment", layer=layer)), our_margin(0.1, WIDE, centre=1.0)
     ),
 )
 LATE = Choice(

@@ -20,8 +20,8 @@ from theodolite.core import (
     mean,
     measured,
     near,
-    nothing,
     ordered,
+    undecided,
 )
 
 SKIPPED = "layers with a skip"
@@ -56,7 +56,7 @@ def grown(rows: Select, norm: str, since: int = 0) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = _ends(both, norm)
         if len(stages) < 2:
-            return nothing("fewer than two stages were read")
+            return undecided("fewer than two stages were read")
         first, last = stages[since], stages[-1]
         return ordered(rows.at(stage=first), rows.at(stage=last))(both)
 
@@ -79,7 +79,7 @@ def higher_lines(norm: str) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = _ends(both, norm)
         if len(stages) < 2:
-            return nothing("fewer than two stages were read")
+            return undecided("fewer than two stages were read")
         rows = skipped(norm)
         pieces = [
             ordered(
@@ -124,7 +124,7 @@ def first_differs(norm: str) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = _ends(both, norm)
         if not stages:
-            return nothing("no network was read")
+            return undecided("no network was read")
         rows = measured("excess", norm=norm, stage=stages[-1]).out_of(_apart)
         told = "distance of the first layer, less the greatest of another"
         return inside(mean(rows.called(told)), above(0))(both)

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .config import PRESETS
 
 
 def table(both: PredictedAndMeasured) -> Rows:
     """Return mean magnitudes of the scales by kind, layer and stage."""
-    found = points(
+    found = group_means(
         both.measured.where(quantity="scale"), ("norm", "stage", "step", "layer")
     )
     return found
@@ -21,7 +21,7 @@ def sizes(both: PredictedAndMeasured) -> Rows:
     found = [
         row
         for quantity in ("square", "deviation")
-        for row in points(both.measured.where(quantity=quantity), ("layer",))
+        for row in group_means(both.measured.where(quantity=quantity), ("layer",))
     ]
     theory = [
         {**row, "quantity": f"{row['quantity']}_limit"}
@@ -35,7 +35,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set squares of the wide limit beside those of wide networks."""
     rows: list[Row] = []
     for row in both.predicted.where(quantity="square"):
-        found = points(
+        found = group_means(
             both.measured.where(quantity="square", layer=row["layer"]), ("layer",)
         )
         for mean in found:

@@ -15,7 +15,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     by_network,
     difference,
@@ -28,14 +27,17 @@ from theodolite.core import (
     mean,
     measured,
     near,
+    our_margin,
     predicted,
 )
 
 from .config import LADDER
 
-CLOSE = alike(0.3, "Eq 31 taken for the number is off by a factor of three and more")
+CLOSE = our_margin(
+    0.3, "Eq 31 taken for the number is off by a factor of three and more"
+)
 APART = above(0.3, source="ours", why=CLOSE.why)
-TENTH = alike(0.1, "a tenth of them")
+TENTH = our_margin(0.1, "a tenth of them")
 FEWER = below(-CLOSE.high, source="ours", why=CLOSE.why)
 RIVAL: dict[str, Any] = {"mixture": "three", "width": 5}
 LAW = {"mixture": "two-three", "width": 3}

@@ -16,7 +16,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     each,
     every,
@@ -25,10 +24,13 @@ from theodolite.core import (
     largest,
     lowest,
     near,
+    our_margin,
     predicted,
 )
 
-LIMIT = alike(0.005, "less than half of the least exponent here, 0.0132 at order 3")
+LIMIT = our_margin(
+    0.005, "less than half of the least exponent here, 0.0132 at order 3"
+)
 NOT_LIMIT = above(LIMIT.high, source="ours", why=LIMIT.why)
 # Powers of 1/Λ in the approach to Eq 31.
 _POWERS = np.array([0.0, 0.5, 0.75, 1.0])
@@ -196,7 +198,7 @@ LIMIT_CLAIMS = (
                 predicted("excess", index=0),
                 lambda order: inside(
                     last_exponent(order),
-                    alike(0.15, "a third of the way to −1 and to 0", centre=-0.5),
+                    our_margin(0.15, "a third of the way to −1 and to 0", centre=-0.5),
                 ),
             ),
         ),

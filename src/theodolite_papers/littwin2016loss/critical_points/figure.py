@@ -5,7 +5,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def curves(both: PredictedAndMeasured) -> Rows:
@@ -17,7 +17,7 @@ def curves(both: PredictedAndMeasured) -> Rows:
 
 def counts(both: PredictedAndMeasured) -> Rows:
     """Return mean counts of all points with their closed forms, by dimension."""
-    found = points(both.measured.where(quantity="total"), ("mixture", "width"))
+    found = group_means(both.measured.where(quantity="total"), ("mixture", "width"))
     labels = [{"mixture": row["mixture"], "width": row["width"]} for row in found]
     closed = [
         {
@@ -41,7 +41,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for quantity, by in (("total", ()), ("count", ("index",))):
         labels = ("mixture", "width", *by)
-        for row in points(both.measured.where(quantity=quantity), labels):
+        for row in group_means(both.measured.where(quantity=quantity), labels):
             at = {label: row[label] for label in labels}
             which = f"of index {row['index']}" if by else "of all indices"
             told = f"critical points {which}, {row['mixture']}"

@@ -1,6 +1,6 @@
 """What the abstract and section 4 assert of the ensemble of a network in training."""
 
-from theodolite.core import Claim, above, alike
+from theodolite.core import Claim, above, our_margin
 
 from .claims_beyond import BEYOND
 from .claims_choices import (
@@ -28,7 +28,7 @@ from .claims_tests import (
     starts_in,
 )
 
-PROPORTIONAL = alike(
+PROPORTIONAL = our_margin(
     0.25, "a doubled scale then multiplies $\\beta$ by 1.7 to 2.4", centre=1.0
 )
 

@@ -18,7 +18,7 @@ from theodolite.core import (
     inside,
     mean,
     measured,
-    nothing,
+    undecided,
 )
 
 from .claims_tests import Make
@@ -68,7 +68,7 @@ def follows(region: Region) -> Make:
         def test(both: PredictedAndMeasured) -> Judgement:
             rows = exponents(both, part).where(**group)
             if not len(rows):
-                return nothing("networks were read with one scale alone")
+                return undecided("networks were read with one scale alone")
             steps = rows.levels("from_factor")
             there = PredictedAndMeasured(both.predicted, rows)
             return all_of(

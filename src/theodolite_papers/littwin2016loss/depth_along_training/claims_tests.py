@@ -11,14 +11,14 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    alike,
     all_of,
     inside,
     mean,
     measured,
-    nothing,
     ordered,
+    our_margin,
     renamed,
+    undecided,
 )
 
 from .figure import GROUP, foretold, groups, whole
@@ -46,7 +46,7 @@ def over_groups(
                 for part in parts:
                     judged = make(group, part)(both)
                     pieces.append(renamed(judged, _named(group, part)))
-        return all_of(pieces) if pieces else nothing("no such network was read")
+        return all_of(pieces) if pieces else undecided("no such network was read")
 
     return test
 
@@ -68,7 +68,7 @@ def deeper(group: Mapping[str, Any], part: str, *, late: bool = False) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = rows(both).levels("stage")
         if len(stages) < 2:
-            return nothing("fewer than two stages were read")
+            return undecided("fewer than two stages were read")
         first = stages[len(stages) // 2 if late else 0]
         return ordered(rows.at(stage=first), rows.at(stage=stages[-1]))(both)
 
@@ -89,7 +89,7 @@ def _rising(rows: Select, label: str) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         levels = rows(both).levels(label)
         if len(levels) < 2:
-            return nothing(f"networks were read at fewer than two values of {label}")
+            return undecided(f"networks were read at fewer than two values of {label}")
         return all_of(
             [
                 ordered(rows.at(**{label: a}), rows.at(**{label: b}))(both)
@@ -114,7 +114,7 @@ def begins_in(region: Any, stages: int) -> Make:
         def test(both: PredictedAndMeasured) -> Judgement:
             found = rows(both).levels("stage")[:stages]
             if not found:
-                return nothing("no stage was read")
+                return undecided("no stage was read")
             return all_of([inside(mean(rows.at(stage=s)), region)(both) for s in found])
 
         return test
@@ -166,9 +166,11 @@ def by_scales(quantity: str) -> Make:
         def test(both: PredictedAndMeasured) -> Judgement:
             rows = _gaps(both, quantity, depth(group, part)(both))
             if not len(rows):
-                return nothing("no scale of these networks was measured")
+                return undecided("no scale of these networks was measured")
             gaps = PredictedAndMeasured(both.predicted, rows)
-            margin = alike(0.1, "a tenth of all branches, which a figure would show")
+            margin = our_margin(
+                0.1, "a tenth of all branches, which a figure would show"
+            )
             stages = rows.levels("stage")
             return all_of(
                 [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 GROUP = ("family", "task", "norm", "depth")
 
@@ -65,7 +65,7 @@ def table(family: str, both: PredictedAndMeasured) -> Rows:
     """Return mean depths by kind of network of a family, and step."""
     rows = whole(both.measured).where(family=family)
     return Rows.joined(
-        points(rows.where(quantity=quantity), (*GROUP, "step"))
+        group_means(rows.where(quantity=quantity), (*GROUP, "step"))
         for quantity in ("output_depth", "gradient_depth")
     )
 
@@ -79,7 +79,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         stages = measured.where(**group).levels("stage")
         for stage in (stages[0], stages[-1]) if stages else ():
             one, two = (
-                points(part.where(stage=stage, **group), GROUP)
+                group_means(part.where(stage=stage, **group), GROUP)
                 for part in (law, measured)
             )
             if len(one) and len(two):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .figure import GROUP, units_of, whole
 
@@ -18,7 +18,7 @@ def exhibit(both: PredictedAndMeasured) -> Rows:
 def _part(rows: Rows, part: str) -> Iterator[Row]:
     for quantity in ("depth", "spread", "beta"):
         chosen = rows.where(quantity=f"{part}_{quantity}")
-        for point in points(chosen, (*GROUP, "step")):
+        for point in group_means(chosen, (*GROUP, "step")):
             blocks = units_of(point)
             # Depths are kept as shares of the branches.
             unit = blocks if quantity == "depth" else 1

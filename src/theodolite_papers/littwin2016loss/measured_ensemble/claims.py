@@ -15,7 +15,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     between,
     difference,
@@ -25,6 +24,7 @@ from theodolite.core import (
     inside,
     mean,
     measured,
+    our_margin,
     trend,
 )
 
@@ -37,14 +37,18 @@ REAL = Choice(
     ),
     why="the paper weighs lengths in a model whose gates are coins",
 )
-SAME_BETA = alike(0.025, "a twentieth of the one half that is foretold", centre=0.5)
+SAME_BETA = our_margin(
+    0.025, "a twentieth of the one half that is foretold", centre=0.5
+)
 FITS = below(0.05, source="ours", why="a twentieth of the energy at other lengths")
 ALL_DIFFERENT = Choice(
     what="all weights differ, $\\Lambda = N$, and $\\beta = \\rho$ is asked of them",
     why="ordinary networks share no weights, and the paper speaks of their start",
 )
-NO_TREND = alike(0.1, "a factor of three in size moves it by less than 12 %")
-NEAR_ONE = alike(0.25, "half of the way to the rival, which is twice as wide", centre=1)
+NO_TREND = our_margin(0.1, "a factor of three in size moves it by less than 12 %")
+NEAR_ONE = our_margin(
+    0.25, "half of the way to the rival, which is twice as wide", centre=1
+)
 NARROWER = below(NEAR_ONE.low, source="ours", why=NEAR_ONE.why)
 HALF = below(0.5, source="paper", why="less than half the network's depth")
 MADE_UP = between(0.75, 1, source="ours", why="the quarter of the statement")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -14,7 +14,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     found: list[Row] = []
     for scale in shares.levels("scale"):
         mine = shares.where(scale=scale, depth=deepest)
-        for row in points(mine, by=("length",)):
+        for row in group_means(mine, by=("length",)):
             found.append({**row, "scale": scale, "road": "measured"})
         law = both.predicted.where(quantity="share", scale=scale, depth=deepest)
         found += [{**row, "road": "law"} for row in law]
@@ -39,7 +39,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             depth=law["depth"],
             part="output",
         )
-        (point,) = points(mine, by=("depth",))
+        (point,) = group_means(mine, by=("depth",))
         found.append(
             {
                 "label": f"{law['quantity']}, {law['scale']}, depth {law['depth']}",
@@ -61,16 +61,16 @@ def exhibit(both: PredictedAndMeasured) -> Rows:
 
 
 def _shares(rows: Rows) -> Iterator[Row]:
-    for point in points(rows.where(quantity="share"), (*GROUP, "length")):
+    for point in group_means(rows.where(quantity="share"), (*GROUP, "length")):
         found = {"quantity": "share", "length": point["length"] - 1}
         yield _row(point, found, point["value"])
 
 
 def _means(rows: Rows) -> Iterator[Row]:
     chosen = rows.where(lambda row: row.get("part") == "gradient")
-    for point in points(chosen.where(quantity="length"), GROUP):
+    for point in group_means(chosen.where(quantity="length"), GROUP):
         yield _row(point, {"quantity": "effective_depth"}, point["value"] - 1)
-    for point in points(rows.where(quantity="beta"), GROUP):
+    for point in group_means(rows.where(quantity="beta"), GROUP):
         yield _row(point, {"quantity": "beta"}, point["value"])
 
 

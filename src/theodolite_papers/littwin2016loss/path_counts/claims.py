@@ -8,13 +8,13 @@ from theodolite.core import (
     Test,
     above,
     against,
-    apart,
     below,
     each,
     every,
     exact,
     inside,
     largest,
+    largest_distance,
     lowest,
     mean,
     measured,
@@ -42,7 +42,7 @@ def _counted(
     by: tuple[str, ...] = ("depth", "length"),
 ) -> Test:
     """Counts of a network are those of the formula, one for one."""
-    gap = apart(
+    gap = largest_distance(
         predicted(formula or quantity, network=network),
         measured(quantity, network=network),
         by,

@@ -9,7 +9,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    apart,
     below,
     between,
     every,
@@ -17,6 +16,7 @@ from theodolite.core import (
     highest,
     inside,
     largest,
+    largest_distance,
     lowest,
     measured,
     near,
@@ -48,7 +48,9 @@ def _deepest(quantity: str) -> Test:
 
 def _from_network(formula: str) -> Read:
     """Read how far weights that a network really has are from a formula."""
-    return apart(predicted(formula), measured("epsilon"), ("length",), relative=False)
+    return largest_distance(
+        predicted(formula), measured("epsilon"), ("length",), relative=False
+    )
 
 
 def _peak(beta: float) -> Select:

@@ -10,12 +10,12 @@ from theodolite.core import (
     Quantity,
     Read,
     Test,
-    apart,
     every,
     exact,
     inside,
     known,
     largest,
+    largest_distance,
     measured,
     near,
     predicted,
@@ -57,7 +57,7 @@ def _lines(expected: float, end: str) -> Read:
 
 def _slopes(quantity: str) -> Test:
     """Derivatives by autodiff are those of a formula."""
-    gap = apart(
+    gap = largest_distance(
         predicted(quantity), measured("slope"), ("depth", "length"), relative=False
     )
     return inside(gap, near(0, 1e-10, source="rounding", why="autodiff in doubles"))

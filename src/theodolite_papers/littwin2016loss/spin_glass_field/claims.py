@@ -13,7 +13,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    alike,
     below,
     by_network,
     each,
@@ -23,6 +22,7 @@ from theodolite.core import (
     largest,
     measured,
     near,
+    our_margin,
     predicted,
     smallest,
 )
@@ -30,8 +30,10 @@ from theodolite.core import (
 from ..shared.rows import MORE_THAN_ROUNDING
 
 # Second moments are known to a few hundredths; what they are told from is further off.
-CLOSE = alike(0.15, "other normalisations are off by a quarter and more", centre=1.0)
-ZERO = alike(0.15, "in units of the energy's spread")
+CLOSE = our_margin(
+    0.15, "other normalisations are off by a quarter and more", centre=1.0
+)
+ZERO = our_margin(0.15, "in units of the energy's spread")
 NONE = near(0, 1e-12, source="rounding", why="sums of a few products")
 PURE, MIXED = ("three",), ("two-three", "two-four")
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 # What is averaged, by what it is called.
 MOMENTS = {
@@ -20,7 +20,9 @@ def table(both: PredictedAndMeasured) -> Rows:
     rows: list[Row] = []
     for quantity in MOMENTS:
         for name in (quantity, f"printed_{quantity}"):
-            found = points(both.measured.where(quantity=name), ("mixture", "width"))
+            found = group_means(
+                both.measured.where(quantity=name), ("mixture", "width")
+            )
             for row in found:
                 labels = {"mixture": row["mixture"], "width": row["width"]}
                 closed = both.predicted.value(quantity=quantity, **labels)
@@ -34,7 +36,9 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Closed forms beside the means over trials."""
     rows: list[Row] = []
     for quantity, told in MOMENTS.items():
-        found = points(both.measured.where(quantity=quantity), ("mixture", "width"))
+        found = group_means(
+            both.measured.where(quantity=quantity), ("mixture", "width")
+        )
         for row in found:
             labels = {"mixture": row["mixture"], "width": row["width"]}
             rows.append(

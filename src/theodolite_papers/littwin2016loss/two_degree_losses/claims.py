@@ -11,7 +11,6 @@ from theodolite.core import (
     Test,
     above,
     against,
-    apart,
     below,
     every,
     exact,
@@ -19,6 +18,7 @@ from theodolite.core import (
     inside,
     known,
     largest,
+    largest_distance,
     lowest,
     measured,
     near,
@@ -45,12 +45,14 @@ def grows(layer: str, kind: str) -> Test:
 def meets(quantity: str, kind: str, printed: str = "") -> Read:
     """Read how far autodiff is from a formula, over its size."""
     formula = predicted(printed or quantity, kind=kind)
-    return apart(formula, measured(quantity, kind=kind), BY)
+    return largest_distance(formula, measured(quantity, kind=kind), BY)
 
 
 def _euler(found: str) -> Read:
     """Read how far a derivative by the size is from Euler's identity."""
-    return apart(predicted("euler", kind="free"), measured(found, kind="free"), BY)
+    return largest_distance(
+        predicted("euler", kind="free"), measured(found, kind="free"), BY
+    )
 
 
 def stationary(quantity: str, kind: str) -> Test:
@@ -264,7 +266,7 @@ CLAIMS = (
             "$\\|w - \\mu g\\|^2 = \\|w\\|^2 + \\mu^2\\|g\\|^2$, whichever part pulls."
         ),
         test=inside(
-            apart(
+            largest_distance(
                 predicted("gradient_square", kind="norm"),
                 measured("norm_growth", kind="norm"),
                 BY,

@@ -18,8 +18,8 @@ from theodolite.core import (
     inside,
     mean,
     measured,
-    nothing,
     ordered,
+    undecided,
 )
 
 NORM = measured("norm")
@@ -35,7 +35,7 @@ def grown(rows: Select) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = _stages(rows, both)
         if len(stages) < 2:
-            return nothing("fewer than two stages were read")
+            return undecided("fewer than two stages were read")
         return ordered(rows.at(stage=stages[0]), rows.at(stage=stages[-1]))(both)
 
     return test
@@ -47,7 +47,7 @@ def steadily(rows: Select) -> Test:
     def test(both: PredictedAndMeasured) -> Judgement:
         stages = _stages(rows, both)
         if len(stages) < 2:
-            return nothing("fewer than two stages were read")
+            return undecided("fewer than two stages were read")
         pieces = [
             ordered(
                 rows.at(stage=a), rows.at(stage=b), name=f"rise from stage {a} to {b}"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -19,7 +19,7 @@ def table(both: PredictedAndMeasured) -> Rows:
         power = 1 if row["quantity"] == "norm" else 2
         found.append({**row, "value": row["value"] / first**power})
     return Rows.joined(
-        points(Rows(found).where(quantity=quantity), ("init_scale", "step"))
+        group_means(Rows(found).where(quantity=quantity), ("init_scale", "step"))
         for quantity in SHOWN
     )
 
@@ -31,7 +31,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     """Set starting norms beside those of the draw."""
     rows: list[Row] = []
     for row in both.predicted:
-        found = points(
+        found = group_means(
             both.measured.where(
                 quantity=row["quantity"], init_scale=row["init_scale"], stage=0
             ),

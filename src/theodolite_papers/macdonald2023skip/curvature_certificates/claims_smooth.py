@@ -6,16 +6,16 @@ from theodolite.core import (
     Kind,
     above,
     against,
-    alike,
-    apart,
     below,
     every,
     exact,
     inside,
     largest,
+    largest_distance,
     mean,
     measured,
     near,
+    our_margin,
     predicted,
     trend,
 )
@@ -23,7 +23,9 @@ from theodolite.core import (
 from ..shared.signed_rows import most_over
 from .claims_regions import ROUNDED, SAME, never_above
 
-FLAT = alike(0.1, "an exponent that tells bounded from the root of one over the rest")
+FLAT = our_margin(
+    0.1, "an exponent that tells bounded from the root of one over the rest"
+)
 GROWS = trend(
     measured("plain_norm"),
     over="scale",
@@ -133,7 +135,7 @@ CLAIMS = (
             near(0, 1e-9, source="rounding", why=ROUNDED),
         ),
         corrected_test=inside(
-            apart(predicted("cycle"), measured("amplitude"), ("rate",)),
+            largest_distance(predicted("cycle"), measured("amplitude"), ("rate",)),
             below(1e-6, source="rounding", why="thousands of steps"),
         ),
         rival="oscillations that die out",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 SHOWN = (
     ("looseness", "layers"),
@@ -15,7 +15,7 @@ SHOWN = (
 def table(both: PredictedAndMeasured) -> Rows:
     """Return means of decimal logarithms over networks."""
     return Rows.joined(
-        points(both.measured.where(quantity=quantity), (over,), log=True)
+        group_means(both.measured.where(quantity=quantity), (over,), log=True)
         for quantity, over in SHOWN
     )
 

@@ -8,18 +8,18 @@ from theodolite.core import (
     PredictedAndMeasured,
     above,
     against,
-    alike,
-    apart,
     below,
     counted,
     every,
     highest,
     inside,
     largest,
+    largest_distance,
     lowest,
     mean,
     measured,
     near,
+    our_margin,
     predicted,
     trend,
 )
@@ -186,7 +186,7 @@ CLAIMS = (
             trend(
                 measured("quartic", late).called("fourth power"),
                 over="step",
-                slope_in=alike(0.2, "a tenth of the power", centre=-2.0),
+                slope_in=our_margin(0.2, "a tenth of the power", centre=-2.0),
                 points=2,
             ),
             inside(
@@ -230,17 +230,19 @@ CLAIMS = (
                             f"loss above the infimum over its law, {start}"
                         )
                     ),
-                    alike(0.1, "late steps, read after finitely many", centre=1.0),
+                    our_margin(0.1, "late steps, read after finitely many", centre=1.0),
                 )
                 for start in ("tiny", "unit")
             ),
             trend(
                 measured("excess", late, layers=1, start="tiny", multiple=1.0),
                 over="step",
-                slope_in=alike(0.1, "a tenth of a power over two decades", centre=-0.5),
+                slope_in=our_margin(
+                    0.1, "a tenth of a power over two decades", centre=-0.5
+                ),
             ),
             inside(
-                apart(
+                largest_distance(
                     measured("excess", layers=1, multiple=1.0),
                     predicted("flow_excess"),
                     ONE_LAYER,
@@ -292,7 +294,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("infimum", layers=1),
                     measured("limit", start="still"),
                     ("trial",),

@@ -5,15 +5,15 @@ from theodolite.core import (
     Kind,
     Row,
     above,
-    alike,
-    apart,
     below,
     every,
     highest,
     inside,
     largest,
+    largest_distance,
     lowest,
     measured,
+    our_margin,
     predicted,
     trend,
 )
@@ -29,7 +29,7 @@ GROWN = below(
 ARRIVED = below(
     0.01, source="ours", why="losses this near to the infimum would pass for arriving"
 )
-LAW = alike(0.3, "laws of late steps, read after finitely many", centre=1.0)
+LAW = our_margin(0.3, "laws of late steps, read after finitely many", centre=1.0)
 
 
 def late(row: Row) -> bool:
@@ -100,7 +100,7 @@ PROOF_CLAIMS = (
             ROUNDED,
         ),
         corrected_test=inside(
-            apart(
+            largest_distance(
                 predicted("left"),
                 measured("left"),
                 ("step",),
@@ -126,7 +126,7 @@ PROOF_CLAIMS = (
             "one is still an upper bound"
         ),
         test=inside(
-            apart(
+            largest_distance(
                 predicted("printed_growth", late),
                 measured("growth", late),
                 ("rate", "step"),
@@ -134,7 +134,7 @@ PROOF_CLAIMS = (
             GROWN,
         ),
         corrected_test=inside(
-            apart(
+            largest_distance(
                 predicted("growth", late), measured("growth", late), ("rate", "step")
             ),
             GROWN,
@@ -167,7 +167,7 @@ PROOF_CLAIMS = (
             trend(
                 KERNEL,
                 over="step",
-                slope_in=alike(
+                slope_in=our_margin(
                     0.25,
                     "a third of the way to the printed one; steps are finite",
                     centre=-1.5,

@@ -10,12 +10,12 @@ from theodolite.core import (
     Region,
     Test,
     above,
-    alike,
     below,
     between,
     each,
     every,
     inside,
+    our_margin,
     somewhere,
 )
 from theodolite.core import difference as gap
@@ -44,11 +44,13 @@ SIX_OF_TEN = between(
 NONE_OF_TEN = below(
     0.259, source="ours", why="the shares that none lost of 10 leaves possible"
 )
-SAME_LOSS = alike(
+SAME_LOSS = our_margin(
     math.log10(1.25),
     "a factor 1.25 is below the least step between neighbouring rates of table 1, 1.3",
 )
-SAME_POINTS = alike(1.0, "a point, some two to four printed deviations over trials")
+SAME_POINTS = our_margin(
+    1.0, "a point, some two to four printed deviations over trials"
+)
 RATES_DIFFER = above(
     math.log10(1.1), source="ours", why="a tenth, within which table 2's rows agree"
 )

@@ -13,8 +13,8 @@ from theodolite.core import (
     by_network,
     combined,
     every,
+    group_means,
     inside,
-    points,
 )
 
 from ..shared.image_config import MODIFIED, ORIGINAL
@@ -66,7 +66,7 @@ def accuracy_cells(both: PredictedAndMeasured) -> dict[str, Number]:
 def _cells(
     both: PredictedAndMeasured, rows: Select, quantity: str, how: str
 ) -> dict[str, Number]:
-    ours = points(rows.at(dataset="cifar10")(both), ("rate", "added_identity"))
+    ours = group_means(rows.at(dataset="cifar10")(both), ("rate", "added_identity"))
     found: dict[str, Number] = {}
     for row in ours:
         labels = {k: row[k] for k in ("rate", "added_identity")}

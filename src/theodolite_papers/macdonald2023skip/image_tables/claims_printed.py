@@ -13,11 +13,11 @@ from theodolite.core import (
     Read,
     Test,
     above,
-    alike,
     below,
     every,
     inside,
     known,
+    our_margin,
 )
 
 from ..shared.image_config import MODIFIED, ORIGINAL, RATES
@@ -31,7 +31,7 @@ from ..shared.printed_tables import KEPT
 
 LOSS, ACCURACY = "printed_loss", "printed_accuracy"
 MODELS = (ORIGINAL, MODIFIED)
-ALIKE = alike(
+ALIKE = our_margin(
     math.log10(1.1), "a tenth; in table 1 rates 0.1 and 0.02 are a factor 3.5"
 )
 APART = above(math.log10(1.25), source="ours", why="a quarter, well beyond that tenth")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from ..shared.image_comparison import CELLS, compare_table, curve_table
 from ..shared.image_figure import NAMES
@@ -23,7 +23,7 @@ def cell_table(both: PredictedAndMeasured) -> Rows:
     for word, printed, mine in CELLS:
         cells = both.predicted.where(quantity=printed, table=1)
         rows += [_cell(row, word, "printed") for row in cells]
-        ours = points(mine.at(dataset=DATASET)(both), ("rate", "added_identity"))
+        ours = group_means(mine.at(dataset=DATASET)(both), ("rate", "added_identity"))
         rows += [_cell(row, word, "ours") for row in ours]
     return Rows(rows)
 

@@ -12,10 +12,10 @@ from theodolite.core import (
     Row,
     Sampled,
     above,
-    alike,
     below,
     inside,
     known,
+    our_margin,
 )
 
 from ..shared.image_claims import (
@@ -34,7 +34,7 @@ _CHANCE = 0.1  # percent, of a thousand classes
 AT_CHANCE = above(
     math.log(1000), source="ours", why="the loss of a guess among a thousand classes"
 )
-SAME_DEVIATION = alike(0.05, "trials that went well differ by tenths of a point")
+SAME_DEVIATION = our_margin(0.05, "trials that went well differ by tenths of a point")
 MOST = above(
     0.5, source="ours", why="the figure's caption says that it did not converge"
 )

@@ -8,12 +8,12 @@ from theodolite.core import (
     Region,
     Select,
     Test,
-    alike,
     below,
     counted,
     each,
     every,
     inside,
+    our_margin,
 )
 from theodolite.core import difference as gap
 
@@ -31,7 +31,7 @@ LOST_COUNT = Choice(
     why="the paper leaves diverged runs out, so that its means are of those that went "
     "well",
 )
-SAME_ACCURACY = alike(
+SAME_ACCURACY = our_margin(
     0.5, "half a point, twice the printed deviation over trials at the best rate"
 )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .image_config import MODIFIED, ORIGINAL
 from .image_rows import BATCH_ACCURACY, FINAL, curves_of
@@ -21,7 +21,7 @@ def curve_table(both: PredictedAndMeasured) -> Rows:
     ``low`` and ``high`` are one standard deviation of the logarithm away. Epochs that
     no run reached are not drawn; ``n`` says how many did. Networks that diverged count.
     """
-    found = points(
+    found = group_means(
         curves_of(both.measured), ("rate", "added_identity", "epoch"), log=True
     )
     return Rows(
@@ -47,7 +47,9 @@ def compare_table(
     def compare(both: PredictedAndMeasured) -> list[Row]:
         rows: list[Row] = []
         for word, printed, mine in CELLS:
-            found = points(mine.at(dataset=dataset)(both), ("rate", "added_identity"))
+            found = group_means(
+                mine.at(dataset=dataset)(both), ("rate", "added_identity")
+            )
             for cell in both.predicted.where(quantity=printed, table=table):
                 labels = {k: cell[k] for k in ("rate", "added_identity")}
                 told = f"{word}, {model(cell['added_identity'])}, rate {cell['rate']:g}"
@@ -64,7 +66,7 @@ def _counts(both: PredictedAndMeasured) -> list[Row]:
     return [
         _beside(f"parameters, {model(scale)}", wanted, row)
         for scale in (ORIGINAL, MODIFIED)
-        for row in points(counted.where(added_identity=scale), ("added_identity",))
+        for row in group_means(counted.where(added_identity=scale), ("added_identity",))
     ]
 
 

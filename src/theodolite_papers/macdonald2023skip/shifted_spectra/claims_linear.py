@@ -16,11 +16,11 @@ from theodolite.core import (
     Test,
     above,
     against,
-    apart,
     below,
     every,
     inside,
     known,
+    largest_distance,
     mean,
     measured,
     near,
@@ -138,7 +138,7 @@ LINEAR_CLAIMS = (
         ),
         test=against(
             inside(
-                apart(
+                largest_distance(
                     predicted("matrix_share"),
                     measured("matrix_share"),
                     ("shift", "share"),

@@ -8,7 +8,7 @@ from theodolite.core import (
     Rows,
     by_network,
     estimate,
-    points,
+    group_means,
 )
 
 KINDS = ("chain", "res", "average")
@@ -16,7 +16,9 @@ KINDS = ("chain", "res", "average")
 
 def linear_table(both: PredictedAndMeasured) -> Rows:
     """Return shares with and without the identity, and their limits."""
-    found = points(both.measured.where(quantity="matrix_share"), ("shift", "share"))
+    found = group_means(
+        both.measured.where(quantity="matrix_share"), ("shift", "share")
+    )
     law = both.predicted.where(quantity="matrix_share")
     return found + [{**row, "quantity": "limit"} for row in law]
 
@@ -24,8 +26,8 @@ def linear_table(both: PredictedAndMeasured) -> Rows:
 def network_table(both: PredictedAndMeasured) -> Rows:
     """Return shares of both spectra and losses by step, means over trials."""
     rows = both.measured.where(part="figure")
-    shares = points(rows.where(quantity="share"), ("metric", "kind", "share"))
-    losses = points(rows.where(quantity="loss"), ("kind", "step"), log=True)
+    shares = group_means(rows.where(quantity="share"), ("metric", "kind", "share"))
+    losses = group_means(rows.where(quantity="loss"), ("kind", "step"), log=True)
     return shares + losses
 
 
@@ -71,7 +73,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     for quantity in ("matrix_share", "low_end", "high_end"):
         by = ("shift", "share") if quantity == "matrix_share" else ("shift",)
         law = both.predicted.where(quantity=quantity)
-        for row in points(both.measured.where(quantity=quantity), by):
+        for row in group_means(both.measured.where(quantity=quantity), by):
             share = f", tenth {row['share']}" if "share" in row else ""
             what = "I + A" if row["shift"] else "A"
             rows.append(

@@ -15,11 +15,11 @@ from theodolite.core import (
     below,
     each,
     every,
+    group_means,
     inside,
     mean,
     measured,
     ordered,
-    points,
 )
 
 from .config import GIVEN, LARGE_START
@@ -99,7 +99,7 @@ def _fitted(both: PredictedAndMeasured) -> Mapping[str, Number]:
     return {
         f"{told}, {row['classes']} classes": Number(row["value"], row["error"])
         for name, told in (("train_loss", "loss"), ("train_error", "training error"))
-        for row in points(rows.where(quantity=name), ("classes",))
+        for row in group_means(rows.where(quantity=name), ("classes",))
     }
 
 

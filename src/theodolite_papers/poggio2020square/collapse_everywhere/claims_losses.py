@@ -8,7 +8,6 @@ from theodolite.core import (
     Kind,
     Test,
     above,
-    alike,
     below,
     each,
     every,
@@ -16,12 +15,13 @@ from theodolite.core import (
     mean,
     measured,
     ordered,
+    our_margin,
     somewhere,
 )
 
 from .config import FLIPPED, GIVEN, LARGE_START
 
-SAME = alike(0.01, "one sample of a hundred")
+SAME = our_margin(0.01, "one sample of a hundred")
 HALVES = Choice(
     what="when to stop is chosen on one half of the samples held out, the gain read on "
     "the other",

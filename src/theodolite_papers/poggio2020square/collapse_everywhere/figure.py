@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 PROPERTIES = ("nc1", "nc2", "nc3", "nc4")
 RUN = ("classes", "loss", "decay", "start")
@@ -13,16 +13,20 @@ def collapse(both: PredictedAndMeasured) -> Rows:
     """Return the four numbers beside norms, condition by condition, and untrained."""
     rows = both.measured.where(labels="given", loss="square")
     found: list[Row] = []
-    for row in points(rows.where(quantity="norm", reading="product"), RUN, log=True):
+    for row in group_means(
+        rows.where(quantity="norm", reading="product"), RUN, log=True
+    ):
         labels = {key: row[key] for key in RUN}
         for name in PROPERTIES:
             kept = rows.where(quantity=name, stage="end", **labels)
             found += [
-                {**point, "norm": 10 ** row["value"]} for point in points(kept, RUN)
+                {**point, "norm": 10 ** row["value"]}
+                for point in group_means(kept, RUN)
             ]
     before = both.measured.where(stage="untrained")
     return Rows(found) + Rows.joined(
-        points(before.where(quantity=name), ("classes", "stage")) for name in PROPERTIES
+        group_means(before.where(quantity=name), ("classes", "stage"))
+        for name in PROPERTIES
     )
 
 
@@ -32,7 +36,7 @@ def curves(both: PredictedAndMeasured) -> Rows:
         lambda row: row["epoch"] > 0, quantity="test_error", decay=0.0
     )
     most = rows.where(classes=max(rows.levels("classes"), default=0))
-    return points(most, ("labels", "loss", "start", "epoch"))
+    return group_means(most, ("labels", "loss", "start", "epoch"))
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
@@ -42,7 +46,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     found = both.measured.where(
         quantity="raw_duality", stage="end", loss="square", decay=last
     )
-    for row in points(found, ("classes",)):
+    for row in group_means(found, ("classes",)):
         rows.append(
             {
                 "label": f"head as it is to centred means, {row['classes']} classes",

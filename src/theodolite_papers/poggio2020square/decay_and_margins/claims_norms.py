@@ -14,11 +14,11 @@ from theodolite.core import (
     below,
     each,
     every,
+    group_means,
     inside,
     mean,
     measured,
     ordered,
-    points,
     trend,
 )
 
@@ -54,7 +54,7 @@ def _least(both: PredictedAndMeasured) -> Mapping[str, Number]:
         f"rank correlation of the norm ({row['reading']}) with the least margin": (
             Number(row["value"], row["error"])
         )
-        for row in points(rows, ("reading",))
+        for row in group_means(rows, ("reading",))
     }
 
 

@@ -11,13 +11,13 @@ from theodolite.core import (
     PredictedAndMeasured,
     Read,
     above,
-    alike,
     every,
+    group_means,
     inside,
     mean,
     measured,
     ordered,
-    points,
+    our_margin,
     somewhere,
     trend,
 )
@@ -26,7 +26,7 @@ from .claims_norms import BOTH, HELD, READINGS
 from .config import LARGE_START, LEVELS, PAPER_DECAY, SMALL_START
 
 HALF, FIFTH = LEVELS
-FORGOTTEN = alike(
+FORGOTTEN = our_margin(
     0.1, "a start of fifty times the norm then moves the end by a factor below 1.5"
 )
 REMEMBERED = above(
@@ -56,7 +56,7 @@ def _thresholds(both: PredictedAndMeasured) -> Mapping[str, Number]:
         f"decay at which dependence is {names[row['level']]}, {row['epoch']} epochs": (
             Number(row["value"], row["error"])
         )
-        for row in points(rows, ("level", "epoch"))
+        for row in group_means(rows, ("level", "epoch"))
         if not any(rows.where(level=row["level"], epoch=row["epoch"]).column("edge"))
     }
 
@@ -125,7 +125,7 @@ STARTS = (
                 trend(
                     measured("threshold", level=HALF, reading=reading),
                     over="epoch",
-                    slope_in=alike(
+                    slope_in=our_margin(
                         0.2, "between powers one would tell apart", centre=-1.0
                     ),
                     name=f"exponent of the decay ({reading}) in the epochs",
@@ -149,7 +149,7 @@ STARTS = (
             ordered(
                 measured("test_error", **_run(PAPER_DECAY, SMALL_START)),
                 measured("test_error", **_run(PAPER_DECAY, LARGE_START)),
-                by=alike(0.02, "two samples of a hundred"),
+                by=our_margin(0.02, "two samples of a hundred"),
                 name=f"errors of large less small starts, decay {PAPER_DECAY:g}",
             ),
             ordered(

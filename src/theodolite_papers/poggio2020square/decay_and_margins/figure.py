@@ -3,7 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, measured, points, slope
+from theodolite.core import (
+    PredictedAndMeasured,
+    Row,
+    Rows,
+    group_means,
+    measured,
+    slope,
+)
 
 RUN = ("decay", "start", "noise")
 
@@ -11,7 +18,7 @@ RUN = ("decay", "start", "noise")
 def norms(both: PredictedAndMeasured) -> Rows:
     """Return margins and errors beside norms, run by run, and spreads of margins."""
     rows = both.measured.where(noise=0.0)
-    spread = points(
+    spread = group_means(
         rows.where(quantity="margin_spread"), ("stage", "decay", "start", "noise")
     )
     return Rows(_beside(rows)) + _floored(spread)
@@ -21,11 +28,13 @@ def _beside(rows: Rows) -> list[Row]:
     """Return means over trials of norms, each with a margin and an error."""
     found: list[Row] = []
     ends = rows.where(stage="end")
-    for row in points(ends.where(quantity="norm", reading="product"), RUN, log=True):
+    for row in group_means(
+        ends.where(quantity="norm", reading="product"), RUN, log=True
+    ):
         labels = {key: row[key] for key in RUN}
         for name, reading in (("mean_margin", "product"), ("test_error", None)):
             kept = ends.where(quantity=name, reading=reading, **labels)
-            (other,) = points(kept, RUN)
+            (other,) = group_means(kept, RUN)
             found.append({**other, "norm": 10 ** row["value"], "beside": name})
         at = {"norm": 10 ** row["value"], "value": 10 ** -row["value"], "error": 0.0}
         found.append({"quantity": "inverse", **at})
@@ -40,10 +49,10 @@ def starts(both: PredictedAndMeasured) -> Rows:
     rows = both.measured.where(quantity="threshold", reading="product")
     # Where some trial's lies on the edge of what was tried, the mean is not known.
     edge = {(row["level"], row["epoch"]) for row in rows if row["edge"]}
-    found = points(rows, ("level", "epoch")).where(
+    found = group_means(rows, ("level", "epoch")).where(
         lambda row: (row["level"], row["epoch"]) not in edge
     )
-    return _floored(points(ends, RUN, log=True)) + found + _law(found)
+    return _floored(group_means(ends, RUN, log=True)) + found + _law(found)
 
 
 def _law(thresholds: Rows) -> list[Row]:
@@ -63,9 +72,9 @@ def _law(thresholds: Rows) -> list[Row]:
 def noise(both: PredictedAndMeasured) -> Rows:
     """Return norms of the last layer and errors by label noise and start."""
     quiet = both.measured.where(decay=0.0, stage="end")
-    return points(quiet.where(quantity="norm", reading="last"), RUN, log=True) + points(
-        quiet.where(quantity="test_error"), RUN
-    )
+    return group_means(
+        quiet.where(quantity="norm", reading="last"), RUN, log=True
+    ) + group_means(quiet.where(quantity="test_error"), RUN)
 
 
 def compare(both: PredictedAndMeasured) -> list[Row]:
@@ -80,7 +89,7 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         }
     ]
     ends = both.measured.where(quantity="norm_times_margin")
-    for row in points(ends, ("decay",)):
+    for row in group_means(ends, ("decay",)):
         rows.append(
             {
                 "label": f"norm times mean margin, decay {row['decay']:g}",

@@ -8,12 +8,12 @@ from theodolite.core import (
     Kind,
     Number,
     above,
-    apart,
     below,
     every,
     highest,
     inside,
     largest,
+    largest_distance,
     lowest,
     mean,
     measured,
@@ -61,7 +61,7 @@ CLAIMS = (
         ),
         corrected_test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("norm_speed"),
                     measured("norm_speed"),
                     SPEED,
@@ -70,7 +70,7 @@ CLAIMS = (
                 SUMS,
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("direction_speed"),
                     measured("direction_speed"),
                     (*SPEED, "feature"),
@@ -145,7 +145,10 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(predicted("least_norm"), measured("plain_norm"), ("trial",)), SAME
+                largest_distance(
+                    predicted("least_norm"), measured("plain_norm"), ("trial",)
+                ),
+                SAME,
             ),
             inside(largest(measured("plain_loss")), SAME),
         ),
@@ -160,7 +163,9 @@ CLAIMS = (
             "start, as its step vanishes."
         ),
         test=inside(
-            apart(predicted("end_norm"), measured("end_norm"), ("trial", "start")),
+            largest_distance(
+                predicted("end_norm"), measured("end_norm"), ("trial", "start")
+            ),
             LIMIT,
         ),
         rival="ends that the length of the step decides",
@@ -200,7 +205,7 @@ CLAIMS = (
         corrected_test=every(
             inside(largest(measured("sum_gap")), NOTHING),
             inside(
-                apart(
+                largest_distance(
                     predicted("residual"),
                     measured("residual"),
                     ("decay", "sample"),
@@ -259,7 +264,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("deep_norm_speed"),
                     measured("deep_norm_speed"),
                     ("trial", "layer"),
@@ -268,7 +273,7 @@ CLAIMS = (
                 SUMS,
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("deep_velocity"),
                     measured("deep_velocity"),
                     ("trial", "layer"),
@@ -303,7 +308,7 @@ CLAIMS = (
                 below(1e-10, source="rounding", why="terms that cancel"),
             ),
             inside(
-                apart(predicted("margin"), measured("margin"), ("sample",)),
+                largest_distance(predicted("margin"), measured("margin"), ("sample",)),
                 below(1e-2, source="ours", why="descent that ends after finite time"),
             ),
         ),

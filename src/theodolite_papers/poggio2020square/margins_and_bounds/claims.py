@@ -8,10 +8,10 @@ from theodolite.core import (
     PredictedAndMeasured,
     Region,
     above,
-    apart,
     below,
     every,
     inside,
+    largest_distance,
     mean,
     measured,
     predicted,
@@ -50,7 +50,9 @@ CLAIMS = (
         ),
         test=every(
             *(
-                inside(apart(predicted(name), measured(name), TRIALS), SOLVED)
+                inside(
+                    largest_distance(predicted(name), measured(name), TRIALS), SOLVED
+                )
                 for name in ("widest_margin", "shortest_norm")
             )
         ),
@@ -84,7 +86,7 @@ CLAIMS = (
                 ),
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("interpolating_norm"),
                     measured("interpolating_norm"),
                     TRIALS,
@@ -110,7 +112,9 @@ CLAIMS = (
             "that of normalised ones."
         ),
         test=inside(
-            apart(predicted("complexity"), measured("complexity"), ("norm", "trial")),
+            largest_distance(
+                predicted("complexity"), measured("complexity"), ("norm", "trial")
+            ),
             below(0.01, source="rounding", why="directions on a grid"),
         ),
         rival="another power of the norm",

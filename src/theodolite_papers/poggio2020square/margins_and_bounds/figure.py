@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
 
@@ -11,7 +11,7 @@ SHOWN = ("bound", "fixed_bound", "ramp", "held_error")
 def table(both: PredictedAndMeasured) -> Rows:
     """Return both sides of the bound by decay."""
     return Rows.joined(
-        points(both.measured.where(quantity=name), ("decay",)) for name in SHOWN
+        group_means(both.measured.where(quantity=name), ("decay",)) for name in SHOWN
     )
 
 

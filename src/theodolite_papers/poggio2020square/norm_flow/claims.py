@@ -12,7 +12,6 @@ from theodolite.core import (
     Read,
     Row,
     above,
-    apart,
     below,
     between,
     every,
@@ -20,6 +19,7 @@ from theodolite.core import (
     highest,
     inside,
     known,
+    largest_distance,
     lowest,
     measured,
     near,
@@ -122,7 +122,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("norm_speed"),
                     measured("norm_speed"),
                     ("trial",),
@@ -131,7 +131,10 @@ CLAIMS = (
                 SUMS,
             ),
             inside(
-                apart(predicted("held_norm"), measured("held_norm"), ("time",)), LIMIT
+                largest_distance(
+                    predicted("held_norm"), measured("held_norm"), ("time",)
+                ),
+                LIMIT,
             ),
         ),
         rival="a mean in place of the sum, or decay without its factor",
@@ -146,7 +149,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("velocity"),
                     measured("velocity"),
                     ("trial", "layer"),
@@ -155,7 +158,7 @@ CLAIMS = (
                 SUMS,
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("multiplier"),
                     measured("multiplier"),
                     ("trial",),
@@ -177,7 +180,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("plain_velocity"),
                     measured("plain_velocity"),
                     ("trial", "layer"),
@@ -225,7 +228,7 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("shares_norm"),
                     measured("shares_norm"),
                     ("trial", "spread"),
@@ -256,7 +259,7 @@ CLAIMS = (
         place="Eqs 7, 9 and 31",
         statement="$\\rho$ rests at $\\sum y_n f_n/(\\lambda + \\sum f_n^2)$.",
         test=inside(
-            apart(
+            largest_distance(
                 predicted("equilibrium", lambda row: row["case"] != "torch"),
                 measured("equilibrium", lambda row: row["case"] != "torch"),
                 ("case",),
@@ -274,7 +277,7 @@ CLAIMS = (
             "gradient, is $\\lambda = N w/2$ of the paper's sum."
         ),
         test=inside(
-            apart(
+            largest_distance(
                 predicted("equilibrium", case="torch"),
                 measured("equilibrium", case="torch"),
                 ("case",),
@@ -291,7 +294,7 @@ CLAIMS = (
             "all layers."
         ),
         test=inside(
-            apart(
+            largest_distance(
                 predicted("square_rate"),
                 measured("square_rate"),
                 ("trial",),
@@ -310,11 +313,13 @@ CLAIMS = (
         ),
         test=every(
             inside(
-                apart(predicted("layered_norm"), measured("layered_norm"), ("layers",)),
+                largest_distance(
+                    predicted("layered_norm"), measured("layered_norm"), ("layers",)
+                ),
                 LIMIT,
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("transient"), measured("transient"), ("layers", "start")
                 ),
                 LIMIT,

@@ -12,7 +12,6 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    apart,
     below,
     every,
     exact,
@@ -20,6 +19,7 @@ from theodolite.core import (
     inside,
     known,
     largest,
+    largest_distance,
     lowest,
     measured,
     near,
@@ -71,7 +71,9 @@ def least_rise(along: str, *, falling: bool = False) -> Read:
 
 def _meets(first: str, second: str) -> Test:
     """Autodiff is what a formula says, for every network and layer."""
-    gap = apart(predicted(first), measured(second), ("trial",), relative=False)
+    gap = largest_distance(
+        predicted(first), measured(second), ("trial",), relative=False
+    )
     return inside(gap, SUMS)
 
 
@@ -170,7 +172,7 @@ ERRATA = (
             inside(highest(_sphere(SCALES[0])), below(0)),
             inside(lowest(_sphere(SCALES[1])), above(0)),
             inside(
-                apart(
+                largest_distance(
                     predicted("sphere_rate"),
                     measured("sphere_rate"),
                     ("trial", "rho", "side"),
@@ -206,7 +208,7 @@ ERRATA = (
             inside(largest(measured("wrong_way")), near(0, 0)),
             *(
                 inside(
-                    apart(
+                    largest_distance(
                         predicted(name, lambda row: row["case"] in UNIT),
                         measured(name, lambda row: row["case"] in UNIT),
                         ("case",),
@@ -243,11 +245,13 @@ ERRATA = (
         ),
         corrected_test=every(
             inside(
-                apart(predicted("aligned"), measured("end", case="one input"), ()),
+                largest_distance(
+                    predicted("aligned"), measured("end", case="one input"), ()
+                ),
                 LIMIT,
             ),
             inside(
-                apart(
+                largest_distance(
                     predicted("invariant"),
                     measured("invariant", case="one input"),
                     (),

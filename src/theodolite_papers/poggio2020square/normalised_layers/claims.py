@@ -5,13 +5,13 @@ from theodolite.core import (
     Kind,
     Test,
     above,
-    apart,
     below,
     every,
     exact,
     highest,
     inside,
     largest,
+    largest_distance,
     lowest,
     measured,
     predicted,
@@ -24,7 +24,9 @@ ENTRY = ("row", "column")
 
 
 def _meets(quantity: str, by: tuple[str, ...], formula: str = "") -> Test:
-    gap = apart(predicted(formula or quantity), measured(quantity), by, relative=False)
+    gap = largest_distance(
+        predicted(formula or quantity), measured(quantity), by, relative=False
+    )
     return inside(gap, SUMS)
 
 
@@ -47,7 +49,7 @@ CLAIMS = (
         place="Eqs 14 and 15",
         statement="With $\\|v\\| = 1$ these are $v^T\\dot w$ and $S\\rho\\,\\dot w$.",
         test=inside(
-            apart(
+            largest_distance(
                 predicted("tangent_speed"),
                 measured("vector_speed", length=1.0),
                 ("trial",),

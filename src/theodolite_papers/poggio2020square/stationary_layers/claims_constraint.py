@@ -8,13 +8,13 @@ from theodolite.core import (
     Kind,
     Region,
     above,
-    apart,
     below,
     difference,
     every,
     exact,
     inside,
     largest,
+    largest_distance,
     measured,
     ordered,
     predicted,
@@ -49,7 +49,7 @@ CONSTRAINT = (
         ),
         test=every(
             inside(
-                apart(
+                largest_distance(
                     predicted("gradient_norm", network="random"),
                     measured("gradient_norm", network="random"),
                     WRITTEN,

@@ -4,17 +4,17 @@ from theodolite.core import (
     Claim,
     Kind,
     above,
-    alike,
-    apart,
     below,
     every,
     exact,
     inside,
     largest,
+    largest_distance,
     mean,
     measured,
     near,
     ordered,
+    our_margin,
     predicted,
     smallest,
 )
@@ -40,7 +40,7 @@ OF_LAW = {
     )
     for kind in FIRST
 }
-CLOSE = alike(0.15, "weight decay of a tenth leaves a tenth of each label")
+CLOSE = our_margin(0.15, "weight decay of a tenth leaves a tenth of each label")
 
 MATRICES = (
     Claim(
@@ -70,7 +70,7 @@ MATRICES = (
                 OPEN,
             ),
             inside(
-                apart(
+                largest_distance(
                     FIRST["projection"], OF_LAW["projection"], WRITTEN, relative=False
                 ),
                 below(1e-7, source="rounding", why="roots of differences that vanish"),
@@ -91,7 +91,7 @@ MATRICES = (
         test=exact(ORTHOGONAL),
         corrected_test=every(
             inside(
-                apart(FIRST["orthogonal"], OF_LAW["orthogonal"], WRITTEN),
+                largest_distance(FIRST["orthogonal"], OF_LAW["orthogonal"], WRITTEN),
                 EXACT,
             ),
             inside(smallest(ORTHOGONAL), OPEN),
@@ -113,7 +113,7 @@ MATRICES = (
         ),
         test=exact(measured("off_diagonal", network="diagonal")),
         corrected_test=inside(
-            apart(
+            largest_distance(
                 predicted("off_diagonal", network="diagonal"),
                 measured("off_diagonal", network="diagonal"),
                 WRITTEN,
@@ -139,7 +139,7 @@ MATRICES = (
         corrected_test=every(
             exact(measured("diagonal_gap", law="corrected")),
             inside(
-                apart(
+                largest_distance(
                     predicted("diagonal_output", law="corrected"),
                     measured("diagonal_output", law="corrected"),
                     ("law",),
@@ -167,7 +167,7 @@ MATRICES = (
         corrected_test=every(
             *(
                 inside(
-                    apart(predicted(name), measured(name), ()),
+                    largest_distance(predicted(name), measured(name), ()),
                     below(0.1, source="ours", why="means over some dozens of matrices"),
                 )
                 for name in ("matrix_distance", "column_cosine")

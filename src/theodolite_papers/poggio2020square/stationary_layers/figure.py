@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 
 def table(both: PredictedAndMeasured) -> Rows:
@@ -11,7 +11,7 @@ def table(both: PredictedAndMeasured) -> Rows:
     decay = min(both.measured.where(quantity="sum_gap").levels("decay"))
     rest = both.measured.where(stage="end", decay=decay)
     shown = Rows.joined(
-        points(rest.where(quantity=name), ("kind", "layer"))
+        group_means(rest.where(quantity=name), ("kind", "layer"))
         for name in ("sum_gap", "sample_gap")
     )
     return shown + both.predicted.where(quantity="first_layer_floor")

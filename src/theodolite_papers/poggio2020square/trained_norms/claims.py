@@ -7,13 +7,13 @@ from theodolite.core import (
     Region,
     above,
     against,
-    alike,
-    apart,
     below,
     every,
     inside,
+    largest_distance,
     lowest,
     measured,
+    our_margin,
     predicted,
     smallest,
     span,
@@ -145,7 +145,9 @@ CLAIMS = (
         ),
         test=against(
             each_start(
-                ("bn_wd",), "ratio_gap", alike(0.02, "a fiftieth is mini-batch noise")
+                ("bn_wd",),
+                "ratio_gap",
+                our_margin(0.02, "a fiftieth is mini-batch noise"),
             ),
             each_start(
                 ("bn_wd",),
@@ -175,7 +177,7 @@ CLAIMS = (
             each_start(
                 NO_DECAY,
                 "output_margin",
-                alike(0.05, "a twentieth from the label", centre=1.0),
+                our_margin(0.05, "a twentieth from the label", centre=1.0),
             ),
             each_start(
                 NO_DECAY,
@@ -228,7 +230,7 @@ CLAIMS = (
         ),
         test=each_start(("bn",), "rho_start", NULL, read=smallest),
         corrected_test=inside(
-            apart(
+            largest_distance(
                 predicted("rho_start"), measured("rho_start"), ("condition", "start")
             ),
             below(1e-4, source="rounding", why="weights in single precision"),

@@ -18,7 +18,6 @@ from theodolite.core import (
     Select,
     Test,
     above,
-    alike,
     all_of,
     below,
     difference,
@@ -27,8 +26,9 @@ from theodolite.core import (
     largest,
     mean,
     measured,
-    nothing,
     ordered,
+    our_margin,
+    undecided,
 )
 
 # What the figures show, and of them what has no decay.
@@ -64,7 +64,7 @@ def in_families(
                 for piece in make(family, condition, trained.get(condition, []))
             ]
             told = f"too few networks of condition {condition} trained"
-            found += pieces or [nothing(told)]
+            found += pieces or [undecided(told)]
         return all_of(found)
 
     return test
@@ -135,7 +135,7 @@ def narrows(low: str, high: str) -> Test:
 
 def forgets(condition: str, margin: float, why: str) -> Test:
     """Judge whether norms and outputs end alike from all starts of a condition."""
-    region = alike(math.log10(margin), why)
+    region = our_margin(math.log10(margin), why)
 
     def make(family: str, condition: str, starts: list[float]) -> list[Test]:
         return [
@@ -179,7 +179,7 @@ def wide_diverge(both: PredictedAndMeasured) -> Judgement:
         if row["value"] > 1
     ]
     if not pieces:
-        return nothing("no network is wide enough to be unstable at its rate")
+        return undecided("no network is wide enough to be unstable at its rate")
     return all_of(pieces)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from theodolite import figures
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .config import CONDITIONS
 
@@ -15,7 +15,7 @@ KEYS = ("family", "condition", "start")
 def _courses(both: PredictedAndMeasured, *quantities: str) -> Rows:
     """Return means over the trials whose course was kept, of what moved at all."""
     found = Rows.joined(
-        points(both.measured.where(quantity=name), (*KEYS, "epoch"))
+        group_means(both.measured.where(quantity=name), (*KEYS, "epoch"))
         for name in quantities
     )
     moved = {tuple(row[k] for k in KEYS) for row in found if row["epoch"] > 0}
@@ -51,7 +51,7 @@ def ratios(both: PredictedAndMeasured) -> Rows:
 
 def margins(both: PredictedAndMeasured) -> Rows:
     """Return sorted margins at the end, over their mean magnitude."""
-    rows = points(both.measured.where(quantity="margin_level"), (*KEYS, "share"))
+    rows = group_means(both.measured.where(quantity="margin_level"), (*KEYS, "share"))
     found: list[Row] = []
     for row in rows:
         same = {k: row[k] for k in KEYS}
@@ -62,7 +62,7 @@ def margins(both: PredictedAndMeasured) -> Rows:
 
 def histograms(both: PredictedAndMeasured) -> Rows:
     """Return levels of the outputs' magnitudes by epoch."""
-    return points(
+    return group_means(
         both.measured.where(quantity="abs_f_level"), (*KEYS, "epoch", "share")
     )
 
@@ -72,7 +72,9 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
     rows: list[Row] = []
     for row in both.predicted.where(quantity="rho_start"):
         key = {k: row[k] for k in ("condition", "start")}
-        found = points(both.measured.where(quantity="rho_start", **key), tuple(key))
+        found = group_means(
+            both.measured.where(quantity="rho_start", **key), tuple(key)
+        )
         rows += [
             {
                 "label": f"ρ at the start, {row['condition']}, {row['start']:g}",
@@ -84,10 +86,10 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
         ]
     for start in CONDITIONS["bn_wd"].starts:
         here = {"condition": "bn_wd", "start": start}
-        limits = points(
+        limits = group_means(
             both.measured.where(quantity="ratio_limit", **here), ("family",)
         )
-        ends = points(both.measured.where(quantity="ratio", **here), ("family",))
+        ends = group_means(both.measured.where(quantity="ratio", **here), ("family",))
         rows += [
             {
                 "label": f"Σyf/Σf² over ρ, {limit['family']}, from {start:g}",

@@ -14,7 +14,7 @@ from theodolite.core import (
     every,
     inside,
     measured,
-    nothing,
+    undecided,
 )
 
 from .reading import DEEP, SAME, gap, on_losses, over_best
@@ -69,7 +69,7 @@ def any_rate(network: str, depth: int) -> Test:
         first = min(table.levels("depth"), default=depth)
         rates = table.where(depth=first).levels("rate")
         if first == depth or not rates:
-            return nothing("there is no shallower network to compare with", network)
+            return undecided("there is no shallower network to compare with", network)
         return inside(over_best(network, first, rates[0]), BEYOND)(both)
 
     return on_losses(against(same, sensitive))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from theodolite.core import PredictedAndMeasured, Row, Rows, points
+from theodolite.core import PredictedAndMeasured, Row, Rows, group_means
 
 from .reading import NAMES, common, floor_of, means_of, prepared, reference
 
@@ -15,7 +15,7 @@ def by_depth(both: PredictedAndMeasured) -> Rows:
     """Return mean logarithms of losses, and the rates with the least mean loss."""
     found = prepared(both).measured
     flat = {(r["network"], r["depth"]): r["flat"] for r in found.where(quantity="rate")}
-    losses = points(found.where(quantity="loss"), ("network", "depth"), log=True)
+    losses = group_means(found.where(quantity="loss"), ("network", "depth"), log=True)
     rates = [
         {**row, "quantity": "rate", "open": flat[row["network"], row["depth"]]}
         for row in both.measured.where(quantity="log10_rate")
@@ -84,5 +84,5 @@ def compare(both: PredictedAndMeasured) -> list[Row]:
             "measured": floor + row["value"],
             "error": row["error"],
         }
-        for row in points(found, ("depth",))
+        for row in group_means(found, ("depth",))
     ]

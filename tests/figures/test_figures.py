@@ -11,7 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
-from theodolite.core import ConfigError, UnknownNameError
+from theodolite.core import ConfigError, Rows, UnknownNameError
 from theodolite.figures import (
     BACKGROUND,
     PALETTE,
@@ -20,9 +20,13 @@ from theodolite.figures import (
     export,
     house_style,
     legend,
+    line,
     log_axis,
     new_figure,
     reference_line,
+    row_band,
+    row_curve,
+    row_line,
     save,
     series_style,
 )
@@ -167,6 +171,21 @@ def test_an_error_shows_as_a_band_or_as_bars():
         [4, 8],
     ]
     assert right.lines[-1].get_linestyle() == "None"
+
+
+def test_rows_are_drawn_as_their_columns_are():
+    rows = Rows({"x": x, "value": x**2, "spread": 0.5} for x in (1.0, 2.0))
+    _, (ax,) = new_figure()
+    style = series_style("residual", NAMES)
+    for draw, plain in ((row_band, band), (row_curve, curve), (row_line, line)):
+        more = {"error": "spread"} if draw is row_band else {}
+        drawn = draw(ax, rows, "x", style=style, label="a", **more)
+        spread = [rows.values("spread")] if more else []
+        wanted = plain(ax, [1, 2], [1, 4], *spread, style=style, label="a")
+        np.testing.assert_array_equal(drawn.get_xydata(), wanted.get_xydata())
+        assert drawn.get_linestyle() == wanted.get_linestyle()
+    bands = [np.ptp(one.get_paths()[0].vertices[:, 1]) for one in ax.collections]
+    assert bands == [4.0, 4.0]
 
 
 def test_what_is_not_finite_is_left_out():

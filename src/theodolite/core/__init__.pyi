@@ -79,6 +79,7 @@ from .reading import Reading as Reading
 from .reading import SampledReading as SampledReading
 from .rows import Row as Row
 from .rows import Rows as Rows
+from .rows import compared_row as compared_row
 from .rows import from_lines as from_lines
 from .rows import to_json_values as to_json_values
 from .rows import to_lines as to_lines
@@ -128,6 +129,8 @@ from .verdicts.claims import Claim as Claim
 from .verdicts.claims import Kind as Kind
 from .verdicts.claims import Number as Number
 from .verdicts.claims import Ruling as Ruling
+from .verdicts.claims import beyond as beyond
+from .verdicts.claims import erratum as erratum
 from .verdicts.evidence import Evidence as Evidence
 from .verdicts.evidence import Verdict as Verdict
 from .verdicts.evidence import decide as decide
@@ -151,6 +154,7 @@ from .verdicts.judges import equivalent as equivalent
 from .verdicts.judges import every as every
 from .verdicts.judges import exact as exact
 from .verdicts.judges import inside as inside
+from .verdicts.judges import meets as meets
 from .verdicts.judges import ordered as ordered
 from .verdicts.judges import our_margin as our_margin
 from .verdicts.judges import some as some

@@ -216,6 +216,17 @@ class Rows(Sequence[Row]):
         return float(value)
 
 
+def compared_row(label: str, predicted: float, measured: Row) -> Row:
+    """Return a predicted number beside a measured row, for a study's comparison.
+
+    Example:
+        >>> compared_row("gap", 1.0, {"value": 1.1, "error": 0.2})
+        {'label': 'gap', 'predicted': 1.0, 'measured': 1.1, 'error': 0.2}
+    """
+    value, error = measured["value"], measured["error"]
+    return {"label": label, "predicted": predicted, "measured": value, "error": error}
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -18,6 +18,9 @@ from .marks import curve as curve
 from .marks import end_mark as end_mark
 from .marks import line as line
 from .marks import reference_line as reference_line
+from .marks import row_band as row_band
+from .marks import row_curve as row_curve
+from .marks import row_line as row_line
 from .overlap import limit_y as limit_y
 from .readings import draw_reading as draw_reading
 from .style import BACKGROUND as BACKGROUND
@@ -25,6 +28,7 @@ from .style import GRID as GRID
 from .style import INK as INK
 from .style import MUTED as MUTED
 from .style import PALETTE as PALETTE
+from .style import Figure as Figure
 from .style import SeriesStyle as SeriesStyle
 from .style import house_style as house_style
 from .style import new_figure as new_figure

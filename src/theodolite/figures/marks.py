@@ -13,7 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from theodolite.core import ConfigError
+from theodolite.core import ConfigError, Rows
 
 from .style import BACKGROUND, INK, MUTED, SeriesStyle
 
@@ -134,6 +134,32 @@ def line(
         zorder=2.4,
     )
     return drawn
+
+
+def row_band(
+    ax: Axes, rows: Rows, x: str, *, error: str | None = "error", **look: Any
+) -> Line2D:
+    """Draw rows as a measured series: their values and errors against a column.
+
+    Args:
+        ax: Where to draw.
+        rows: In drawing order.
+        x: Column of the abscissae.
+        error: Column of the half-widths; None where the values are exact.
+        look: Further arguments of ``band``.
+    """
+    spread = None if error is None else rows.values(error)
+    return band(ax, rows.column(x), rows.values(), spread, **look)
+
+
+def row_curve(ax: Axes, rows: Rows, x: str, **look: Any) -> Line2D:
+    """Draw rows as a prediction: their values against a column, as ``curve`` does."""
+    return curve(ax, rows.column(x), rows.values(), **look)
+
+
+def row_line(ax: Axes, rows: Rows, x: str, **look: Any) -> Line2D:
+    """Draw rows as a line alone: their values against a column, as ``line`` does."""
+    return line(ax, rows.column(x), rows.values(), **look)
 
 
 def reference_line(

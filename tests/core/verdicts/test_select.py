@@ -7,19 +7,25 @@ import pytest
 from theodolite.core import (
     PredictedAndMeasured,
     Rows,
+    above,
+    below,
     counted,
     difference,
+    every,
     highest,
+    inside,
     largest,
     largest_distance,
     lowest,
     mean,
     measured,
+    meets,
     named_rows,
     predicted,
     slope,
     slope_difference,
     smallest,
+    some,
     span,
 )
 
@@ -144,3 +150,31 @@ def test_signed_extremes_cover_the_error_of_every_row(read, value, reach):
     open_ = read(measured("y"))(PredictedAndMeasured(Rows(), unknown))
     assert math.isinf(open_.error)
     assert math.isnan(read(measured("z"))(PredictedAndMeasured(Rows(), unknown)).value)
+
+
+def test_an_extreme_less_a_row_has_the_errors_of_both():
+    rows = Rows(named_rows({"y": -3.0}, 1.0) + named_rows({"y": 2.0}, 0.0))
+    both = PredictedAndMeasured(Rows(named_rows({"floor": 0.5}, 0.25)), rows)
+    number = lowest(measured("y"), less=predicted("floor"))(both)
+    assert (number.value, number.lower(0.05)) == (-3.5, -4.75)
+
+
+def test_a_join_takes_tests_one_by_one_or_as_an_iterable():
+    first, second = (inside(mean(measured("y", k=k)), above(0)) for k in (0, 1))
+    rows = Rows(row for k in (0, 1) for row in named_rows({"y": 1 - 2 * k}, 0.0, k=k))
+    both = PredictedAndMeasured(Rows(), rows)
+    for join in (every, some):
+        apart_, as_one = join(first, second)(both), join(t for t in (first, second))
+        assert as_one(both) == as_one(both) == join(first, [second])(both) == apart_
+    assert len(every(first, (second,))(both).pieces) == 2
+
+
+@pytest.mark.parametrize(("gap", "wanted"), [(0.1, "HOLDS"), (0.3, "FAILS")])
+def test_measured_rows_meet_a_formula_of_the_same_labels(gap, wanted):
+    theory = named_rows({"law": 1.0, "other": 9.0}, 0.0, kind="a", k=0)
+    rows = Rows(
+        named_rows({"y": 1 + gap}, 0.0, kind="a", k=0)
+        + named_rows({"y": 9.0}, 0.0, kind="b", k=0)
+    )
+    test = meets("y", ("k",), below(0.2), formula="law", kind="a")
+    assert test(PredictedAndMeasured(Rows(theory), rows)).outcome == wanted

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from ..errors import ConfigError
@@ -163,3 +164,8 @@ class Claim:
             "corrected": self.corrected,
             "choices": [to_json_values(choice) for choice in self.choices],
         }
+
+
+# A statement of the paper that is wrong, and one of ours.
+erratum = partial(Claim, kind=Kind.ERRATUM)
+beyond = partial(Claim, kind=Kind.BEYOND)

@@ -15,25 +15,40 @@ from .sample import Read
 from .selecting import PredictedAndMeasured, Select
 
 
-def highest(rows: Select, *, name: str = "") -> Read:
-    """Read the highest value of all rows, with a bound that covers each."""
-    return lambda both: _extreme(rows, both, name or f"highest {rows}", 1.0)
+def highest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
+    """Read the highest value of all rows, with a bound that covers each.
+
+    Args:
+        rows: Whose values.
+        less: One row whose value is taken off.
+        name: What it is called.
+    """
+    return lambda both: _extreme(rows, less, both, name or f"highest {rows}", 1.0)
 
 
-def lowest(rows: Select, *, name: str = "") -> Read:
-    """Read the lowest value of all rows, with a bound that covers each."""
-    return lambda both: _extreme(rows, both, name or f"lowest {rows}", -1.0)
+def lowest(rows: Select, *, less: Select | None = None, name: str = "") -> Read:
+    """Read the lowest value of all rows, with a bound; arguments as of ``highest``."""
+    return lambda both: _extreme(rows, less, both, name or f"lowest {rows}", -1.0)
 
 
 def _extreme(
-    rows: Select, both: PredictedAndMeasured, name: str, sign: float
+    rows: Select,
+    less: Select | None,
+    both: PredictedAndMeasured,
+    name: str,
+    sign: float,
 ) -> Quantity:
     table = rows(both)
+    base, lost = 0.0, 0.0
+    if less is not None:
+        name = f"{name} less {less}"
+        (row,) = less(both)
+        base, lost = float(row["value"]), abs(float(row["error"]))
     if not len(table):
         return known(name, math.nan, note="there are no such rows")
-    values, errors = sign * table.values(), np.abs(table.values("error"))
+    values, errors = sign * (table.values() - base), np.abs(table.values("error"))
     value = float(values.max())
-    bound = float((values + errors).max()) - value
+    bound = float((values + errors).max()) + lost - value
     return known(name, sign * value, bound if math.isfinite(bound) else math.inf)
 
 

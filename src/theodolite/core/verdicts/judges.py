@@ -1,8 +1,9 @@
 """What claims declare: a number read off the rows, and the region it is claimed in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..rows import Row
 from .judgement import (
     Judgement,
     all_of,
@@ -13,8 +14,8 @@ from .judgement import (
     undecided,
 )
 from .region import Region, above, below, near
-from .sample import Read, difference, largest, slope, smallest
-from .selecting import PredictedAndMeasured, Select
+from .sample import Read, difference, largest, largest_distance, slope, smallest
+from .selecting import PredictedAndMeasured, Select, measured, predicted
 
 # A claim's test: the rows of theory and measurement in, a judgement out.
 Test = Callable[[PredictedAndMeasured], Judgement]
@@ -47,10 +48,38 @@ def exact(
     test = inside(largest(gaps), within)
     if rival is None:
         return test
-    apart = inside(
+    excluded = inside(
         smallest(rival), above(within.high, source=within.source, why=within.why)
     )
-    return against(test, apart)
+    return against(test, excluded)
+
+
+def meets(
+    quantity: str,
+    by: tuple[str, ...],
+    within: Region,
+    *,
+    formula: str = "",
+    relative: bool = True,
+    test: Callable[[Row], bool] | None = None,
+    **labels: Any,
+) -> Test:
+    """Measured rows of a quantity are the predicted ones of the same labels.
+
+    Args:
+        quantity: What is measured, and what is predicted.
+        by: Labels by which a measured row finds its predicted one.
+        within: Region of the largest distance.
+        formula: Name of what is predicted, where it is another.
+        relative: In units of what is predicted.
+        test: What rows of both sides must pass.
+        labels: What rows of both sides must carry.
+    """
+    law = predicted(formula or quantity, test, **labels)
+    gap = largest_distance(
+        law, measured(quantity, test, **labels), by, relative=relative
+    )
+    return inside(gap, within)
 
 
 def ordered(
@@ -109,14 +138,20 @@ def our_margin(margin: float, why: str, centre: float = 0.0) -> Region:
     return near(centre, margin, source="ours", why=why)
 
 
-def every(*tests: Test, name: str = "") -> Test:
-    """All tests hold."""
-    return lambda both: all_of([test(both) for test in tests], name)
+def every(*tests: Test | Iterable[Test], name: str = "") -> Test:
+    """All tests hold; an iterable counts as the tests in it."""
+    listed = _listed(tests)
+    return lambda both: all_of([test(both) for test in listed], name)
 
 
-def some(*tests: Test, name: str = "") -> Test:
-    """At least one test holds."""
-    return lambda both: any_of([test(both) for test in tests], name)
+def some(*tests: Test | Iterable[Test], name: str = "") -> Test:
+    """At least one test holds; an iterable counts as the tests in it."""
+    listed = _listed(tests)
+    return lambda both: any_of([test(both) for test in listed], name)
+
+
+def _listed(tests: Iterable[Test | Iterable[Test]]) -> list[Test]:
+    return [one for item in tests for one in ([item] if callable(item) else item)]
 
 
 def against(test: Test, rival: Test) -> Test:

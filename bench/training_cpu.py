@@ -9,7 +9,7 @@ from bench.telling import told
 from bench.timing import Result, in_turns
 from theodolite.core import ShortcutBlueprint
 from theodolite.data import load, whiten
-from theodolite.networks import build, draw_weights
+from theodolite.networks import build, initial_weights
 from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
 
 RATE = 0.1
@@ -76,7 +76,7 @@ def loop(plan: ShortcutBlueprint, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def descent(engine, plan: ShortcutBlueprint, steps: int) -> Callable[[], np.ndarray]:
     """Return a function that trains a stack and returns its first cell's losses."""
     cells = CELLS.get(engine.name, 1)
-    start = np.stack([draw_weights(plan, seed=seed) for seed in range(cells)])
+    start = np.stack([initial_weights(plan, seed=seed) for seed in range(cells)])
     rule = {
         "momentum": np.zeros(cells),
         "weight_decay": np.zeros(cells),

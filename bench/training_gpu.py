@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from theodolite.core import ShortcutBlueprint
-from theodolite.networks import build, draw_weights, set_weights
+from theodolite.networks import build, initial_weights, set_weights
 from theodolite.training.engines.stacked.engine import Method, StackedEngine
 
 BLUEPRINT = ShortcutBlueprint(width=10, depth=64, shortcut=2, mid="relu", init="small")
@@ -40,7 +40,7 @@ def problem(samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 def grid(seeds: int) -> tuple[np.ndarray, np.ndarray]:
     """Return weights of every seed and rate, and those rates."""
-    drawn = np.stack([draw_weights(BLUEPRINT, seed=seed) for seed in range(seeds)])
+    drawn = np.stack([initial_weights(BLUEPRINT, seed=seed) for seed in range(seeds)])
     return drawn.repeat(len(RATES), axis=0), np.tile(RATES, seeds)
 
 

@@ -26,9 +26,9 @@ def write(pages: Path, nav: Nav) -> None:
     found = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
     for name in found:
         text = (ROOT / "docs" / f"{name}.md").read_text()
-        (pages / f"{name}.md").write_text(led(text))
+        (pages / f"{name}.md").write_text(site_links(text))
     for source, target in BESIDE.items():
-        (pages / target).write_text(led((ROOT / source).read_text()))
+        (pages / target).write_text(site_links((ROOT / source).read_text()))
     for folder in (path for path in (ROOT / "docs").iterdir() if path.is_dir()):
         shutil.copytree(folder, pages / folder.name)
     run_tutorial(pages / "pictures")
@@ -57,7 +57,7 @@ def run_tutorial(pictures: Path) -> None:
             exec(compile(block, "tutorial.md", "exec"), space)
 
 
-def led(text: str) -> str:
+def site_links(text: str) -> str:
     """Return a page whose links are those of the site."""
     text = re.sub(r"\]\((?:\.\./)?docs/", "](", text)
     for source, target in BESIDE.items():

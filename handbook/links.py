@@ -39,7 +39,7 @@ def read(path: Path) -> _Page:
     return page
 
 
-def faults(site: Path) -> list[str]:
+def broken_links(site: Path) -> list[str]:
     """Return a sentence for each link that leads nowhere, and each loaded address."""
     found = []
     for path in sorted(site.rglob("*.html")):
@@ -70,7 +70,7 @@ def main() -> None:
     """End in failure where a link does."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("site", type=Path)
-    lost = faults(parser.parse_args().site)
+    lost = broken_links(parser.parse_args().site)
     raise SystemExit("\n".join(lost) or 0)
 
 

@@ -279,5 +279,14 @@ NOT_HERE = {
 }  # fmt: skip
 # And these run none of its layers.
 WITHOUT_PASSES = {certificates.recognise, probes.gradient_norm, probes.norms}
-ROOMS = (anatomy, certificates, instruments, paths, surgery, survey, training, probes)
+PACKAGES = (
+    anatomy,
+    certificates,
+    instruments,
+    paths,
+    surgery,
+    survey,
+    training,
+    probes,
+)
 TAKEN = {"model", "models", "system", "energy", "operator", "subject"}

@@ -15,11 +15,11 @@ PLAIN = (bool, int, float, str, tuple)
 
 def defaults():
     """Yield a line for each public callable with a default that is no mere absence."""
-    for room in sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")):
-        module = import_module(f"theodolite.{room}")
+    for package in sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")):
+        module = import_module(f"theodolite.{package}")
         for name in sorted(n for n in dir(module) if not n.startswith("_")):
             if told := _told(getattr(module, name)):
-                yield f"{room}.{name} {told}"
+                yield f"{package}.{name} {told}"
 
 
 def _told(thing):

@@ -12,10 +12,10 @@ from tests.later import later
 from theodolite.core import ConfigError, Rows
 from theodolite.studies import (
     StudyFile,
-    in_file,
     plan_study,
     run_study,
     small_study,
+    studies_in_file,
 )
 
 PAGE = Path(__file__).parents[1] / "docs" / "everyday.md"
@@ -101,7 +101,7 @@ def test_a_map_of_depth_and_rate(desk):
 
 def test_a_small_study_is_judged(desk):
     Path("edge.py").write_text(STUDY)
-    (entry,) = in_file(StudyFile.read("edge.py"))
+    (entry,) = studies_in_file(StudyFile.read("edge.py"))
     plan = plan_study(entry, scale="smoke")
     done = run_study(plan, root="out", jobs=0, figure_formats=())
     (verdict,) = done.summary.claims

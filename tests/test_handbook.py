@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 from handbook import links, paper_pages, reference
-from handbook.assemble import led
+from handbook.assemble import site_links
 from handbook.gallery import ORDER
 from handbook.gallery_pages import page_of
 from matplotlib.figure import Figure
@@ -32,8 +32,8 @@ def test_every_instrument_has_a_page():
     """Those that take an operator or a matrix are the same instrument once more."""
     found = {
         name
-        for room in (instruments, paths, certificates)
-        for name, function in inspect.getmembers(room, inspect.isfunction)
+        for package in (instruments, paths, certificates)
+        for name, function in inspect.getmembers(package, inspect.isfunction)
         if reads(function) and not name.endswith(("_of", "_of_operator"))
     }
     assert found == set(ORDER)
@@ -76,13 +76,13 @@ def test_the_reference_has_all_that_packages_define():
     assert "theodolite.instruments.curvature.traces.trace" in reference.public_names(
         "instruments"
     )
-    for room in reference.PACKAGES:
-        assert reference.public_names(room), room
+    for package in reference.PACKAGES:
+        assert reference.public_names(package), package
 
 
 def test_links_are_those_of_the_site():
-    text = led("[a](../ARCHITECTURE.md#rooms) [b](docs/paths.md) [c](paths.md)")
-    assert text == "[a](architecture.md#rooms) [b](paths.md) [c](paths.md)"
+    text = site_links("[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md)")
+    assert text == "[a](architecture.md#words) [b](paths.md) [c](paths.md)"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_links_are_those_of_the_site():
 def test_a_site_is_checked_as_it_lies_on_disk(body, words, tmp_path):
     (tmp_path / "a.html").write_text(body)
     (tmp_path / "b.html").write_text('<p id="there">')
-    assert links.faults(tmp_path) == words
+    assert links.broken_links(tmp_path) == words
 
 
 @pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.name)

@@ -1,4 +1,4 @@
-"""Rooms that load their modules when one of their names is used."""
+"""Packages that load their modules when one of their names is used."""
 
 import subprocess
 import sys

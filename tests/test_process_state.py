@@ -22,7 +22,7 @@ from tests.public_calls import (
     CALLS,
     NET,
     NOT_HERE,
-    ROOMS,
+    PACKAGES,
     TAKEN,
     WITHOUT_PASSES,
     Net,
@@ -46,15 +46,15 @@ every_call = pytest.mark.parametrize("call", CALLS, ids=name_of)
 
 def test_every_public_function_that_takes_a_model_is_tried_here():
     missing = []
-    for room in ROOMS:
-        for name in dir(room):
-            found = getattr(room, name)
+    for package in PACKAGES:
+        for name in dir(package):
+            found = getattr(package, name)
             kind = isinstance(found, type) and issubclass(found, instruments.Operator)
             if not (inspect.isfunction(found) or kind) or inspect.isabstract(found):
                 continue
             takes = set(inspect.signature(found.__init__ if kind else found).parameters)
             if takes & TAKEN and found not in CALLS and name not in NOT_HERE:
-                missing.append(f"{room.__name__}.{name}")
+                missing.append(f"{package.__name__}.{name}")
     assert missing == []
 
 

@@ -10,7 +10,7 @@ from tests.data.writers import (
 )
 from theodolite.data import available, load
 from theodolite.data.cifar import read_binary
-from theodolite.data.files import shown
+from theodolite.data.files import escape
 from theodolite.data.idx import read_idx
 
 
@@ -78,5 +78,5 @@ class TestPlaces:
         refused(read, tmp_path / name, 1, match="is a folder where a file is wanted")
 
     def test_names_are_shown_on_one_line(self):
-        assert shown("a b/ü.png") == "a b/ü.png"
-        assert shown(os.fsdecode(b"\xff\n")).isascii()
+        assert escape("a b/ü.png") == "a b/ü.png"
+        assert escape(os.fsdecode(b"\xff\n")).isascii()

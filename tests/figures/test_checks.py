@@ -6,8 +6,8 @@ import pytest
 
 from tests.figures.checks import RULES, check, shared_colours
 from theodolite.figures import (
-    INK,
     PALETTE,
+    TEXT_COLOUR,
     band,
     curve,
     end_mark,
@@ -220,6 +220,6 @@ def test_ramps_and_inks_are_no_strange_colours():
     for level in levels:
         band(ax, [0, 1], [level, level + 1], style=ordered_style(level, levels),
              label=str(level))  # fmt: skip
-    ax.plot([0, 1], [5, 3], color=INK)
+    ax.plot([0, 1], [5, 3], color=TEXT_COLOUR)
     legend(ax, outside=True)
     assert check(figure) == []

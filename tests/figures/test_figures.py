@@ -1,4 +1,4 @@
-"""The figures room: looks, marks and files."""
+"""The figures package: looks, marks and files."""
 
 import subprocess
 import sys
@@ -66,9 +66,9 @@ def test_importing_the_room_does_not_import_matplotlib():
 
 
 def test_every_public_name_is_there():
-    import theodolite.figures as room
+    import theodolite.figures as package
 
-    assert all(hasattr(room, name) for name in room.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
 def test_house_style_leaves_the_settings_as_found():

@@ -7,10 +7,10 @@ import pytest
 
 from theodolite.core import UnknownNameError
 from theodolite.figures import (
-    INK,
     KINDS,
     MUTED,
     PALETTE,
+    TEXT_COLOUR,
     kind_style,
     ordered_style,
     shortcut_kind,
@@ -95,7 +95,7 @@ def test_one_look_is_one_kind():
 
 
 def test_shades_of_kin_are_told_apart():
-    colours = {look.colour for look in KINDS.values()} - {INK, MUTED}
+    colours = {look.colour for look in KINDS.values()} - {TEXT_COLOUR, MUTED}
     for one, other in combinations(sorted(colours), 2):
         assert np.linalg.norm(lab(linear(one)) - lab(linear(other))) > 9, (one, other)
 

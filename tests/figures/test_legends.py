@@ -6,7 +6,7 @@ import pytest
 from matplotlib.transforms import Bbox
 
 from theodolite.figures import (
-    INK,
+    TEXT_COLOUR,
     band,
     curve,
     kind_style,
@@ -140,7 +140,7 @@ def test_series_are_the_lines_that_show_data():
     ax.plot([0, 1], [0, 1], marker="_", linestyle="none")
     ax.plot([], [])
     ax.plot([0, 1], [1, 1], "o", markevery=[])
-    ax.plot([0, 1], [0, 0], color=INK)
+    ax.plot([0, 1], [0, 0], color=TEXT_COLOUR)
     (shown,) = ax.plot([0, 1], [1, 0], color=STYLE.colour)
     ax.plot([0, 1], [1, 0], color=STYLE.colour, label="_decoration")
     assert list(series_of(ax)) == [shown]

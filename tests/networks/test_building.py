@@ -23,7 +23,7 @@ from theodolite.networks import (
     SpinGlass,
     SystemNetwork,
     build,
-    draw_weights,
+    initial_weights,
 )
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
@@ -98,4 +98,4 @@ def test_an_unknown_kind_is_refused_in_one_sentence(plan):
 
 def test_matrices_are_drawn_for_shortcut_networks_alone():
     with pytest.raises(ConfigError, match=r"pre-activation network .* networks\.build"):
-        draw_weights(PREACTIVATION, seed=0)
+        initial_weights(PREACTIVATION, seed=0)

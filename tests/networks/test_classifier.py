@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from theodolite.core import ClassifierBlueprint, ConfigError, TheodoliteError
-from theodolite.networks import ClassifierNetwork, build, draw_classifier
+from theodolite.networks import ClassifierNetwork, build, initial_classifier_weights
 
 DENSE = ClassifierBlueprint(inputs=(2, 3), width=5, start_norm=3.0)
 IMAGES = ClassifierBlueprint(
@@ -33,7 +33,7 @@ def test_networks_are_chains_of_matrices_and_rectifiers():
     network = build(DENSE.with_(norm="none"), seed=0, dtype=torch.float64)
     x = torch.randn(4, 2, 3, dtype=torch.float64)
     state = x.flatten(1).T
-    matrices = [torch.as_tensor(m) for m in draw_classifier(DENSE, seed=0)]
+    matrices = [torch.as_tensor(m) for m in initial_classifier_weights(DENSE, seed=0)]
     for matrix in matrices[:-1]:
         state = (matrix @ state).clamp(min=0)
     torch.testing.assert_close(network(x), (matrices[-1] @ state).T)
@@ -48,7 +48,9 @@ def test_the_last_convolution_covers_what_is_left_of_the_image():
 
 
 def test_norms_at_the_start_do_not_turn_directions():
-    small, large = (draw_classifier(DENSE.with_(start_norm=n), seed=2) for n in (1, 30))
+    small, large = (
+        initial_classifier_weights(DENSE.with_(start_norm=n), seed=2) for n in (1, 30)
+    )
     for one, other in zip(small, large, strict=True):
         np.testing.assert_allclose(30 * one, other, rtol=1e-12)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from theodolite.core import ConfigError, ShortcutBlueprint
-from theodolite.networks import build, draw_weights, get_weights, set_weights
+from theodolite.networks import build, get_weights, initial_weights, set_weights
 
 
 def by_hand(plan, weights, x):
@@ -33,9 +33,9 @@ def test_forward(shortcut, skip):
                              mid="relu", post="tanh", init="xavier")  # fmt: skip
     network = build(plan, seed=4)
     x = np.random.default_rng(0).normal(size=(5, 3))
-    wanted = by_hand(plan, draw_weights(plan, seed=4), x)
+    wanted = by_hand(plan, initial_weights(plan, seed=4), x)
     np.testing.assert_allclose(network(torch.as_tensor(x)).detach(), wanted, rtol=1e-12)
-    np.testing.assert_array_equal(get_weights(network), draw_weights(plan, seed=4))
+    np.testing.assert_array_equal(get_weights(network), initial_weights(plan, seed=4))
 
 
 PLACES = [(place, n) for n in (1, 2, 3, 4) for place in ("pre", "mid", "post")]
@@ -70,30 +70,30 @@ def test_bias_sits_after_every_matrix_but_the_last():
 
 def test_initialisations():
     plan = ShortcutBlueprint(width=50, depth=8, init="xavier")
-    xavier = draw_weights(plan, seed=0)
+    xavier = initial_weights(plan, seed=0)
     assert xavier.var() == pytest.approx(1 / 50, rel=0.05)
-    small = draw_weights(plan.with_(init="small"), seed=0)
+    small = initial_weights(plan.with_(init="small"), seed=0)
     np.testing.assert_allclose(small, 0.01 * xavier)
-    orthogonal = draw_weights(plan.with_(init="orthogonal"), seed=0)
+    orthogonal = initial_weights(plan.with_(init="orthogonal"), seed=0)
     gram = orthogonal @ np.swapaxes(orthogonal, 1, 2)
     np.testing.assert_allclose(
         gram, np.broadcast_to(np.eye(50), gram.shape), atol=1e-12
     )
-    assert not draw_weights(plan.with_(init="zero"), seed=0).any()
-    assert np.abs(draw_weights(plan, seed=1) - xavier).max() > 0.1
+    assert not initial_weights(plan.with_(init="zero"), seed=0).any()
+    assert np.abs(initial_weights(plan, seed=1) - xavier).max() > 0.1
 
 
 def test_orthogonal_is_haar():
     """Without the sign fix the mean of the diagonal would be far from zero."""
     plan = ShortcutBlueprint(width=2, depth=4000, init="orthogonal")
-    drawn = draw_weights(plan, seed=0)
+    drawn = initial_weights(plan, seed=0)
     diagonal = drawn[:, 0, 0]
     assert abs(diagonal.mean()) < 4 * diagonal.std() / np.sqrt(4000)
 
 
 def test_layers_draw_the_same_whatever_the_depth():
-    short = draw_weights(ShortcutBlueprint(width=3, depth=2, init="xavier"), seed=5)
-    long = draw_weights(ShortcutBlueprint(width=3, depth=6, init="xavier"), seed=5)
+    short = initial_weights(ShortcutBlueprint(width=3, depth=2, init="xavier"), seed=5)
+    long = initial_weights(ShortcutBlueprint(width=3, depth=6, init="xavier"), seed=5)
     np.testing.assert_array_equal(long[:2], short)
 
 

@@ -13,9 +13,9 @@ from theodolite.pages import (
     SharedSvg,
     draw_gauge,
     draw_strip,
+    format_interval,
     gauge_scale,
     scale_of,
-    written_interval,
 )
 
 
@@ -105,7 +105,7 @@ def test_a_strip_draws_the_same_in_few_letters():
 
 def test_an_open_number_says_why():
     one = replace(number(None, None, None, above(0)), note="one network has no spread")
-    assert written_interval(one) == "open, one network has no spread"
+    assert format_interval(one) == "open, one network has no spread"
     assert 'class="dot"' not in draw_gauge([("this run", one)], SharedSvg(), "l")
 
 

@@ -26,10 +26,10 @@ from theodolite.runs.executors.ray.connection import checked_address
 from theodolite.studies import (
     StudyFile,
     find,
-    in_file,
     plan_study,
     prepare_worker,
     run_study,
+    studies_in_file,
 )
 from theodolite.studies.work import StudyWork
 from theodolite.training import Every, Probe, train_grid
@@ -81,7 +81,7 @@ def test_a_study_in_a_file_travels_as_its_text(tmp_path, cluster):
     """The nodes could not find the file: it is gone before they are asked."""
     path = tmp_path / "signals.py"
     path.write_text(test_plugins.CODE)
-    (entry,) = in_file(StudyFile.read(path))
+    (entry,) = studies_in_file(StudyFile.read(path))
     path.unlink()
     plan = plan_study(entry, scale="smoke", n_seeds=2)
     guest = RayCluster(initialise=prepare_worker)
@@ -303,7 +303,7 @@ def test_code_that_nodes_do_not_have_travels(tmp_path, nodes, monkeypatch):
 
 
 def test_a_probe_of_a_script_goes_to_ray(nodes, tmp_path):
-    """Defined there, it travels by value, with the rooms that it names."""
+    """Defined there, it travels by value, with the packages that it names."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = ran(script, nodes.client_address)

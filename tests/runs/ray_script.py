@@ -5,7 +5,7 @@ import shutil
 
 from tests.runs.processes import ROOT
 
-# Defined in a script, the probe travels by value, with the rooms that it names.
+# Defined in a script, the probe travels by value, with the packages that it names.
 SCRIPT = """
 import sys
 import numpy as np

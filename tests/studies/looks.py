@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from tests.figures.checks import check
 from theodolite import figures
-from theodolite.figures import INK, KINDS, MUTED, kind_style
+from theodolite.figures import KINDS, MUTED, TEXT_COLOUR, kind_style
 from theodolite.studies import judging
 
 # Kinds that figures of a paper show; no two of them share a colour.
@@ -43,7 +43,7 @@ PAPERS = {
 }  # fmt: skip
 NUMBERS = Path(__file__).with_name("numbers.json")  # what numbers.py writes
 _OF_KINDS = {look.colour.lower() for look in KINDS.values()} - {
-    INK.lower(),
+    TEXT_COLOUR.lower(),
     MUTED.lower(),
 }
 

@@ -17,11 +17,11 @@ from theodolite.studies import (
     StudyFile,
     catalogue,
     find,
-    in_file,
     plan_study,
     plugin_problems,
     run_study,
     select,
+    studies_in_file,
 )
 from theodolite.studies.plugins import plugins
 
@@ -190,7 +190,7 @@ def test_a_study_that_calls_exit_does_not_end_in_silence(
 
 def test_a_file_that_ran_resumes_and_one_that_was_edited_does_not(file, tmp_path):
     def computed():
-        (entry,) = in_file(StudyFile.read(file))
+        (entry,) = studies_in_file(StudyFile.read(file))
         plan = plan_study(entry, scale="smoke", n_seeds=2)
         return run_study(plan, root=tmp_path / "out", jobs=0).execution.n_computed
 
@@ -203,7 +203,7 @@ def test_a_file_that_ran_resumes_and_one_that_was_edited_does_not(file, tmp_path
 def test_a_lone_study_is_named_after_its_file(tmp_path):
     path = tmp_path / "my signals.py"
     path.write_text(re.sub(r"PAPER = .*\n", "", CODE))
-    (entry,) = in_file(StudyFile.read(path))
+    (entry,) = studies_in_file(StudyFile.read(path))
     assert entry.full_name == "my_signals/my_signals"
     assert entry.paper.authors == "my signals.py"
     assert entry.study.claims[0].name == "size-is-kept"
@@ -229,7 +229,7 @@ def test_a_file_that_is_no_study_is_one_sentence(text, words, tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text(text)
     with pytest.raises(StudyError, match=words) as caught:
-        _ = in_file(StudyFile.read(path))[0].study
+        _ = studies_in_file(StudyFile.read(path))[0].study
     assert "\n" not in str(caught.value)
 
 

@@ -5,7 +5,7 @@ import pytest
 from torch.testing import assert_close
 
 from theodolite.core import ConfigError, ShortcutBlueprint
-from theodolite.networks import draw_weights
+from theodolite.networks import initial_weights
 from theodolite.theory import linear_gradient, linear_loss, moments
 from theodolite.theory.flows.quadratic_descent import gradient_spectrum
 from theodolite.theory.linear.relu_network import relu_gradient
@@ -96,7 +96,7 @@ def test_without_gates_the_gradient_is_that_from_moments(shortcut, skip):
     plan = ShortcutBlueprint(
         width=4, depth=6, shortcut=shortcut, skip=skip, init="xavier"
     )
-    weights = draw_weights(plan, seed=1)
+    weights = initial_weights(plan, seed=1)
     loss, gradient = relu_gradient(plan, weights, x, y)
     result = moments(x, y)
     assert_close(loss, linear_loss(plan, weights, result), rtol=1e-12, atol=0)

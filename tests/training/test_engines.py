@@ -16,7 +16,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from theodolite.core import ConfigError, ShortcutBlueprint
-from theodolite.networks import build, draw_weights, get_weights
+from theodolite.networks import build, get_weights, initial_weights
 from theodolite.training.engines.cpu import FusedEngine, MomentsEngine
 
 WIDTH = 5
@@ -58,7 +58,7 @@ def plain_loop(plan, x, y, rates, *, seed=0, dtype="float64", momentum=0.0, deca
 
 def advance(engine, plan, rates, *, seeds=(0,), **rule):
     """Run points of some seeds; return what was done and the placed weights."""
-    weights = engine.place(np.stack([draw_weights(plan, seed=s) for s in seeds]))
+    weights = engine.place(np.stack([initial_weights(plan, seed=s) for s in seeds]))
     velocity = engine.place(np.zeros_like(weights))
     points = len(seeds)
     rates = np.broadcast_to(rates, (points, np.shape(rates)[-1]))
@@ -215,7 +215,7 @@ def test_floor_stops_before_the_update(make, compiled):
 def test_two_calls_are_one(make, compiled):
     plan = ShortcutBlueprint(width=WIDTH, depth=4)
     engine = make(plan, *samples(), compiled=compiled)
-    start = np.stack([draw_weights(plan, seed=s) for s in range(3)])
+    start = np.stack([initial_weights(plan, seed=s) for s in range(3)])
     rule = {
         "momentum": np.array([0.5, 0.0, 0.9]),
         "weight_decay": np.array([0.0, 0.1, 0.01]),

@@ -132,11 +132,11 @@ def named_study(name: str, *, trust: bool) -> "Entry":
 
 def studies_in_file(name: str, *, trust: bool) -> list["Entry"]:
     """Return the studies of a file, if it is trusted."""
-    from theodolite.studies import StudyFile, in_file
+    from theodolite.studies import StudyFile, studies_in_file
 
     file = StudyFile.read(name)
     require_trust(f"the Python file {name}", trust=trust)
-    return in_file(file)
+    return studies_in_file(file)
 
 
 def usable(entries: Iterable["Entry"]) -> list["Entry"]:

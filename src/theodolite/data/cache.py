@@ -21,7 +21,7 @@ import numpy as np
 from theodolite.core import DataError
 
 from .checksums import Decoded, sha256
-from .files import is_regular, reason_of, shown, size_of
+from .files import escape, is_regular, reason_of, size_of
 
 VARIABLE = "THEODOLITE_CACHE"
 _FORMAT = 2
@@ -40,7 +40,7 @@ def cache_folder() -> Path:
         return (Path(base) if base else Path("~/.cache").expanduser()) / "theodolite"
     except RuntimeError:  # no such user, or a user without a home
         raise DataError(
-            f"the cache folder {shown(chosen or '~/.cache')} has no home to start "
+            f"the cache folder {escape(chosen or '~/.cache')} has no home to start "
             f"from: set {VARIABLE} to a folder"
         ) from None
 
@@ -84,7 +84,7 @@ def clear_cache() -> int:
             continue
         except OSError as error:
             raise DataError(
-                f"{shown(path)} cannot be deleted ({reason_of(error)}): check who may "
+                f"{escape(path)} cannot be deleted ({reason_of(error)}): check who may "
                 "write to the cache, or delete it by hand"
             ) from error
         freed += facts.st_size
@@ -99,7 +99,7 @@ def _stem(label: str, sources: Sequence[Path]) -> str:
         times = [source.stat().st_mtime_ns for source in sources]
     except (OSError, RuntimeError) as error:
         raise DataError(
-            f"{shown(sources[0])} or what goes with it went away while it was read "
+            f"{escape(sources[0])} or what goes with it went away while it was read "
             f"({reason_of(error)}): put it back and try again"
         ) from error
     marks = list(zip(sizes, times, strict=True))

@@ -13,7 +13,7 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import attempt, shown
+from .files import call_reader, escape
 
 # SHA-256 of images (N, H, W[, C]) and labels, uint8 in C order, decoded from files
 # that match the checksums below.
@@ -152,13 +152,13 @@ def verify(
     for (other, part), (digest, _) in ARRAYS.items():
         if digest == arrays.inputs_sha256 and other != name:
             raise OtherDataError(
-                f"{shown(files[0])} holds the images of {other} {part}, not of {name}: "
-                f"load {other!r}, or {how_to}"
+                f"{escape(files[0])} holds the images of {other} {part}, not of {name}"
+                f": load {other!r}, or {how_to}"
             )
     shape = SHAPES[name, split]
     if arrays.inputs.shape != shape:
         raise DataError(
-            f"{shown(files[0])}: {name} {split} has shape {shape}, these files hold "
+            f"{escape(files[0])}: {name} {split} has shape {shape}, these files hold "
             f"{arrays.inputs.shape}; {how_to}, or pass verify=False to use them as "
             "they are"
         )
@@ -186,13 +186,13 @@ def _culprit(name: str, split: str, arrays: Decoded, files: Sequence[Path]) -> s
             continue
         md5 = _md5(file)
         if file.name in known and md5 != known[file.name]:
-            return f"{shown(file)} has md5 {md5}, published is {known[file.name]}"
+            return f"{escape(file)} has md5 {md5}, published is {known[file.name]}"
         if right:
             return (
-                f"{shown(file)} decodes to sha256 {digest}, the published data to "
+                f"{escape(file)} decodes to sha256 {digest}, the published data to "
                 f"{right}"
             )
-    return f"{shown(files[0])} differs from the published file"
+    return f"{escape(files[0])} differs from the published file"
 
 
 def _cifar10_culprit(split: str, arrays: Decoded, files: Sequence[Path]) -> str:
@@ -205,10 +205,10 @@ def _cifar10_culprit(split: str, arrays: Decoded, files: Sequence[Path]) -> str:
         sha1 = cifar_record_sha1(arrays.inputs[part], arrays.labels[part])
         if sha1 != CIFAR10_BATCHES[batch]:
             return (
-                f"{shown(files[place])} and its labels make a {batch}.bin of sha1 "
+                f"{escape(files[place])} and its labels make a {batch}.bin of sha1 "
                 f"{sha1}, published is {CIFAR10_BATCHES[batch]}"
             )
-    return f"{shown(files[0])} differs from the published file"
+    return f"{escape(files[0])} differs from the published file"
 
 
 def cifar_record_sha1(images: np.ndarray, labels: np.ndarray) -> str:
@@ -225,4 +225,4 @@ def _md5(file: Path) -> str:
                 stream, lambda: hashlib.md5(usedforsecurity=False)
             ).hexdigest()
 
-    return attempt(file, digest)
+    return call_reader(file, digest)

@@ -14,7 +14,14 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import SplitFiles, attempt, read_whole, read_xz, shown, size_of
+from .files import (
+    SplitFiles,
+    call_reader,
+    escape,
+    read_limited,
+    read_xz,
+    size_of,
+)
 from .plain_pickle import read_plain_pickle
 
 _PIXELS = 3 * 32 * 32
@@ -51,19 +58,19 @@ def read_pickle(path: Path, n_labels: int) -> Arrays:
     keys = _LABEL_KEYS[n_labels]
     if absent := [key for key in ("data", *keys) if key not in batch]:
         raise DataError(
-            f"{shown(path)} has the entries {_listed(batch)} and lacks "
+            f"{escape(path)} has the entries {_listed(batch)} and lacks "
             f"{', '.join(absent)}: check which dataset it belongs to"
         )
     pixels = batch["data"]
     if not isinstance(pixels, np.ndarray) or pixels.shape[1:] != (_PIXELS,):
         raise DataError(
-            f"{shown(path)} holds data of shape {getattr(pixels, 'shape', None)}, "
+            f"{escape(path)} holds data of shape {getattr(pixels, 'shape', None)}, "
             f"wanted (N, {_PIXELS}): unpack the archive again"
         )
     if pixels.size and not 0 <= pixels.min() <= pixels.max() <= 255:
         raise DataError(
-            f"{shown(path)} has pixels from {pixels.min()} to {pixels.max()}, wanted 0 "
-            "to 255: it is damaged; unpack the archive again"
+            f"{escape(path)} has pixels from {pixels.min()} to {pixels.max()}, wanted "
+            "0 to 255: it is damaged; unpack the archive again"
         )
     columns = [_byte_labels(path, batch[key], len(pixels)) for key in keys]
     return _images(pixels), _columns(columns)
@@ -72,10 +79,10 @@ def read_pickle(path: Path, n_labels: int) -> Arrays:
 def read_binary(path: Path, n_labels: int) -> Arrays:
     """Read a batch of records: label bytes, then planes R, G, B."""
     size = n_labels + _PIXELS
-    content = read_whole(path, _MOST_IMAGES[n_labels] * size, "a CIFAR batch")
+    content = read_limited(path, _MOST_IMAGES[n_labels] * size, "a CIFAR batch")
     if not content or len(content) % size:
         raise DataError(
-            f"{shown(path)} has {len(content):,} bytes, not a whole number of records "
+            f"{escape(path)} has {len(content):,} bytes, not a whole number of records "
             f"of {size:,} bytes: it is cut off or another dataset's; unpack the "
             "archive again"
         )
@@ -93,7 +100,7 @@ def read_delta(path: Path) -> np.ndarray:
     content = read_xz(path, _MOST_IMAGES[1] * _PIXELS, "a CIFAR batch")
     if not content or len(content) % _PIXELS:
         raise DataError(
-            f"{shown(path)} decodes to {len(content):,} bytes, not a whole number of "
+            f"{escape(path)} decodes to {len(content):,} bytes, not a whole number of "
             f"images of {_PIXELS:,} bytes: it is cut off or damaged; copy it again"
         )
     planes = np.frombuffer(content, np.uint8).reshape(3, -1, 32, 32)
@@ -107,7 +114,7 @@ def _read_delta(files: Sequence[Path], labels: Path) -> Arrays:
     # lzma works outside the interpreter lock, so threads decode side by side.
     with ThreadPoolExecutor() as pool:
         images = np.concatenate(list(pool.map(read_delta, files)))
-    content = attempt(labels, _read_npy)
+    content = call_reader(labels, _read_npy)
     return images, _byte_labels(labels, content, len(images))
 
 
@@ -128,7 +135,7 @@ def _read_npy(path: Path) -> np.ndarray:
 def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
     if isinstance(labels, list) and not all(type(label) is int for label in labels):
         raise DataError(
-            f"{shown(path)} has labels that are not whole numbers: one per image "
+            f"{escape(path)} has labels that are not whole numbers: one per image "
             "is wanted; copy it or unpack its archive again"
         )
     try:
@@ -137,13 +144,13 @@ def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
         values = np.asarray(None)
     if values.shape != (wanted,) or values.dtype.kind not in "iu":
         raise DataError(
-            f"{shown(path)} has labels of shape {values.shape} and type {values.dtype} "
-            f"for {wanted} images: one whole number per image is wanted; copy it or "
+            f"{escape(path)} has labels of shape {values.shape} and type {values.dtype}"
+            f" for {wanted} images: one whole number per image is wanted; copy it or "
             "unpack its archive again"
         )
     if values.min(initial=0) < 0 or values.max(initial=0) > 255:
         raise DataError(
-            f"{shown(path)} has labels from {values.min()} to {values.max()}, wanted "
+            f"{escape(path)} has labels from {values.min()} to {values.max()}, wanted "
             "classes from 0 up: it is damaged; copy it or unpack its archive again"
         )
     return values.astype(np.uint8)
@@ -151,7 +158,7 @@ def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
 
 def _listed(names: Iterable[str]) -> str:
     """Return some names of unknown number and length, fit for a sentence."""
-    return ", ".join(shown(name[:20]) for name in sorted(names)[:5]) or "none"
+    return ", ".join(escape(name[:20]) for name in sorted(names)[:5]) or "none"
 
 
 def _images(pixels: np.ndarray) -> np.ndarray:

@@ -32,11 +32,11 @@ _KINDS = {
 }
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def escape(path: str | os.PathLike[str]) -> str:
     r"""Return a path as text that can be printed anywhere, on one line.
 
     Example:
-        >>> shown("a/b.png"), shown("a\nb")
+        >>> escape("a/b.png"), escape("a\nb")
         ('a/b.png', "'a\\nb'")
     """
     text = os.fspath(path)
@@ -47,10 +47,10 @@ def reason_of(error: BaseException) -> str:
     """Return the short and printable reason of another library's error."""
     text = error.strerror if isinstance(error, OSError) else None
     lines = (text or str(error)).splitlines()
-    return shown(lines[0][:80]) if lines else type(error).__name__
+    return escape(lines[0][:80]) if lines else type(error).__name__
 
 
-def attempt(path: Path, read: Callable[[Path], Result]) -> Result:
+def call_reader(path: Path, read: Callable[[Path], Result]) -> Result:
     """Call a reader, and turn any error that it raises into a :class:`DataError`."""
     try:
         return read(path)
@@ -58,7 +58,7 @@ def attempt(path: Path, read: Callable[[Path], Result]) -> Result:
         raise
     except Exception as error:  # decoders raise almost anything
         raise DataError(
-            f"{shown(path)} cannot be read ({reason_of(error)}): it is cut off or "
+            f"{escape(path)} cannot be read ({reason_of(error)}): it is cut off or "
             "damaged, or may not be read; copy it or unpack its archive again"
         ) from error
 
@@ -75,7 +75,7 @@ def is_regular(path: Path) -> bool:
         circular = isinstance(error, OSError) and error.errno == errno.ELOOP
         if (absent or circular) and _is_link(path):
             raise DataError(
-                f"{shown(path)} is a link that leads nowhere: mend or remove it, or "
+                f"{escape(path)} is a link that leads nowhere: mend or remove it, or "
                 "put the file itself there"
             ) from None
         if absent:
@@ -94,7 +94,7 @@ def is_folder(path: Path) -> bool:
         raise _unreadable(path, error) from error
 
 
-def entries(folder: Path) -> list[Path]:
+def sorted_entries(folder: Path) -> list[Path]:
     """Return what a folder holds, in alphabetical order."""
     try:
         return sorted(folder.iterdir())
@@ -113,7 +113,7 @@ def size_of(path: Path) -> int:
     return facts.st_size
 
 
-def read_whole(path: Path, most: int, what: str) -> bytes:
+def read_limited(path: Path, most: int, what: str) -> bytes:
     """Return the bytes of a file, of which there may be no more than ``most``.
 
     Args:
@@ -124,7 +124,7 @@ def read_whole(path: Path, most: int, what: str) -> bytes:
     size = size_of(path)
     if size > most:
         raise DataError(
-            f"{shown(path)} has {size:,} bytes, {what} has at most {most:,}: it is "
+            f"{escape(path)} has {size:,} bytes, {what} has at most {most:,}: it is "
             "damaged or another file; copy it or unpack its archive again"
         )
     check_memory(path, size)
@@ -133,12 +133,12 @@ def read_whole(path: Path, most: int, what: str) -> bytes:
         with path.open("rb") as stream:
             return stream.read(size)
 
-    return attempt(path, read)
+    return call_reader(path, read)
 
 
 def read_xz(path: Path, most: int, what: str) -> bytes:
     """Return what an xz file inflates to, stopping one byte past ``most``."""
-    content = read_whole(path, most, what)
+    content = read_limited(path, most, what)
     check_memory(path, most if len(content) > 2**16 else 0)
 
     def inflate(path: Path) -> bytes:
@@ -146,7 +146,7 @@ def read_xz(path: Path, most: int, what: str) -> bytes:
         body = reader.decompress(content, max_length=most + 1)
         if len(body) > most:
             raise DataError(
-                f"{shown(path)} inflates to more than the {most:,} bytes that {what} "
+                f"{escape(path)} inflates to more than the {most:,} bytes that {what} "
                 "has at most: do not trust it; copy it again"
             )
         if not reader.eof:
@@ -155,7 +155,7 @@ def read_xz(path: Path, most: int, what: str) -> bytes:
             raise ValueError("bytes follow the end of the stream")
         return body
 
-    return attempt(path, inflate)
+    return call_reader(path, inflate)
 
 
 def check_memory(what: str | os.PathLike[str], size: int) -> None:
@@ -163,7 +163,7 @@ def check_memory(what: str | os.PathLike[str], size: int) -> None:
     free = free_memory()
     if size > _SHARE * free:
         raise DataError(
-            f"{shown(what)} would take {size / 2**30:.3g} GiB of the "
+            f"{escape(what)} would take {size / 2**30:.3g} GiB of the "
             f"{free / 2**30:.3g} GiB of memory that are free: free some, or pass less"
         )
 
@@ -178,13 +178,13 @@ def _is_link(path: Path) -> bool:
 def _no_file(path: Path, mode: int) -> DataError:
     kind = _KINDS.get(stat.S_IFMT(mode), "no file")
     return DataError(
-        f"{shown(path)} is {kind} where a file is wanted: put the file itself there"
+        f"{escape(path)} is {kind} where a file is wanted: put the file itself there"
     )
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(
-        f"{shown(path)} cannot be looked at ({reason_of(error)}): check its name and "
+        f"{escape(path)} cannot be looked at ({reason_of(error)}): check its name and "
         "who may read it"
     )
 
@@ -271,11 +271,11 @@ def locate(
             if have and partial is None:
                 gone = layout.files[files.index(None)][-1]
                 partial = DataError(
-                    f"{title} is incomplete: {shown(at.absolute() / gone)} is missing "
+                    f"{title} is incomplete: {escape(at.absolute() / gone)} is missing "
                     f"while {have[0].name} is there; {how_to}"
                 )
     raise partial or DataError(
-        f"{title} was not found in {shown(folder)}: wanted there {wanted}; {how_to}"
+        f"{title} was not found in {escape(folder)}: wanted there {wanted}; {how_to}"
     )
 
 

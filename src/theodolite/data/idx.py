@@ -13,7 +13,7 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import check_memory, reason_of, shown, size_of
+from .files import check_memory, escape, reason_of, size_of
 
 _UNSIGNED_BYTE = 8
 # No gzipped set of small images is larger; plain files of any size are mapped.
@@ -37,7 +37,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         raise
     except Exception as error:  # decoders raise almost anything
         raise DataError(
-            f"{shown(path)} cannot be read as an IDX file ({reason_of(error)}): it is "
+            f"{escape(path)} cannot be read as an IDX file ({reason_of(error)}): it is "
             "cut off or damaged, or may not be read; copy or download it again"
         ) from error
 
@@ -56,13 +56,13 @@ def _read_packed(path: Path, dimensions: int, size: int) -> np.ndarray:
         declared = math.prod(shape)
         if declared > _MOST_RATIO * size:
             raise DataError(
-                f"{shown(path)} declares {declared:,} bytes for the shape {shape}, and "
-                f"its {size:,} gzipped ones cannot hold that many: it is damaged; copy "
-                "or download it again"
+                f"{escape(path)} declares {declared:,} bytes for the shape {shape}, "
+                f"and its {size:,} gzipped ones cannot hold that many: it is damaged; "
+                "copy or download it again"
             )
         if declared > _MOST_INFLATED:
             raise DataError(
-                f"{shown(path)} would inflate to {declared:,} bytes, and gzipped sets "
+                f"{escape(path)} would inflate to {declared:,} bytes, and gzipped sets "
                 f"of at most {_MOST_INFLATED:,} are read: unpack it with gunzip, since "
                 "plain files are mapped, or check where it comes from"
             )
@@ -76,7 +76,7 @@ def _shape(path: Path, head: bytes, dimensions: int) -> tuple[int, ...]:
     wanted = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
     if head[:4] != wanted:
         raise DataError(
-            f"{shown(path)} begins with {head[:4].hex(' ') or 'nothing'}, an IDX file "
+            f"{escape(path)} begins with {head[:4].hex(' ') or 'nothing'}, an IDX file "
             f"of {dimensions}-dimensional bytes begins with {wanted.hex(' ')}: check "
             "that images and labels are not swapped, or download it again"
         )
@@ -85,7 +85,7 @@ def _shape(path: Path, head: bytes, dimensions: int) -> tuple[int, ...]:
     )
     if len(shape) != dimensions or not 0 < math.prod(shape) < 2**40:
         raise DataError(
-            f"{shown(path)} declares the shape {shape}, wanted {dimensions} positive "
+            f"{escape(path)} declares the shape {shape}, wanted {dimensions} positive "
             "sizes: it is cut off or damaged; copy or download it again"
         )
     return shape
@@ -95,6 +95,6 @@ def _check_length(path: Path, shape: tuple[int, ...], length: int) -> None:
     if length != math.prod(shape):
         came = "more" if length > math.prod(shape) else f"{length:,}"
         raise DataError(
-            f"{shown(path)} declares {math.prod(shape):,} bytes for the shape {shape} "
+            f"{escape(path)} declares {math.prod(shape):,} bytes for the shape {shape} "
             f"and holds {came}: it is cut off or damaged; copy or download it again"
         )

@@ -18,11 +18,11 @@ from .dataset import Dataset
 from .files import (
     check_memory,
     data_folder,
-    entries,
+    escape,
     is_folder,
     is_regular,
     reason_of,
-    shown,
+    sorted_entries,
 )
 
 ORIGIN = "Images of the user's own, one folder per class."
@@ -86,20 +86,20 @@ def find_classes(split: str, folder: str | Path | None) -> dict[str, list[Path]]
         root = root / split
     elif split != "train" or any(is_folder(root / other) for other in SPLITS):
         raise DataError(
-            f"imagefolder {split} was not found: {shown(root / split)} is no folder; "
+            f"imagefolder {split} was not found: {escape(root / split)} is no folder; "
             f"{HOW_TO}"
         )
     classes = {
         _class_name(path): _images_in(path)
-        for path in entries(root)
+        for path in sorted_entries(root)
         # A broken link is refused here: it may have been a class.
         if not path.name.startswith(".") and not is_regular(path) and is_folder(path)
     }
     empty = [name for name, files in classes.items() if not files]
     if not classes or empty:
-        what = f"{shown(root)} is empty"
+        what = f"{escape(root)} is empty"
         if empty:
-            what = f"{shown(root / empty[0])} holds no images"
+            what = f"{escape(root / empty[0])} holds no images"
         raise DataError(f"imagefolder {split}: {what}; {HOW_TO}")
     return classes
 
@@ -107,7 +107,7 @@ def find_classes(split: str, folder: str | Path | None) -> dict[str, list[Path]]
 def _images_in(folder: Path) -> list[Path]:
     return [
         path
-        for path in entries(folder)
+        for path in sorted_entries(folder)
         if path.suffix.lower() in _SUFFIXES
         and not path.name.startswith(".")
         and is_regular(path)
@@ -118,7 +118,7 @@ def _class_name(folder: Path) -> str:
     """Return the name of a class, which must be printable."""
     if any(unicodedata.category(letter) in ("Cc", "Cs") for letter in folder.name):
         raise DataError(
-            f"{shown(folder)} names a class with letters that are no text: rename the "
+            f"{escape(folder)} names a class with letters that are no text: rename the "
             "folder"
         )
     return folder.name
@@ -131,7 +131,7 @@ def _read_all(files: list[Path], target: tuple[int, int] | None) -> np.ndarray:
         for file, (own, _) in zip(files, facts, strict=True):
             if target is None and own != shape:
                 raise DataError(
-                    f"{shown(file)} is {own[0]}×{own[1]} and {shown(files[0])} is "
+                    f"{escape(file)} is {own[0]}×{own[1]} and {escape(files[0])} is "
                     f"{shape[0]}×{shape[1]} (height × width): images need one size; "
                     f"pass size={min(shape)} to resize all"
                 )
@@ -150,12 +150,12 @@ def _look(file: Path) -> tuple[tuple[int, int], str]:
     with _open(file) as image:
         if image.mode not in _GREY | _COLOUR:
             raise DataError(
-                f"{shown(file)} has pixels of mode {image.mode}, wanted 8-bit grey or "
+                f"{escape(file)} has pixels of mode {image.mode}, wanted 8-bit grey or "
                 "colour: convert it, for instance to an RGB PNG"
             )
         if image.height * image.width > _MOST_PIXELS:
             raise DataError(
-                f"{shown(file)} declares {image.height}×{image.width} pixels, at most "
+                f"{escape(file)} declares {image.height}×{image.width} pixels, at most "
                 f"{_MOST_PIXELS:,} are read: cut or shrink the image"
             )
         return (image.height, image.width), image.mode
@@ -212,7 +212,7 @@ def _open(file: Path) -> Any:
 
 def _bad(file: Path, error: Exception) -> DataError:
     return DataError(
-        f"{shown(file)} cannot be read as an image ({type(error).__name__}: "
+        f"{escape(file)} cannot be read as an image ({type(error).__name__}: "
         f"{reason_of(error)}): {', '.join(_FORMATS)} are read; replace the file or "
         "remove it"
     )

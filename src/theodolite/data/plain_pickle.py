@@ -15,7 +15,7 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import read_whole, reason_of, shown
+from .files import escape, read_limited, reason_of
 
 _MODULES = ("numpy", "numpy.core", "numpy._core")
 _TYPES = {"u1", "i4", "i8"}
@@ -30,12 +30,12 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
 
     Keys come back as str whether the file was written by Python 2 or 3.
     """
-    content = read_whole(path, _MOST_BYTES, "a CIFAR batch")
+    content = read_limited(path, _MOST_BYTES, "a CIFAR batch")
     try:
         batch = _Machine(path).run(content)
         if not isinstance(batch, dict):
             raise DataError(
-                f"{shown(path)} holds a {type(batch).__name__}, a CIFAR batch holds a "
+                f"{escape(path)} holds a {type(batch).__name__}, a CIFAR batch holds a "
                 "dict: download it again"
             )
         return {_text(key): _finish(value) for key, value in batch.items()}
@@ -43,7 +43,7 @@ def read_plain_pickle(path: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # a damaged pickle raises almost anything
         raise DataError(
-            f"{shown(path)} cannot be read as a CIFAR batch ({type(error).__name__}: "
+            f"{escape(path)} cannot be read as a CIFAR batch ({type(error).__name__}: "
             f"{reason_of(error)}): it is cut off or damaged; unpack the archive again"
         ) from error
 
@@ -145,8 +145,8 @@ class _Machine:
     def look_up(self, module: Any, name: Any) -> None:
         if (called := _KNOWN.get((_text(module), _text(name)))) is None:
             raise DataError(
-                f"{shown(self.path)} asks to call {shown(_text(module)[:80])}."
-                f"{shown(_text(name)[:80])}, which no CIFAR batch needs: nothing was "
+                f"{escape(self.path)} asks to call {escape(_text(module)[:80])}."
+                f"{escape(_text(name)[:80])}, which no CIFAR batch needs: nothing was "
                 "run; do not trust this file, and unpack the original archive"
             )
         self.stack.append(called)

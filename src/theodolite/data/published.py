@@ -12,7 +12,7 @@ from . import checksums
 from .cache import cached
 from .cifar import read_cifar10, read_cifar100
 from .dataset import Dataset
-from .files import Layout, SplitFiles, data_folder, locate, shown
+from .files import Layout, SplitFiles, data_folder, escape, locate
 from .idx import read_idx
 
 _IDX_PREFIX = {"train": "train", "test": "t10k"}
@@ -116,7 +116,7 @@ class Published:
         for column, names in zip(columns.T, self.kinds.values(), strict=True):
             if len(column) and (top := int(column.max())) >= len(names):
                 raise DataError(
-                    f"{shown(files.files[-1])} holds the label {top}, {self.name} has "
+                    f"{escape(files.files[-1])} holds the label {top}, {self.name} has "
                     f"classes 0 to {len(names) - 1}: it is damaged or another "
                     f"dataset's; {self.how_to}"
                 )
@@ -128,8 +128,8 @@ def _read_idx_pair(files: SplitFiles) -> tuple[np.ndarray, np.ndarray]:
     images, labels = read_idx(files.files[0], 3), read_idx(files.files[1], 1)
     if len(images) != len(labels):
         raise DataError(
-            f"{shown(files.files[1])} has {len(labels):,} labels for the "
-            f"{len(images):,} images of {shown(files.files[0].name)}: take both "
+            f"{escape(files.files[1])} has {len(labels):,} labels for the "
+            f"{len(images):,} images of {escape(files.files[0].name)}: take both "
             "files from one distribution"
         )
     return images, np.array(labels)

@@ -25,9 +25,9 @@ from .overlap import limit_y as limit_y
 from .readings import draw_reading as draw_reading
 from .style import BACKGROUND as BACKGROUND
 from .style import GRID as GRID
-from .style import INK as INK
 from .style import MUTED as MUTED
 from .style import PALETTE as PALETTE
+from .style import TEXT_COLOUR as TEXT_COLOUR
 from .style import Figure as Figure
 from .style import SeriesStyle as SeriesStyle
 from .style import house_style as house_style

@@ -12,7 +12,15 @@ from .axes import log_axis
 from .kinds import kind_style
 from .legends import legend
 from .marks import band, curve, reference_line
-from .style import BACKGROUND, GRID, INK, PALETTE, house_style, new_figure, series_style
+from .style import (
+    BACKGROUND,
+    GRID,
+    PALETTE,
+    TEXT_COLOUR,
+    house_style,
+    new_figure,
+    series_style,
+)
 
 # With more classes, no class mean has its name beside it.
 _NAMED = 12
@@ -70,7 +78,14 @@ def _cosines(ax: Axes, rows: Rows, classes: int) -> None:
     cosines = rows.where(quantity="cosines")
     middles, shares = cosines.values("bin"), cosines.values()
     width = 2 / len(middles)
-    ax.bar(middles, shares, width, color=PALETTE["sky"], edgecolor=INK, linewidth=0.3)
+    ax.bar(
+        middles,
+        shares,
+        width,
+        color=PALETTE["sky"],
+        edgecolor=TEXT_COLOUR,
+        linewidth=0.3,
+    )
     reference_line(ax, -1 / (classes - 1), label="simplex", along="y")
     ax.set(title="cosines of pairs", xlabel="cosine", ylabel="share of pairs")
     ax.set(xlim=(-1.02, 1.02))
@@ -182,7 +197,7 @@ def _path(panel: Axes, level: float, name: str, share: float) -> None:
         linestyle="none",
         marker="s",
         markersize=8.5,
-        color=INK if seen else GRID,
+        color=TEXT_COLOUR if seen else GRID,
         markerfacecolor=BACKGROUND,
         label="_decoration",
         zorder=3,

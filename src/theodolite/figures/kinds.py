@@ -2,14 +2,14 @@
 
 Kinds of one paper never share a colour. Related kinds, such as two activations of one
 network, are shades of one colour with different markers. Measurements of a figure's
-only kind are drawn in ``INK``; laws, bounds and guides in ``MUTED``.
+only kind are drawn in ``TEXT_COLOUR``; laws, bounds and guides in ``MUTED``.
 """
 
 from dataclasses import replace
 
 from theodolite.core import unknown_name
 
-from .style import INK, MUTED, PALETTE, SeriesStyle
+from .style import MUTED, PALETTE, TEXT_COLOUR, SeriesStyle
 
 
 def _look(colour: str, marker: str) -> SeriesStyle:
@@ -28,7 +28,7 @@ _ISOMETRY = _look("brown", "D")
 _ONE_LAYER = _look("orange", "o")
 _FIRST_LAYER = _look("indigo", "o")
 _RELU = _look("vermilion", "D")
-_INK = SeriesStyle(INK, "o", "solid")
+_INK = SeriesStyle(TEXT_COLOUR, "o", "solid")
 _MUTED = SeriesStyle(MUTED, "s", "solid")
 
 # Names in one tuple are one kind under several names.
@@ -86,7 +86,7 @@ _KINDS: dict[tuple[str, ...], SeriesStyle] = {
     ("last_layer",): _look("brown", "s"),
     # Of no kind: the only series of a figure, and what stands beside it.
     ("measured", "held_out"): _INK,
-    ("training_samples",): SeriesStyle(INK, "^", "dashdot"),
+    ("training_samples",): SeriesStyle(TEXT_COLOUR, "^", "dashdot"),
     ("beside",): _MUTED,
     ("bound",): SeriesStyle(MUTED, "v", "solid"),
     ("tighter_bound",): SeriesStyle(MUTED, "D", "dashed"),

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from theodolite.core import ConfigError, Rows
 
-from .style import BACKGROUND, INK, MUTED, SeriesStyle
+from .style import BACKGROUND, MUTED, TEXT_COLOUR, SeriesStyle
 
 Values = Sequence[float] | Sequence[int] | np.ndarray
 
@@ -26,7 +26,7 @@ _DASHED = (0, (4, 2))
 _EDGES = {"x": 1.6, "P": 0.6, "X": 0.6}
 # Matplotlib leaves labels that begin so out of its legends.
 _PREFIX = "_means:"
-NEUTRAL = frozenset({INK.lower(), MUTED.lower()})
+NEUTRAL = frozenset({TEXT_COLOUR.lower(), MUTED.lower()})
 
 
 def band(
@@ -167,7 +167,7 @@ def reference_line(
 ) -> None:
     """Draw a thin reference line, along ``x`` (horizontal) or along ``y``."""
     settings: dict[str, Any] = {
-        "color": INK,
+        "color": TEXT_COLOUR,
         "linewidth": 0.9,
         "linestyle": (0, (1, 2)),
         "label": _label(label),

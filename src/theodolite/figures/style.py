@@ -31,7 +31,7 @@ PALETTE = {
 }
 
 # Colours of no kind. A dark page replaces these four.
-INK = "#2B2B2B"  # text, axes, measurements where there is only one kind
+TEXT_COLOUR = "#2B2B2B"  # text, axes, measurements where there is only one kind
 MUTED = "#737373"  # guides, laws and entries of a legend that stand for all series
 GRID = "#DDDDDD"
 BACKGROUND = "#FFFFFF"
@@ -70,9 +70,9 @@ _SETTINGS: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
+    "axes.edgecolor": TEXT_COLOUR,
+    "axes.labelcolor": TEXT_COLOUR,
+    "axes.titlecolor": TEXT_COLOUR,
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
@@ -80,9 +80,9 @@ _SETTINGS: dict[Any, Any] = {
     "axes.ymargin": 0.08,
     "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    "text.color": TEXT_COLOUR,
+    "xtick.color": TEXT_COLOUR,
+    "ytick.color": TEXT_COLOUR,
     "xtick.labelsize": 8.5,
     "ytick.labelsize": 8.5,
     "lines.linewidth": 1.6,
@@ -92,7 +92,7 @@ _SETTINGS: dict[Any, Any] = {
     "legend.fontsize": 8.5,
     "legend.title_fontsize": 8.5,
     "legend.handlelength": 2.2,
-    "legend.labelcolor": INK,
+    "legend.labelcolor": TEXT_COLOUR,
     "image.cmap": "cividis",
 }
 
@@ -165,7 +165,7 @@ class SeriesStyle:
 
     def darker(self, marker: str, line: str | None = None) -> "SeriesStyle":
         """Return the look of a related kind: a darker shade and another marker."""
-        shade = _mix(self.colour, INK, _DARKER)
+        shade = _mix(self.colour, TEXT_COLOUR, _DARKER)
         return replace(self, colour=shade, marker=marker, line=line or self.line)
 
     def lighter(self, marker: str, line: str | None = None) -> "SeriesStyle":

@@ -2,7 +2,7 @@ from .average_skip import AverageSkip as AverageSkip
 from .average_skip import HaarSkip as HaarSkip
 from .building import build as build
 from .classifier import ClassifierNetwork as ClassifierNetwork
-from .classifier import draw_classifier as draw_classifier
+from .classifier import initial_classifier_weights as initial_classifier_weights
 from .fully_connected import LayerwiseNetwork as LayerwiseNetwork
 from .fully_connected import PathNetwork as PathNetwork
 from .fully_connected import ScalarNorm as ScalarNorm
@@ -11,8 +11,8 @@ from .preactivation import PreactivationNetwork as PreactivationNetwork
 from .preactivation import unit_convolutions as unit_convolutions
 from .resnet import ResnetNetwork as ResnetNetwork
 from .shortcut import ShortcutNetwork as ShortcutNetwork
-from .shortcut import draw_weights as draw_weights
 from .shortcut import get_weights as get_weights
+from .shortcut import initial_weights as initial_weights
 from .shortcut import set_weights as set_weights
 from .shortcut import torch_activation as torch_activation
 from .spin_glass import SpinGlass as SpinGlass

@@ -72,7 +72,9 @@ class ClassifierNetwork(nn.Module):
                 norm.running_var.copy_(variance)
 
 
-def draw_classifier(blueprint: ClassifierBlueprint, *, seed: int) -> list[np.ndarray]:
+def initial_classifier_weights(
+    blueprint: ClassifierBlueprint, *, seed: int
+) -> list[np.ndarray]:
     """Draw the matrix of every layer: normal, then scaled to ``start_norm``.
 
     Blueprints that differ in ``start_norm`` or ``norm`` alone start in the same
@@ -80,7 +82,8 @@ def draw_classifier(blueprint: ClassifierBlueprint, *, seed: int) -> list[np.nda
 
     Example:
         >>> plan = ClassifierBlueprint(inputs=(6,), width=3, start_norm=5.0)
-        >>> [round(float(np.linalg.norm(m)), 6) for m in draw_classifier(plan, seed=0)]
+        >>> weights = initial_classifier_weights(plan, seed=0)
+        >>> [round(float(np.linalg.norm(matrix)), 6) for matrix in weights]
         [5.0, 5.0, 5.0, 5.0]
     """
     rng = stream(seed)
@@ -94,7 +97,7 @@ def build_classifier(
     """Make a classifier with weights drawn by NumPy."""
     network = ClassifierNetwork(blueprint).to(dtype)
     network.set_weights(
-        [torch.as_tensor(m) for m in draw_classifier(blueprint, seed=seed)]
+        [torch.as_tensor(m) for m in initial_classifier_weights(blueprint, seed=seed)]
     )
     return network
 

@@ -46,7 +46,7 @@ _TABLE: dict[str, Map] = {
 }
 
 
-def draw_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
+def initial_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
     r"""Draw all matrices of an n-shortcut network, shape (depth, width, width).
 
     ``xavier``: independent normal entries of variance $1/d$ (fan-in and fan-out are
@@ -59,14 +59,14 @@ def draw_weights(blueprint: ShortcutBlueprint, *, seed: int) -> np.ndarray:
 
     Example:
         >>> plan = ShortcutBlueprint(width=3, depth=2, init="orthogonal")
-        >>> w = draw_weights(plan, seed=0)[0]
+        >>> w = initial_weights(plan, seed=0)[0]
         >>> bool(np.allclose(w @ w.T, np.eye(3)))
         True
     """
     require_kind(
         blueprint,
         ShortcutBlueprint,
-        task="draw_weights",
+        task="initial_weights",
         otherwise="draw this network's by networks.build",
     )
     d, rng = blueprint.width, stream(seed)
@@ -142,7 +142,7 @@ def build_shortcut(
 ) -> ShortcutNetwork:
     """Make an n-shortcut network; biases start at zero."""
     network = ShortcutNetwork(blueprint, dtype=dtype)
-    set_weights(network, draw_weights(blueprint, seed=seed))
+    set_weights(network, initial_weights(blueprint, seed=seed))
     return network
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from .numbers import short_number, tick_label
 from .scales import Scale, scale_of
-from .svg import box, element, group, line, path, picture, words
+from .svg import element, group, line, path, picture, rectangle, text_element
 
 WIDTH, HEIGHT = 460, 270
 _LEFT, _RIGHT, _TOP, _BASE = 76, WIDTH - 14, 14, HEIGHT - 46
@@ -85,7 +85,7 @@ def draw_chart(chart: Chart) -> Markup:
         at = y(value)
         axes += [
             path("grid", f"M{_LEFT} {at:.1f}H{_RIGHT}"),
-            words(label, _LEFT - 7, at + 4, "end"),
+            text_element(label, _LEFT - 7, at + 4, "end"),
         ]
     turn = f"translate(14 {(_TOP + _BASE) / 2:.0f}) rotate(-90)"
     axes.append(
@@ -129,14 +129,14 @@ def draw_bars(
         cut = bar.name if len(bar.name) <= _LONGEST else f"…{bar.name[1 - _LONGEST :]}"
         parts = [
             element("title", title),
-            words(cut, _BARS_LEFT - 10, y + 4, "end"),
-            path("", box(x(low), y - 6, max(1.0, x(high) - x(low)), 12)),
+            text_element(cut, _BARS_LEFT - 10, y + 4, "end"),
+            path("", rectangle(x(low), y - 6, max(1.0, x(high) - x(low)), 12)),
         ]
         drawn.append(group([*parts, *dot], f"interval {bar.side}"))
     if rule is not None:
         drawn += [
             path("rule", f"M{x(rule[0]):.1f} 12V{base}"),
-            words(rule[1], x(rule[0]), 9, "middle", "rule"),
+            text_element(rule[1], x(rule[0]), 9, "middle", "rule"),
         ]
     axes = group(_x_axis(x, axis, base, grid_top=14), "axes")
     return picture("chart", label, WIDTH, base + 42, axes, *drawn)
@@ -187,9 +187,9 @@ def _x_axis(
         if grid_top is not None:
             mark = path("grid", f"M{at:.1f} {grid_top}V{base}")
         inside = min(at, WIDTH - 3.6 * len(label))  # the last label is not cut
-        parts += [mark, words(label, inside, base + 18, "middle")]
+        parts += [mark, text_element(label, inside, base + 18, "middle")]
     middle = (x.start + x.end) / 2
-    return [*parts, words(name, middle, base + 38, "middle", "name")]
+    return [*parts, text_element(name, middle, base + 38, "middle", "name")]
 
 
 def _series(series: Series, x: Scale, y: Scale) -> Markup:
@@ -217,7 +217,7 @@ def _bars(points: Sequence[Point], x: Scale, y: Scale) -> Iterator[Markup]:
         left, right, top = x(a - half), x(a + half), y(b)
         title = element("title", f"{tick_label(a)}: {short_number(b, error)}")
         low, tall = min(top, base), abs(base - top)
-        yield path("", box(left, low, max(0.5, right - left), tall), title)
+        yield path("", rectangle(left, low, max(0.5, right - left), tall), title)
         if error:
             middle = (left + right) / 2
             yield path("reach", f"M{middle:.1f} {y(b - error):.1f}V{y(b + error):.1f}")
@@ -232,9 +232,9 @@ def _pitch(points: Sequence[Point]) -> float:
 def _references(chart: Chart, x: Scale, y: Scale) -> Iterator[Markup]:
     for at, name in chart.levels:
         yield path("rule", f"M{_LEFT} {y(at):.1f}H{_RIGHT}")
-        yield words(name, _RIGHT, y(at) - 4, "end", "rule")
+        yield text_element(name, _RIGHT, y(at) - 4, "end", "rule")
     for turn, (at, name) in enumerate(chart.uprights):
         place, left = x(at), x(at) > WIDTH * 0.6
         yield path("rule", f"M{place:.1f} {_TOP}V{_BASE}")
         shift, anchor = (-5, "end") if left else (5, "start")
-        yield words(name, place + shift, _TOP + 9 + 13 * turn, anchor, "rule")
+        yield text_element(name, place + shift, _TOP + 9 + 13 * turn, anchor, "rule")

@@ -15,7 +15,7 @@ from theodolite.core import Region, SavedJudgement
 from .figure_svg import SharedSvg
 from .numbers import INFINITE, MINUS, format_number
 from .scales import Scale, interval_scale
-from .svg import element, path, words
+from .svg import element, path, text_element
 
 # Heights in pixels: a line of letters, the bar beneath it, the axis under all.
 _LETTERS, _BAR, _AXIS = 17, 17, 22
@@ -75,7 +75,7 @@ def draw_gauge(
     for place, (whose, number) in enumerate(rows):
         top = _ROW * place
         parts += [
-            words(f"{whose}: {written_interval(number)}", "0%", top + 12),
+            text_element(f"{whose}: {format_interval(number)}", "0%", top + 12),
             draw_strip(number, scale, shared, y=top + _LETTERS, height=_BAR),
         ]
     parts.append(_axis_line(0, 100, tall, tall))
@@ -84,7 +84,7 @@ def draw_gauge(
         anchor = "start" if place < 7 else "end" if place > 93 else "middle"
         parts += [
             _axis_line(place, place, tall, tall + 4),
-            words(label_, f"{place:.4g}%", tall + 16, anchor),
+            text_element(label_, f"{place:.4g}%", tall + 16, anchor),
         ]
     return element(
         "svg", *parts, class_="gauge", role="img", aria_label=label,
@@ -107,11 +107,11 @@ def draw_strip(
     )  # fmt: skip
 
 
-def written_interval(number: GaugeNumber) -> str:
+def format_interval(number: GaugeNumber) -> str:
     """Write a number with its interval.
 
     Example:
-        >>> written_interval(GaugeNumber(value=1.234567, low=1.2, high=None))
+        >>> format_interval(GaugeNumber(value=1.234567, low=1.2, high=None))
         '1.235 [1.2, ∞]'
     """
     if number.value is None:
@@ -126,12 +126,12 @@ def written_interval(number: GaugeNumber) -> str:
     return f"{_short(number.value, digits)} [{low}, {high}]"
 
 
-def written_region(region: Region | None) -> str:
+def format_region(region: Region | None) -> str:
     """Write a region.
 
     Example:
         >>> from theodolite.core import above, near
-        >>> [written_region(one) for one in (above(0), near(0, 1e-5), near(0, 0))]
+        >>> [format_region(one) for one in (above(0), near(0, 1e-5), near(0, 0))]
         ['> 0', '[−1 × 10⁻⁵, 1 × 10⁻⁵]', '0']
     """
     if region is None:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from .charts import HEIGHT, WIDTH
 from .numbers import short_number, tick_label
-from .svg import box, group, path, picture, words
+from .svg import group, path, picture, rectangle, text_element
 
 # Levels of colour on each side of the middle; the style sheet has one class for each.
 _LEVELS = 8
@@ -37,7 +37,7 @@ class HeatCells:
         if value > 0 and not math.isnan(value):
             share = max(-1.0, min(1.0, math.log10(value) / self.reach))
             level = round(_LEVELS * share)
-        self._paths.setdefault(level, []).append(box(x, y, width, height))
+        self._paths.setdefault(level, []).append(rectangle(x, y, width, height))
 
     def drawn(self) -> Markup:
         """Return the rectangles that were added."""
@@ -51,7 +51,7 @@ def draw_heat_key(reach: float) -> Markup:
     """Return a key of the colours, which span this many decades around one."""
     wide, levels = 11, range(-_LEVELS, _LEVELS + 1)
     parts = [
-        path(_look(level), box(4 + i * wide, 2, wide, 10))
+        path(_look(level), rectangle(4 + i * wide, 2, wide, 10))
         for i, level in enumerate(levels)
     ]
     whole = wide * len(levels)
@@ -61,7 +61,7 @@ def draw_heat_key(reach: float) -> Markup:
         (1.0, reach, "end"),
     ):
         label = tick_label(float(f"{10**decades:.2g}"))
-        parts.append(words(label, 4 + share * whole, 25, anchor))
+        parts.append(text_element(label, 4 + share * whole, 25, anchor))
     label = "Colours: cold below 1, warm above 1"
     return picture("heat-key", label, whole + 8, 30, group(parts, "heat"))
 
@@ -91,16 +91,18 @@ def draw_heat_map(
     key = f"blue {short_number(low)}, pale {short_number(middle)}, "
     key += f"red {short_number(high)}"
     axes = [
-        words(key, _RIGHT, 14, "end"),
-        words("step", (_LEFT + _RIGHT) / 2, HEIGHT - 8, "middle", "name"),
+        text_element(key, _RIGHT, 14, "end"),
+        text_element("step", (_LEFT + _RIGHT) / 2, HEIGHT - 8, "middle", "name"),
     ]
     axes += [
-        words(tick_label(step), _LEFT + (place + 0.5) * wide, _BASE + 18, "middle")
+        text_element(
+            tick_label(step), _LEFT + (place + 0.5) * wide, _BASE + 18, "middle"
+        )
         for place, step in enumerate(steps)
         if place % max(1, math.ceil(len(steps) / 5)) == 0
     ]
     axes += [
-        words(_cut(name), _LEFT - 6, _TOP + (place + 0.5) * tall + 4, "end")
+        text_element(_cut(name), _LEFT - 6, _TOP + (place + 0.5) * tall + 4, "end")
         for place, name in enumerate(names)
         if place % max(1, math.ceil(14 / tall)) == 0
     ]

@@ -98,11 +98,11 @@ def as_tables(rows: Iterable[Row]) -> list[dict[str, list[Any]]]:
     ]
 
 
-def capital(text: str) -> str:
+def capitalise(text: str) -> str:
     """Begin a text with a capital, unless a symbol or a name begins it.
 
     Example:
-        >>> capital("the ratio"), capital("cond(H) is"), capital("n = 2")
+        >>> capitalise("the ratio"), capitalise("cond(H) is"), capitalise("n = 2")
         ('The ratio', 'cond(H) is', 'n = 2')
     """
     word = text.partition(" ")[0].rstrip(",:;")
@@ -117,15 +117,15 @@ def sentence(text: str) -> str:
         >>> sentence("the ratio is constant"), sentence("ρ = 0 there.")
         ('The ratio is constant.', 'ρ = 0 there.')
     """
-    return capital(text) + ("" if text.endswith((".", "!", "?")) else ".")
+    return capitalise(text) + ("" if text.endswith((".", "!", "?")) else ".")
 
 
-def setting(value: Any) -> str:
+def format_setting(value: Any) -> str:
     """Write a value of a configuration.
 
     Example:
-        >>> setting([2, 4, 8]), setting(True), setting(0.00001), setting(None)
-        ('2, 4, 8', 'yes', '1e-05', '—')
+        >>> [format_setting(value) for value in ([2, 4, 8], True, 0.00001, None)]
+        ['2, 4, 8', 'yes', '1e-05', '—']
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -134,9 +134,9 @@ def setting(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple):
-        return ", ".join(setting(one) for one in value) or "none"
+        return ", ".join(format_setting(one) for one in value) or "none"
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {setting(one)}" for key, one in value.items())
+        return "; ".join(f"{key}: {format_setting(one)}" for key, one in value.items())
     return str(value)
 
 
@@ -156,9 +156,9 @@ def _environment(package: str) -> Environment:
         "short": short_number,
         "count": format_count,
         "seconds": format_seconds,
-        "setting": setting,
+        "setting": format_setting,
         "sentence": sentence,
-        "capital": capital,
+        "capital": capitalise,
         "norm_words": norm_words,
         "words": lambda name: name.replace("-", " ").replace("_", " "),
         "day": lambda stamp: stamp[:10],

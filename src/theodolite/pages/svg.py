@@ -34,7 +34,7 @@ def path(look: str, data: str, *inside: object, **attributes: Attribute) -> Mark
     return element("path", *inside, class_=look or None, d=data, **attributes)
 
 
-def words(
+def text_element(
     text: str, x: Attribute, y: Attribute, anchor: str = "start", look: str = ""
 ) -> Markup:
     """Return a piece of text."""
@@ -63,11 +63,11 @@ def line(points: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def box(x: float, y: float, width: float, height: float) -> str:
+def rectangle(x: float, y: float, width: float, height: float) -> str:
     """Return the path data of a rectangle.
 
     Example:
-        >>> box(1, 2, 3, 4)
+        >>> rectangle(1, 2, 3, 4)
         'M1 2h3v4h-3z'
     """
     w = _value(width)

@@ -9,9 +9,9 @@ from theodolite.pages import (
     SharedSvg,
     draw_gauge,
     draw_strip,
+    format_interval,
+    format_region,
     gauge_scale,
-    written_interval,
-    written_region,
 )
 
 _WHOSE = {"own": "this run", "committed": "committed"}
@@ -71,8 +71,8 @@ def _decider(whose: str, leaf: SavedJudgement, shared: SharedSvg) -> dict[str, A
     judged = leaf.region is not None
     return {
         "name": leaf.name,
-        "number": written_interval(number) if judged else leaf.note or "not judged",
-        "region": written_region(leaf.region),
+        "number": format_interval(number) if judged else leaf.note or "not judged",
+        "region": format_region(leaf.region),
         "whose": whose,
         "svg": draw_strip(number, gauge_scale([number]), shared),
     }
@@ -90,7 +90,7 @@ def _drawn(
     return [
         {
             "name": _names(leaves),
-            "region": written_region(region),
+            "region": format_region(region),
             "source": _source(region, kind),
             "svg": _gauge(leaves, region, shared),
         }
@@ -103,10 +103,10 @@ def _gauge(
 ) -> str:
     rows = [(whose, GaugeNumber.of(leaf)) for whose, leaf in leaves]
     said = [
-        f"{whose}: {number.name} {written_interval(number)}, {number.look.upper()}"
+        f"{whose}: {number.name} {format_interval(number)}, {number.look.upper()}"
         for whose, number in rows
     ]
-    label = f"{'; '.join(said)}. Claimed region: {written_region(region)}."
+    label = f"{'; '.join(said)}. Claimed region: {format_region(region)}."
     return draw_gauge(rows, shared, label)
 
 
@@ -135,13 +135,13 @@ def _table(whose: str, judged: SavedJudgement, shared: SharedSvg) -> dict[str, A
     return {
         "title": f"All {len(leaves)} numbers, {_RUNS[whose]}; "
         f"{same} say {judged.outcome}",
-        "region": written_region(leaves[0].region) if len(regions) == 1 else "",
+        "region": format_region(leaves[0].region) if len(regions) == 1 else "",
         "lines": [
             {
                 "name": leaf.name,
                 "outcome": leaf.outcome,
-                "number": written_interval(number := GaugeNumber.of(leaf)),
-                "region": written_region(leaf.region),
+                "number": format_interval(number := GaugeNumber.of(leaf)),
+                "region": format_region(leaf.region),
                 "svg": draw_strip(number, scales[leaf.region], shared),
                 "decides": leaf is judged.deciding,
             }

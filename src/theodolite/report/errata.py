@@ -13,9 +13,9 @@ from theodolite.core import (
 )
 from theodolite.pages import (
     GaugeNumber,
+    format_interval,
     format_number,
-    written_interval,
-    written_region,
+    format_region,
 )
 from theodolite.runs import write_text
 
@@ -103,12 +103,12 @@ def _judged(reading: str, judged: SavedJudgement) -> str:
     start = f"- As {reading} {judged.outcome}: "
     if leaf.region is None:
         return start + (leaf.note or "nothing could be judged")
-    number = written_interval(GaugeNumber.of(leaf))
+    number = format_interval(GaugeNumber.of(leaf))
     if leaf.value is not None and leaf.error is not None:
         number = f"{number}, error {format_number(float(f'{leaf.error:.2g}'))}"
     n = len(judged.leaves)
     beside = f" (one of {n} numbers)" if n > 1 else ""
-    region = written_region(leaf.region)
+    region = format_region(leaf.region)
     return f"{start}{leaf.name} = {number}; claimed {region}{beside}"
 
 

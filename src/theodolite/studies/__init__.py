@@ -1,6 +1,14 @@
 """Papers as executable studies: predict, measure, draw, judge."""
 
-from .catalogue import Entry, catalogue, find, in_file, papers, plugin_problems, select
+from .catalogue import (
+    Entry,
+    catalogue,
+    find,
+    papers,
+    plugin_problems,
+    select,
+    studies_in_file,
+)
 from .chosen_cells import ChosenCells
 from .committed import CommittedRun, pack
 from .judging import evidence, evidence_of, redraw
@@ -35,7 +43,6 @@ __all__ = [
     "evidence",
     "evidence_of",
     "find",
-    "in_file",
     "last_summary",
     "pack",
     "papers",
@@ -47,4 +54,5 @@ __all__ = [
     "run_study",
     "select",
     "small_study",
+    "studies_in_file",
 ]

@@ -77,11 +77,11 @@ def _entries(known: Iterable[Paper]) -> list[Entry]:
     return [Entry(paper, name) for paper in known for name in paper.studies]
 
 
-def in_file(file: StudyFile) -> list[Entry]:
+def studies_in_file(file: StudyFile) -> list[Entry]:
     """Return the studies that a file holds; it is run for that.
 
     Example:
-        >>> in_file(StudyFile("nothing.py", b"STUDY = 1"))
+        >>> studies_in_file(StudyFile("nothing.py", b"STUDY = 1"))
         Traceback (most recent call last):
         theodolite.core.errors.StudyError: the study nothing/nothing is int in \
 nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name

@@ -105,7 +105,7 @@ def choose(
     raise ConfigError(f"no cell of {name} has {asked}: its cells have {_known(cells)}")
 
 
-def beside(
+def add_committed_values(
     rows: Rows, cells: Sequence[Cell], committed: Committed | None, config: Any
 ) -> Rows:
     """Add to each row the value of the committed row with the same labels."""

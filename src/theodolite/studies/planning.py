@@ -22,7 +22,13 @@ from theodolite.runs import (
 )
 
 from .catalogue import Entry
-from .chosen_cells import ChosenCells, beside, choose, largest_difference, parse_filters
+from .chosen_cells import (
+    ChosenCells,
+    add_committed_values,
+    choose,
+    largest_difference,
+    parse_filters,
+)
 from .work import StudyWork, part_name
 
 
@@ -99,7 +105,7 @@ class Plan:
                 trackers=trackers,
             )
         committed = self.entry.study.committed
-        rows = beside(folder.rows(cells), cells, committed, self.config)
+        rows = add_committed_values(folder.rows(cells), cells, committed, self.config)
         apart = largest_difference(rows)
         return ChosenCells(folder, execution, tuple(cells), rows, apart)
 

@@ -7,7 +7,7 @@ from typing import Any
 from theodolite import data
 from theodolite.core import DataError, Rows, StudyError
 
-from .catalogue import in_file
+from .catalogue import studies_in_file
 from .paper import Paper
 from .plugins import study_of
 from .study import Study
@@ -40,7 +40,7 @@ class StudyWork:
 
     def _study(self) -> Study:
         if self.file is not None:
-            (entry,) = (e for e in in_file(self.file) if e.name == self.name)
+            (entry,) = (e for e in studies_in_file(self.file) if e.name == self.name)
             return entry.study
         try:
             return study_of(self.paper, self.name)

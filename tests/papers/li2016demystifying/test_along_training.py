@@ -20,7 +20,7 @@ from tests.studies.counterfactuals import (
     shift,
 )
 from theodolite.core import PredictedAndMeasured, Rows, ShortcutBlueprint, condition_of
-from theodolite.networks import draw_weights
+from theodolite.networks import initial_weights
 from theodolite.studies import find
 from theodolite.theory import linear_hessian, moments
 from theodolite.training import AtLosses, Probe, train_grid
@@ -271,12 +271,12 @@ class TestReferenceValues:
         data = moments(*whitened("mnist5k", 10))
         for depth, index in ((2, 0.275), (4, 0.4125)):
             plan = ShortcutBlueprint(width=10, depth=depth, **KINDS["orthogonal"])
-            matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
+            matrix = linear_hessian(plan, initial_weights(plan, seed=0), data)
             assert np.mean(np.linalg.eigvalsh(matrix) < 0) == pytest.approx(index)
 
     def test_ratio_at_the_start(self):
         data = moments(*whitened("mnist5k", 10))
         plan = ShortcutBlueprint(width=10, depth=12, **KINDS["two_shortcut"])
-        matrix = linear_hessian(plan, draw_weights(plan, seed=0), data)
+        matrix = linear_hessian(plan, initial_weights(plan, seed=0), data)
         found = condition_of(np.linalg.eigvalsh(matrix)).ratio
         assert found == pytest.approx(1.47, abs=0.02)

@@ -27,7 +27,7 @@ from theodolite.core import (
     measured,
     trend,
 )
-from theodolite.networks import draw_weights
+from theodolite.networks import initial_weights
 from theodolite.theory import (
     conditioning_at_zero,
     linear_hessian,
@@ -172,7 +172,7 @@ class TestReferenceValues:
         plan, data = ShortcutBlueprint(width=10, depth=16), moments(*digits)
         zero = np.zeros((16, 10, 10))
         assert linear_loss(plan, zero, data) == pytest.approx(5.178191851163, abs=1e-10)
-        drawn = draw_weights(plan, seed=0)
+        drawn = initial_weights(plan, seed=0)
         assert linear_loss(plan, drawn, data) == pytest.approx(5.1778549759, abs=1e-9)
 
     @pytest.mark.parametrize("depth", [2, 16, 96])
@@ -205,7 +205,7 @@ class TestReferenceValues:
         plan = ShortcutBlueprint(
             width=10, depth=depth, shortcut=1, skip=False, init=init
         )
-        matrix = linear_hessian(plan, draw_weights(plan, seed=0), moments(*digits))
+        matrix = linear_hessian(plan, initial_weights(plan, seed=0), moments(*digits))
         found = condition_of(np.linalg.eigvalsh(matrix))
         assert found.ratio == pytest.approx(ratio, rel=1e-6)
 

@@ -19,7 +19,7 @@ from tests.studies.counterfactuals import (
 )
 from tests.studies.numbers import check_numbers
 from theodolite.core import ConfigError, PredictedAndMeasured, Rows, ShortcutBlueprint
-from theodolite.networks import draw_weights
+from theodolite.networks import initial_weights
 from theodolite.theory import linear_gradient, moments
 from theodolite.training import AtSteps, Probe, train_grid
 from theodolite_papers.li2016demystifying.shared.whitened import whitened
@@ -142,7 +142,7 @@ def test_early_law_is_that_of_descent():
     plan = ShortcutBlueprint(width=10, depth=8, init_scale=1e-4)
     squares = []
     for seed in range(64):
-        weights = draw_weights(plan, seed=seed)
+        weights = initial_weights(plan, seed=seed)
         for _ in range(20):
             weights = weights - 0.1 * linear_gradient(plan, weights, data)
         squares.append(np.mean(np.sum(weights**2, axis=(1, 2))))

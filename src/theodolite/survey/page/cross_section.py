@@ -12,14 +12,14 @@ from theodolite.figures import draw_cross_section
 from theodolite.pages import (
     HeatCells,
     Scale,
-    box,
     element,
     group,
     line,
     path,
+    rectangle,
     scale_of,
     short_number,
-    words,
+    text_element,
 )
 
 from ..records.outcomes import on_fewest
@@ -166,7 +166,7 @@ def short_names(names: Sequence[str]) -> list[str]:
 
 
 def _heading(text: str, at: float) -> Markup:
-    return words(text, 2, at + 13, look="heading")
+    return text_element(text, 2, at + 13, look="heading")
 
 
 def _map(section: Section, side: Side, at: float) -> Markup:
@@ -180,7 +180,7 @@ def _map(section: Section, side: Side, at: float) -> Markup:
             continue
         left = section.left(column.index) + gap
         kind = block.kind if block.kind in _KINDS else "plain"
-        paths.setdefault(f"body {kind}", []).append(box(left, top + 18, wide, 12))
+        paths.setdefault(f"body {kind}", []).append(rectangle(left, top + 18, wide, 12))
         if block.skip:
             look = "identity" if block.skip == "identity" else "changed"
             arc = _arc(left, left + wide, top + 18)
@@ -225,7 +225,7 @@ def _track(
         return group([heading, *drawn], f"track {track.kind}"), tall
     missing = f"Not shown: {track.why_missing(side)}"
     cut = missing if len(missing) <= 150 else f"{missing[:149]}…"
-    parts = [heading, words(cut, 2, top + 12, look="missing")]
+    parts = [heading, text_element(cut, 2, top + 12, look="missing")]
     return group(parts, "track missing"), 16.0
 
 
@@ -245,7 +245,7 @@ def _strips(section: Section, side: Side, top: float, tall: float) -> Iterator[M
         ("median", tall / 2 + 4),
         ("smallest", tall - 2),
     ):
-        yield words(name, _LEFT - 6, top + y, "end")
+        yield text_element(name, _LEFT - 6, top + y, "end")
 
 
 def _numbers(
@@ -256,7 +256,7 @@ def _numbers(
     for value, label in scale.ticks(2 if scale.kind == "log" else 3):
         y = scale(value)
         yield path("grid", f"M{_LEFT} {y:.1f}H{right:.1f}")
-        yield words(label, _LEFT - 6, y + 3.5, "end")
+        yield text_element(label, _LEFT - 6, y + 3.5, "end")
     if track.reference is not None:
         yield path("rule", f"M{_LEFT} {scale(track.reference):.1f}H{right:.1f}")
     if track.kind == "line":
@@ -299,7 +299,7 @@ def _marks(
             # A share of nothing is seen to be measured.
             half, base = section.pitch * 0.36, scale(0.0)
             top = min(y, base - _LEAST_BAR)
-            bars.append(box(x - half, top, 2 * half, base - top))
+            bars.append(rectangle(x - half, top, 2 * half, base - top))
             continue
         if mark[1] < mark[2]:
             reaches.append(f"M{x:.1f} {scale(mark[1]):.1f}V{scale(mark[2]):.1f}")

@@ -11,7 +11,7 @@ from theodolite.pages import (
     Bar,
     Chart,
     Series,
-    capital,
+    capitalise,
     draw_bars,
     draw_chart,
     finite_points,
@@ -42,7 +42,7 @@ def network_charts(sides: Sequence[Side]) -> list[dict[str, Any]]:
             for side in sides
             if (on := side.samples(quantity))
         )
-        caption += f" {capital(samples)}." if samples else ""
+        caption += f" {capitalise(samples)}." if samples else ""
         charts.append({"title": title, "caption": caption, "svg": svg})
     return charts
 

@@ -240,11 +240,11 @@ class MomentsEngine(CpuEngine):
     """Trains linear n-shortcut networks; the cost does not depend on the samples.
 
     Example:
-        >>> from theodolite.networks import draw_weights
+        >>> from theodolite.networks import initial_weights
         >>> plan = ShortcutBlueprint(width=2, depth=4)
         >>> x = np.array([[1.0, 0.0], [0.5, -1.0], [-1.0, 2.0]])
         >>> engine = MomentsEngine(plan, x, 2 * x)
-        >>> weights = engine.place(draw_weights(plan, seed=0)[None])
+        >>> weights = engine.place(initial_weights(plan, seed=0)[None])
         >>> rule = {"momentum": [0], "weight_decay": [0], "ceiling": [np.inf]}
         >>> done = engine.advance(
         ...     weights, 0 * weights, np.full((1, 300), 0.1), floor=[1e-6], **rule

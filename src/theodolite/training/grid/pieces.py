@@ -144,7 +144,7 @@ def _train_stacked(
     keys = [(id(point.blueprint), point.seed) for point in points]
     for key, point in zip(keys, points, strict=True):
         if key not in drawn:
-            drawn[key] = networks.draw_weights(point.blueprint, seed=point.seed)
+            drawn[key] = networks.initial_weights(point.blueprint, seed=point.seed)
     weights = [drawn[key] for key in keys]
 
     def snapshot(number: int, step: int, loss: float, weights: np.ndarray) -> Snapshot:

@@ -20,7 +20,7 @@ def combine(config: Config, cell: Mapping[str, Any]) -> Rows:
     """Foretell phases from loss, gradient and Hessian at the start, and by rivals."""
     x, y = data_of(config)
     plan = plan_of(config, cell)
-    weights = networks.draw_weights(plan, seed=cell["trial"])
+    weights = networks.initial_weights(plan, seed=cell["trial"])
     loss, slope = relu_gradient(plan, weights, x, y)
     data = moments(x, y)
     if plan.linear or plan.shortcut == 1:

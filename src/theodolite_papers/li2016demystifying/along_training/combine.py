@@ -89,7 +89,7 @@ def _gap(plan: ShortcutBlueprint, state: State, data: Moments) -> Row:
 
 def _start(plan: ShortcutBlueprint, data: Moments, seed: int) -> list[Row]:
     """Return the index of a network before its first step."""
-    weights = networks.draw_weights(plan, seed=seed)
+    weights = networks.initial_weights(plan, seed=seed)
     values = np.linalg.eigvalsh(linear_hessian(plan, weights, data))
     rounding = EPS * len(values) * float(np.abs(values).max())
     unsure = float(np.mean(np.abs(values) <= rounding))

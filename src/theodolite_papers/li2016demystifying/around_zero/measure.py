@@ -31,7 +31,7 @@ def _contact(config: Config, trial: int) -> list[Row]:
         plan = ShortcutBlueprint(
             width=config.width, depth=2 * n, shortcut=n, **SETTINGS[setting]
         )
-        way = networks.draw_weights(plan.with_(init="xavier"), seed=trial)
+        way = networks.initial_weights(plan.with_(init="xavier"), seed=trial)
         mirror = way.copy()
         mirror[n - 1 :: n] *= -1
         # High powers of a small step would drown in the rounding of the loss.

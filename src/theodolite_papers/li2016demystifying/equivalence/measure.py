@@ -41,7 +41,7 @@ def _identity(config: Config, trial: int) -> list[Row]:
         if depth > IDENTITY_DEPTH:
             continue
         shortcut, plain = _pair(config, depth, **names)
-        drawn = networks.draw_weights(shortcut.with_(init="xavier"), seed=trial)
+        drawn = networks.initial_weights(shortcut.with_(init="xavier"), seed=trial)
         found = []
         for plan, shift in ((shortcut, 0.0), (plain, np.eye(config.width))):
             network = at_zero(plan, config.device)

@@ -110,7 +110,7 @@ def draw_unit(table: Rows) -> "Figure":
             # Activations, which have a position, are round; matrices are square.
             "boxstyle": "round,pad=0.4" if position else "square,pad=0.4",
             "facecolor": figures.BACKGROUND,
-            "edgecolor": figures.INK,
+            "edgecolor": figures.TEXT_COLOUR,
             "linewidth": 1.0 if position else 1.8,
         }
         panel.text(
@@ -135,7 +135,7 @@ def _arrow(
         xytext=start,
         arrowprops={
             "arrowstyle": "-|>",
-            "color": figures.INK,
+            "color": figures.TEXT_COLOUR,
             "linewidth": 1.1,
             "connectionstyle": f"arc3,rad={bend}",
         },

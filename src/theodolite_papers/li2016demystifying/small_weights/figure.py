@@ -66,7 +66,7 @@ def draw(table: Rows) -> "Figure":
 
 
 def _sphere(panel: Any, rows: Rows) -> None:
-    path, other = figures.kind_style("residual").colour, figures.INK
+    path, other = figures.kind_style("residual").colour, figures.TEXT_COLOUR
     _curve(panel, rows, "globe", None, color=figures.MUTED, linewidth=0.9)
     for place in rows.where(curve="cap").levels("sample"):
         rim = rows.where(curve="cap", sample=place)

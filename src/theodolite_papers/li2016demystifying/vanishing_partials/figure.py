@@ -60,7 +60,7 @@ def draw(table: Rows) -> "Figure":
             rows.values(),
             width=0.74,
             facecolor="none",
-            edgecolor=figures.INK,
+            edgecolor=figures.TEXT_COLOUR,
             linewidth=1.0,
         )
         panel.set_title(f"{n}-shortcut")
@@ -70,7 +70,7 @@ def draw(table: Rows) -> "Figure":
         panel.set_yticks([0, 0.5, 1])
     panels[0].set_ylabel("share that is not zero")
     panels[0].bar([1], [0], color=figures.MUTED, alpha=0.6, label="measured")
-    outline: dict[str, Any] = {"facecolor": "none", "edgecolor": figures.INK}
+    outline: dict[str, Any] = {"facecolor": "none", "edgecolor": figures.TEXT_COLOUR}
     panels[0].bar([1], [0], **outline, label="allowed by lemma 3")
     figures.shared_legend(figure)
     return figure

@@ -304,6 +304,110 @@ def test_stopped_gradients_are_constants(way):
                 operator @ vector(operator)
 
 
+class Given(torch.autograd.Function):
+    """Reads in its backward a slope that it is given, which may have no graph."""
+
+    @staticmethod
+    def forward(ctx, x, slope):
+        ctx.save_for_backward(slope)
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0], None
+
+
+class Stretched(torch.autograd.Function):
+    """A tangent of a scale that is a constant in its forward as well."""
+
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return (x / scale).tanh()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, scale = ctx.saved_tensors
+        return g * (1 - (x / scale).tanh() ** 2) / scale, None
+
+
+class Called(nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, x):
+        return self.call(x)
+
+
+def no_graph(x):
+    with torch.no_grad():
+        return 1 - x.tanh() ** 2
+
+
+SLOPES = {
+    "detach": lambda x: 1 - x.detach().tanh() ** 2,
+    "data": lambda x: 1 - x.data.tanh() ** 2,
+    "no_grad": no_graph,
+}
+
+
+@DTYPES
+@pytest.mark.parametrize("slope", SLOPES.values(), ids=SLOPES)
+def test_a_backward_that_is_given_a_value_without_a_graph(slope, dtype):
+    model, data = network(Called(lambda x: Given.apply(x, slope(x))), dtype)
+    with pytest.raises(MeasurementError, match="Given"):
+        product(Hessian)(model, data)
+
+
+@DTYPES
+def test_a_function_of_a_scale_that_is_held(dtype):
+    def run(function):
+        return Called(lambda x: function(x, x.detach().abs().amax(0)))
+
+    made = [
+        product(Hessian)(*network(run(function), dtype))
+        for function in (Stretched.apply, lambda x, scale: (x / scale).tanh())
+    ]
+    eps = torch.finfo(dtype).eps
+    assert_close(*made, rtol=1e3 * eps, atol=1e3 * eps)
+
+
+def test_numbers_are_constants():
+    def run(function):
+        scaled = Called(lambda x: function(x) / x.abs().max().item())
+        return product(Hessian)(*network(scaled, torch.float64))
+
+    assert_close(run(Sound.apply), run(torch.tanh))
+    with pytest.raises(MeasurementError, match="Detached"):
+        run(Detached.apply)
+
+
+def test_a_function_without_float64_is_measured_with_a_warning():
+    class Single(Detached):
+        @staticmethod
+        def forward(ctx, x):
+            if x.dtype is not torch.float32:
+                raise TypeError("float32 alone")
+            return Detached.forward(ctx, x)
+
+    model, data = network(Applied(Single), torch.float32)
+    with pytest.warns(RuntimeWarning, match="Single were not compared"):
+        product(Hessian)(model, data)
+
+
+def test_a_function_whose_backward_has_no_derivative():
+    class Written(Tangent):
+        @staticmethod
+        def backward(ctx, g):
+            x = ctx.saved_tensors[0]
+            return torch.mul(g, 1 - x.tanh() ** 2, out=torch.empty_like(g))
+
+    model, data = network(Applied(Written), torch.float64)
+    with pytest.raises(MeasurementError, match="torch lacks a derivative"):
+        product(Hessian)(model, data)
+
+
 def test_power_iterations_are_constants():
     model, data = network(Applied(Sound), torch.float64)
     nn.utils.parametrizations.spectral_norm(model[0])

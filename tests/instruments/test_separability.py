@@ -119,6 +119,30 @@ def test_a_list_of_batches_may_couple_the_samples_of_each():
     near(found, (alone[0] + 3 * alone[1]) / 4)
 
 
+def told_apart(model, batch):
+    """Tell the next sample from all others of the batch but itself."""
+    z = functional.normalize(model(batch[0]), dim=1)
+    alike = (z @ z.T).masked_fill(torch.eye(len(z), dtype=torch.bool), -1e9)
+    return functional.cross_entropy(alike, torch.arange(len(z)).roll(1))
+
+
+def spread(model, batch):
+    """Spread samples over experts, each of which takes those that it is likeliest."""
+    outputs = model(batch[0])
+    p = outputs.softmax(1)
+    share = functional.one_hot(p.argmax(1), 4).to(p).mean(0)
+    balance = 4 * (share * p.mean(0)).sum()
+    return functional.cross_entropy(outputs, batch[1]) + 0.01 * balance
+
+
+@pytest.mark.parametrize("loss", [told_apart, spread])
+@pytest.mark.parametrize("micro_batch", [1, 2, 3])
+def test_samples_that_two_of_them_do_not_couple(loss, micro_batch):
+    model, batch = classifier()
+    with pytest.raises(MeasurementError, match="together and apart"):
+        Hessian(model, batch, loss=loss, micro_batch=micro_batch, **EVAL)
+
+
 class Pooling(nn.Module):
     """Attention over positions, whose scores have a bias with a gradient of zero."""
 

@@ -194,6 +194,14 @@ def _size(tensor: Tensor) -> float:
     return float(tensor.abs().max()) if tensor.numel() else 0.0
 
 
+# What torch says of operators, of its own or of others, that have no derivative.
+_LACKING = (
+    "is not implemented",
+    "no autograd formula was registered",
+    "don't support automatic differentiation",
+)
+
+
 def explained(error: RuntimeError) -> Exception:
     """Put what autograd reports into one sentence where it is known."""
     text = str(error)
@@ -204,7 +212,7 @@ def explained(error: RuntimeError) -> Exception:
             "so itself, as backward() would say too, and wants its in-place "
             "operations replaced"
         )
-    if "derivative for" in text and "not implemented" in text:
+    if any(words in text for words in _LACKING):
         return MeasurementError(
             f"torch lacks a derivative that this product wants ({text.splitlines()[0]})"
             ": use another layer, or the transposed product alone"

@@ -12,16 +12,18 @@ rounding, of order $1/h$; and where the step crosses a kink, a jump over $2h$. A
 change with $h$, and a wrong derivative does not. So a function is refused if
 differences over several steps agree with one another and none with the product. The
 last steps are so small that even a batch with $10^9$ rectifiers crosses few kinks. That
-takes float64: coarser models are compared as a copy in float64, and where there is
-none only the first check is made.
+takes float64: coarser models are compared as a copy in float64. Where there is none
+only the first check is made, and a warning says so.
 
 A backward that is not the derivative of its forward has no right second derivative: it
 may be a mistake, or a straight-through estimator. Its products are measured as the
 backward is written, and a warning says so, unless they are not even symmetric.
 
-Values that the model itself takes out of the graph, by ``detach()``, ``.data`` or
-``no_grad()`` in its forward pass, are constants by intent: stopped gradients, targets,
-power iterations. Products hold them fixed, so differences may do so as well.
+Values that the model itself takes out of the graph, by ``detach()``, ``.data``,
+``item()`` or ``no_grad()`` in its forward pass, are constants by intent: stopped
+gradients, targets, power iterations. Products hold them fixed, so differences may do so
+as well. A backward may read such a value while its forward computes with the live one.
+A step away it is then no longer the derivative, and it is refused.
 """
 
 import warnings
@@ -43,12 +45,20 @@ from ..differentiate.pullback import pull_back, pull_back_with_graph
 
 # Steps, in parts of the size of each variable.
 _STEPS = (1e-5, 1e-7, 1e-9)
+# The step away at which a gradient with held values must still be the derivative.
+_AWAY = 1e-3
 # Roundings of the values that are subtracted, granted to a difference; and how closely
 # the differences must agree, in parts of their distance from the product. Both by
 # choice: of 498 sound networks none was refused; of 149 with a wrong second derivative
 # one was missed, with an error of 9e-8.
 _ROUNDINGS, _STABLE = 100.0, 0.25
-_TAKES_OUT = (Tensor.detach, torch.detach, Tensor.data.__get__)  # pyright: ignore
+_TAKES_OUT = (
+    Tensor.detach,
+    torch.detach,
+    Tensor.data.__get__,  # pyright: ignore
+    Tensor.item,
+    Tensor.__float__,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,8 +95,17 @@ class CheckedFunction:
         refuse_lost_graphs(outputs, self.variables)
         if all(part is None for part in graph):
             return False
+        named = " and ".join(sorted(names))
         if {v.dtype for v in (outputs, *self.variables)} == {torch.float64}:
-            self._compare(dual, graph, " and ".join(sorted(names)))
+            self._compare(dual, graph, named)
+        elif self.twice:
+            warnings.warn(
+                f"the second derivatives of {named} were not compared with "
+                "differences, since that takes a copy of the model in float64 and "
+                "there is none: check them by torch.autograd.gradgradcheck",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return True
 
     def _compare(self, dual: Tensor, graph: Any, named: str) -> None:
@@ -128,22 +147,30 @@ class CheckedFunction:
 
         Values that the model detaches may change or be held; either may explain it.
         """
-        distance = self._distance(along, product, hold=False)
-        if distance is None or self._distance(along, product, hold=True) is None:
+        distance = self._distance(along, product, nullcontext())
+        if distance is None:
             return None
-        return distance
+        held = _Held()
+        self._value(held)
+        if self._distance(along, product, held) is not None:
+            return distance
+        return distance if self.twice and self._off_away(along, held) else None
 
-    def _distance(self, along: Parts, product: Tensor, *, hold: bool) -> float | None:
+    def _off_away(self, along: Parts, held: "_Held") -> bool:
+        """Return whether the gradient is wrong a step away, with values held."""
+        with _at(self.variables, along, _AWAY):
+            slope = (self._value(held) @ flat(along)).reshape(1)
+            values = replace(self, twice=False)
+            return values._distance(along, slope, held) is not None
+
+    def _distance(self, along: Parts, product: Tensor, held: Any) -> float | None:
         """Return the distance between differences and product, None if explained.
 
         Args:
             along: Direction.
             product: Product with it.
-            hold: Whether values that the model detaches are held.
+            held: Context that holds values that the model detaches, or that does not.
         """
-        held = _Held() if hold else nullcontext()
-        if hold:
-            self._value(held)
         differences: Parts = []
         sums: Parts = []
         gaps: list[float] = []
@@ -227,7 +254,7 @@ class _Held(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[Tensor] = []
+        self._kept: list[Any] = []
         self._first, self._place, self._off = True, 0, False
 
     def __exit__(self, *raised: Any) -> None:
@@ -249,21 +276,25 @@ class _Held(TorchFunctionMode):
         # Within the forward of an autograd function no graph is recorded either, and
         # nobody said so by no_grad().
         taken = on if func in _TAKES_OUT else self._off and not on
-        if not (taken and isinstance(result, Tensor) and result.is_floating_point()):
+        real = isinstance(result, Tensor) and result.is_floating_point()
+        if not taken or not (real or isinstance(result, float)):
             return result
         written = any(result is given for given in (*args, *kwargs.values()))
         with torch._C.DisableTorchFunction():
             return self._same(result, written)
 
-    def _same(self, result: Tensor, written: bool) -> Tensor:
+    def _same(self, result: Any, written: bool) -> Any:
         """Return the value of the first run, in the same tensor if it was written."""
         self._place += 1
+        number = isinstance(result, float)
         if self._first:
-            self._kept.append(result.detach().clone())
+            self._kept.append(result if number else result.detach().clone())
             return result
         if self._place > len(self._kept):
             return result
         kept = self._kept[self._place - 1]
+        if number or isinstance(kept, float):
+            return kept if type(kept) is type(result) else result
         if kept.shape != result.shape:
             return result
         return result.copy_(kept) if written else kept.clone()

@@ -81,6 +81,11 @@ class GraphMemory:
         )
         return largest * sum(sizes) / max(sizes) <= self.allowed, largest
 
+    def fits(self, samples: int) -> bool:
+        """Return whether the graph of so many samples is known to fit."""
+        wanted = self.predict(samples)
+        return wanted is not None and wanted <= self.allowed
+
     def room(self, largest: int | None) -> MemoryBudget:
         """Return the memory there is for chunks that go from norm to norm.
 

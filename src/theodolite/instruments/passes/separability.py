@@ -64,6 +64,7 @@ class Separability:
         divisor: How the loss combines samples, None where there is no loss.
         scalar: Whether a loss is measured, or outputs.
         seed: Root of what is drawn.
+        fits: Whether the graph of so many samples fits in memory.
     """
 
     prepared: PreparedModel
@@ -72,6 +73,7 @@ class Separability:
     divisor: Divisor | None
     scalar: bool
     seed: int
+    fits: Callable[[int], bool]
 
     def check(self, micro_batch: int | None) -> None:
         """Find how parts of the data combine, and refuse what would be changed.
@@ -87,7 +89,14 @@ class Separability:
             self._choose()
 
     def _require(self, at_most: int) -> None:
-        """Refuse to cut or join data where that would change the operator."""
+        """Refuse to cut or join data where that would change the operator.
+
+        Few samples a pass may be too few to couple: two have no negatives to contrast,
+        and often the same expert. So more are measured where memory allows.
+        """
+        if at_most < _FEW:
+            sizes = (count for count in (_FEW, _FEW // 2) if self.fits(count))
+            at_most = max(next(sizes, at_most), at_most)
         draws = (self._few(draw, at_most) for draw in range(_DRAWS))
         holds = all(few is None or self._adds_up(few) for few in draws)
         self._agree()

@@ -139,6 +139,7 @@ def set_up(
                 divisor=divisor,
                 scalar=scalar,
                 seed=seed,
+                fits=memory.fits,
             )
             separability.check(micro_batch)
             several = norms and micro_batch is None and len(prepared.items) > 1

@@ -102,9 +102,19 @@ def offset(model, step):
     model[0].bias.add_(3 * 4.0**step)
 
 
-@pytest.mark.parametrize(("name", "change"), [("relu", grown), ("batch norm", offset)])
+def offset_beside_a_table(model, step):
+    """Do the same where the norm of all weights is that of frozen embeddings."""
+    offset(model, step)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("relu", grown), ("batch norm", offset), ("batch norm", offset_beside_a_table)],
+)
 def test_rounding_is_measured_again_along_a_run(name, change):
     (model, batch), _ = made(name, "fresh", 2)
+    if change is offset_beside_a_table:
+        model[0].table = nn.Parameter(torch.full((500, 500), 8.0), requires_grad=False)
     shared = {"loss": nn.CrossEntropyLoss(), "norm_mode": "batch"}
     probe = sharpness_along(model, batch, **shared, tol=1e-6)
     exact = []

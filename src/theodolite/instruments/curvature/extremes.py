@@ -325,9 +325,12 @@ def _check(
         raise ConfigError(f"tol is {tol!r}: pass a number from 0 to below 1, as 1e-6")
 
 
-def outdated(then: float | None, now: float) -> bool:
+def outdated(then: float | np.ndarray | None, now: float | np.ndarray) -> bool:
     """Whether a size has changed so much that what rounding does is unknown again."""
-    return then is not None and not then / OUTDATED < now < then * OUTDATED
+    if then is None:
+        return False
+    alike = np.shape(then) == np.shape(now)
+    return not (alike and np.all((then / OUTDATED < now) & (now < then * OUTDATED)))
 
 
 def _add_graph(

@@ -41,8 +41,8 @@ class SharpnessAlong(Reading):
     a fresh random direction and goes on until a larger eigenvalue would have shown
     itself in it, but with probability ``chance`` a step. Both include the rounding of
     the model's graph, which is measured at the first step, and again wherever the
-    largest eigenvalue, or the norm of all weights, has since grown 1.25 times or fallen
-    to less than 0.8 times.
+    largest eigenvalue, or the norm of any weight tensor, has since grown 1.25 times or
+    fallen to less than 0.8 times.
 
     Attributes:
         steps: Steps at which it was measured.
@@ -106,7 +106,7 @@ class SharpnessProbe:
         # What rounding does, and the eigenvalue and weights of which that is known.
         self._graph_error: float | None = None
         self._graph_error_at: float | None = None
-        self._weights_at: float | None = None
+        self._weights_at: np.ndarray | None = None
         self._room = {"basis_bytes": basis_bytes, "basis": basis}
         self._seed, self._start = seed, None
         self._readings: dict[int, ExtremeEigenvalues] = {}
@@ -118,7 +118,7 @@ class SharpnessProbe:
             raise ConfigError(f"step is {step!r}: pass a whole number from 0 up")
         if step % self._every:
             return None
-        weights = _size(self._operator.model)
+        weights = _sizes(self._operator.model)
         if outdated(self._weights_at, weights):
             self._graph_error = self._graph_error_at = None
         with self._operator:  # graphs of old parameters are let go
@@ -142,7 +142,7 @@ class SharpnessProbe:
         self._readings[int(step)] = reading
         return float(reading.eigenvalues[0])
 
-    def _note_rounding(self, reading: ExtremeEigenvalues, weights: float) -> None:
+    def _note_rounding(self, reading: ExtremeEigenvalues, weights: np.ndarray) -> None:
         """Keep what rounding does, where it was looked into at this reading."""
         largest = float(np.abs(reading.eigenvalues).max())
         if self._graph_error is None or outdated(self._graph_error_at, largest):
@@ -268,7 +268,18 @@ def _both(records: Sequence[Mapping[str, tuple[str, ...]]]) -> dict[str, Any]:
     }
 
 
-def _size(model: nn.Module) -> float:
-    """Return the norm of all weights: what is rounded grows with them."""
+# Tensors whose numbers are smaller than so much of the others' are taken to have that
+# size, by choice: biases that grow from zero change no rounding at first.
+_SMALL = 0.1
+
+
+def _sizes(model: nn.Module) -> np.ndarray:
+    """Return the norm of each weight tensor: what is rounded grows with them.
+
+    The norm of all would be that of the largest table, whatever the others do.
+    """
     held = [p.detach() for p in model.parameters() if p.is_floating_point()]
-    return float(nn.utils.get_total_norm(held)) if held else 0.0
+    norms = np.array([float(p.norm()) for p in held])
+    counts = np.array([p.numel() for p in held])
+    typical = np.sqrt((norms**2).sum() / max(counts.sum(), 1))
+    return np.maximum(norms, _SMALL * typical * np.sqrt(counts))

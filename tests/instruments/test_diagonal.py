@@ -46,6 +46,18 @@ def test_a_diagonal_matrix_needs_no_luck():
     np.testing.assert_allclose(found.diagonal, exact, atol=1e-13)
 
 
+def test_the_precision_is_that_of_the_diagonal_not_of_its_noise():
+    values = np.random.default_rng(0).normal(size=200)
+    exact = np.diag(matrix_with(values))
+    for seed in range(4):
+        found = diagonal_of(
+            operator_with(values), max_matvecs=60, method="products", seed=seed
+        )
+        true = np.linalg.norm(found.diagonal - exact) / np.linalg.norm(exact)
+        assert true > 1.5  # so that the norm of the estimate is mostly noise
+        assert 1 < found.precision < 2 * true
+
+
 def test_seed_float32_and_nonfinite():
     settings = {"method": "products", "max_matvecs": 12}
     first, again, other = (

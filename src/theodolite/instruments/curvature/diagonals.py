@@ -110,10 +110,11 @@ def diagonal_of(
         spent = split(max_matvecs, operator, basis_bytes=basis_bytes, copies=2)
         storage = storage_for(operator, basis, vectors=2 * spent[0])
         value, error, factor = _estimate(operator, spent, level, seed, storage)
-        sizes = [float(np.linalg.norm(numbers)) for numbers in (error, value)]
-        precision = relative_error(*sizes)
+        off, size = (float(np.linalg.norm(numbers)) for numbers in (error, value))
+        # The square of an estimate's norm is too large by that of its error.
+        precision = relative_error(off, max(size**2 - off**2, 0.0) ** 0.5)
         status = Status.of_sample(precision, tol)
-        status = status if np.isfinite(sizes[1]) else Status.NONFINITE
+        status = status if np.isfinite(size) else Status.NONFINITE
         estimator = storage.told("Diag++")
     return Diagonal(
         diagonal=value,

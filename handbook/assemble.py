@@ -23,8 +23,8 @@ TAKE_PART = ("extending", "your_study")
 
 def write(pages: Path, nav: Nav) -> None:
     """Copy all pages, their links led to where they lie on the site."""
-    found = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
-    for name in found:
+    docs = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
+    for name in docs:
         text = (ROOT / "docs" / f"{name}.md").read_text()
         (pages / f"{name}.md").write_text(site_links(text))
     for source, target in BESIDE.items():
@@ -36,10 +36,10 @@ def write(pages: Path, nav: Nav) -> None:
         shutil.copy(HERE / name, pages)
     special = ("index", *FIRST, *PAPERS, *TAKE_PART)
     order = {
-        "Start": [name for name in FIRST if name in found],
-        "Papers": [name for name in PAPERS if name in found],
-        "Guide": [name for name in found if name not in special],
-        "Take part": [name for name in TAKE_PART if name in found],
+        "Start": [name for name in FIRST if name in docs],
+        "Papers": [name for name in PAPERS if name in docs],
+        "Guide": [name for name in docs if name not in special],
+        "Take part": [name for name in TAKE_PART if name in docs],
     }
     for section, names in order.items():
         for name in names:

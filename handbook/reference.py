@@ -41,7 +41,7 @@ def public_names(package: str) -> list[str]:
     folder = PACKAGE / package
     stub = folder / "__init__.pyi"
     source = stub if stub.exists() else folder / "__init__.py"
-    found = {}
+    places = {}
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             module = (
@@ -49,8 +49,8 @@ def public_names(package: str) -> list[str]:
             )
             for name in node.names:
                 if module.startswith(f"theodolite.{package}."):
-                    found[name.asname or name.name] = f"{module}.{name.name}"
-    here = [found[name] for name in sorted(found, key=str.lower)]
+                    places[name.asname or name.name] = f"{module}.{name.name}"
+    here = [places[name] for name in sorted(places, key=str.lower)]
     return [path for path in here if _is_defined(path)]
 
 

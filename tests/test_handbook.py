@@ -21,8 +21,8 @@ SECTIONS = ("What it means", "How it is computed", "When it lies")
 
 def reads(function):
     """Say whether a function returns a reading, or a probe that ends in one."""
-    found = inspect.signature(function).return_annotation
-    kind = typing.get_origin(found) or found
+    returned = inspect.signature(function).return_annotation
+    kind = typing.get_origin(returned) or returned
     return isinstance(kind, type) and (
         issubclass(kind, Reading) or kind is instruments.SharpnessProbe
     )
@@ -30,13 +30,13 @@ def reads(function):
 
 def test_every_instrument_has_a_page():
     """Those that take an operator or a matrix are the same instrument once more."""
-    found = {
+    names_found = {
         name
         for package in (instruments, paths, certificates)
         for name, function in inspect.getmembers(package, inspect.isfunction)
         if reads(function) and not name.endswith(("_of", "_of_operator"))
     }
-    assert found == set(ORDER)
+    assert names_found == set(ORDER)
 
 
 @pytest.mark.parametrize("name", ORDER)

@@ -64,8 +64,8 @@ def measure(config, cell):
 
 def compare(both):
     theory = both.predicted.value(quantity="slope")
-    found = both.measured.where(quantity="y").values().mean()
-    return [{"label": "y", "predicted": theory, "measured": found, "error": 0.1}]
+    mean = both.measured.where(quantity="y").values().mean()
+    return [{"label": "y", "predicted": theory, "measured": mean, "error": 0.1}]
 
 
 def ensemble(both):

@@ -161,16 +161,16 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
 
     if not out.is_dir():
         raise RunError(f"no runs in {out}, which is not there: pass --out FOLDER")
-    found = list(repair_runs(out))
+    repaired = list(repair_runs(out))
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([one.to_dict() for one in repaired])
     else:
-        for one in found:
+        for one in repaired:
             if one.healed:
                 tell(f"{one.folder}: healed {', '.join(one.healed)}")
-        whole = sum(not one.left for one in found)
-        tell(f"{whole} of {len(found)} runs in {out} are whole")
-    raise_first([problem for one in found for problem in one.left])
+        whole = sum(not one.left for one in repaired)
+        tell(f"{whole} of {len(repaired)} runs in {out} are whole")
+    raise_first([problem for one in repaired for problem in one.left])
 
 
 @app.command("data")
@@ -204,9 +204,9 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
         sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
-        told = sizes if listing not in wrong else ""
+        detail = sizes if listing not in wrong else ""
         tell(f"{listing.name:<14} {state}")
-        tell(f"{'':<14} {told or listing.advice or 'any size'}")
+        tell(f"{'':<14} {detail or listing.advice or 'any size'}")
 
 
 def _name(damages: Sequence["Damage"]) -> None:

@@ -157,11 +157,11 @@ def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
     printed = " as printed" if verdict.kind == "erratum" else ""
     for name, ruling in verdict.rulings:
         whose = {"own": "this run", "committed": "committed run"}[name]
-        told = f"{ruling.outcome}{printed}: " if both or printed else ""
-        yield f"{f'{whose}, ' if both else ''}{told}{ruling.because}"
+        prefix = f"{ruling.outcome}{printed}: " if both or printed else ""
+        yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.because}"
         if ruling.corrected is not None:
-            told = f"{ruling.corrected.outcome} as corrected: "
-            yield f"{f'{whose}, ' if both else ''}{told}{ruling.corrected_because}"
+            prefix = f"{ruling.corrected.outcome} as corrected: "
+            yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.corrected_because}"
     yield from _hanging(verdict)
     for name, number in verdict.numbers.items():
         yield f"{name}: {_number(number)}"

@@ -153,9 +153,10 @@ def _run_studies(
             continue
         lines += lines_of(summary)
         if not quiet:
-            took, found = watch.read().wall_s, count_verdicts(summary.claims).outcomes
+            took = watch.read().wall_s
+            outcomes = count_verdicts(summary.claims).outcomes
             name = f"[{place}/{len(plans)}] {plan.entry.full_name}"
-            say(f"{name}: done in {took:.1f} s ({found})")
+            say(f"{name}: done in {took:.1f} s ({outcomes})")
     return lines, problems
 
 

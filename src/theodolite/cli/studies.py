@@ -105,13 +105,13 @@ def last_run(
                 "pass the file that it ran from, or install its package"
             ) from None
     results = results_in(out, paper=paper, study=study)
-    found = results.last(paper, study)
-    if found is None:
+    last = results.last(paper, study)
+    if last is None:
         raise RunError(
             f"{paper}/{study} has no verdicts in {out}: run `theodolite run "
             f"{asked} --scale quick --out {shlex.quote(str(out))}` first"
         )
-    return entry, found, results.damages
+    return entry, last, results.damages
 
 
 def named_study(name: str, *, trust: bool) -> "Entry":
@@ -143,15 +143,15 @@ def usable(entries: Iterable["Entry"]) -> list["Entry"]:
     """Return the studies that load; of the others of others a sentence is said."""
     from theodolite.core import StudyError
 
-    found = []
+    loaded = []
     for entry in entries:
         try:
             _ = entry.study
         except StudyError as error:
             say(str(error))
         else:
-            found.append(entry)
-    return found
+            loaded.append(entry)
+    return loaded
 
 
 def tell_problems() -> None:

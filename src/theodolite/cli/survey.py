@@ -109,15 +109,15 @@ def survey(
             model, data=data, loss=chosen, weights=weights, shape=_shape(shape),
             batch_size=batch_size, n_batches=batches, seed=seed, device=device,
         )  # fmt: skip
-        found = _surveyed(
+        result = _surveyed(
             subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
             measures=_names(measures), **({"tries": True} if tries else {}),
         )  # fmt: skip
-    _tell(found, html, to_json)
-    if _is_interrupted(found):
+    _tell(result, html, to_json)
+    if _is_interrupted(result):
         say("stopped; what was measured until then is shown")
         raise typer.Exit(130)
-    _refuse_empty(found)
+    _refuse_empty(result)
 
 
 def compare(
@@ -163,7 +163,7 @@ def compare(
             )
             for model in models
         ]  # fmt: skip
-        found = [
+        surveys = [
             one
             if isinstance(one, Survey)
             else _whole(
@@ -174,7 +174,7 @@ def compare(
             )
             for one in made
         ]  # fmt: skip
-    _tell(side_by_side(*found), html, to_json)
+    _tell(side_by_side(*surveys), html, to_json)
 
 
 @contextmanager
@@ -187,24 +187,24 @@ def _stopped_in_a_sentence() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _is_interrupted(found: "Survey") -> bool:
-    return any(one.status == "interrupted" for one in found.measured)
+def _is_interrupted(result: "Survey") -> bool:
+    return any(one.status == "interrupted" for one in result.measured)
 
 
-def _whole(found: "Survey") -> "Survey":
+def _whole(result: "Survey") -> "Survey":
     """Return a survey that nobody interrupted; half of a comparison is none."""
-    if _is_interrupted(found):
+    if _is_interrupted(result):
         raise KeyboardInterrupt
-    _refuse_empty(found)
-    return found
+    _refuse_empty(result)
+    return result
 
 
-def _refuse_empty(found: "Survey") -> None:
+def _refuse_empty(result: "Survey") -> None:
     """Refuse a survey without a number, with the reason of its first measure."""
-    if why := found.why_empty:
+    if why := result.why_empty:
         from theodolite.core import SubjectError
 
-        raise SubjectError(f"nothing was measured of {found.title}: {why}")
+        raise SubjectError(f"nothing was measured of {result.title}: {why}")
 
 
 def _list_zoo() -> None:
@@ -297,14 +297,14 @@ def _obstacle(path: Path) -> str:
     return "its folder may not be written to"
 
 
-def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:
+def _tell(result: Any, html: Path | None, to_json: Path | None) -> None:
     if str(to_json) == "-":
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        tell(str(found))
+        tell(str(result))
     if to_json is not None and str(to_json) != "-":
-        found.to_json(to_json)
+        result.to_json(to_json)
         say(f"wrote {to_json}")
     if html is not None:
-        found.to_html(html)
+        result.to_html(html)
         say(f"wrote {html}")

@@ -109,8 +109,8 @@ class Reading:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a row a line of the summary."""
-        first, *told = self.summary_lines()
-        cut = [line.strip().partition("  ") for line in told]
+        first, *lines = self.summary_lines()
+        cut = [line.strip().partition("  ") for line in lines]
         rows = [(name, said.strip()) for name, gap, said in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
         return html_table(first, (), rows, "; ".join(notes))

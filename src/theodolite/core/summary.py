@@ -110,12 +110,12 @@ class SavedJudgement:
         if self.region is None or self.region.source == "paper":
             return ""
         whose = "ours" if self.region.source == "ours" else "what rounding allows"
-        told = f"the region {self.region} is {whose}"
-        told += f": {self.region.why}" if self.region.why else ""
+        text = f"the region {self.region} is {whose}"
+        text += f": {self.region.why}" if self.region.why else ""
         if self.turns_at is None:
-            return told
+            return text
         end = "a margin of" if self.region.two_sided else "an end at"
-        return f"{told}; the number's verdict turns at {end} {self.turns_at:.3g}"
+        return f"{text}; the number's verdict turns at {end} {self.turns_at:.3g}"
 
     def _least_sure_first(self, leaf: "SavedJudgement") -> tuple[bool, bool, float]:
         chance = leaf.p_fails if self.outcome is Outcome.FAILS else leaf.p_holds

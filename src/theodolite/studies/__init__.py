@@ -11,7 +11,7 @@ from .catalogue import (
 )
 from .chosen_cells import ChosenCells
 from .committed import CommittedRun, pack
-from .judging import evidence, evidence_of, redraw
+from .judging import evidence_of, redraw, with_committed
 from .paper import Explorer, Paper
 from .planning import Plan, plan_study, prepare_worker
 from .repair import Repaired, repair_runs
@@ -40,7 +40,6 @@ __all__ = [
     "StudyConfig",
     "StudyFile",
     "catalogue",
-    "evidence",
     "evidence_of",
     "find",
     "last_summary",
@@ -55,4 +54,5 @@ __all__ = [
     "select",
     "small_study",
     "studies_in_file",
+    "with_committed",
 ]

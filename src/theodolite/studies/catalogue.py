@@ -139,8 +139,8 @@ def _unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:
     begun = [one for one in known if name and one.startswith(name)]
     near = (begun or get_close_matches(name, known, n=3, cutoff=0.6))[:3]
     *most, last = [repr(one) for one in near] or [""]
-    told = f"{', '.join(most)} or {last}" if most else last
-    hint = f"did you mean {told}? " if near else ""
+    names = f"{', '.join(most)} or {last}" if most else last
+    hint = f"did you mean {names}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}`theodolite list` names all of them"
     )

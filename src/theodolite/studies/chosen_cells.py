@@ -91,7 +91,7 @@ def choose(
         wanted: Values as text by label; a cell matches with any one of each.
         name: The study, to be named where nothing matches.
     """
-    found = [
+    chosen = [
         cell
         for cell in cells
         if all(
@@ -99,8 +99,8 @@ def choose(
             for label, texts in wanted.items()
         )
     ]
-    if found:
-        return found
+    if chosen:
+        return chosen
     asked = ", ".join(f"{k}={v}" for k, vs in wanted.items() for v in vs)
     raise ConfigError(f"no cell of {name} has {asked}: its cells have {_known(cells)}")
 

@@ -136,7 +136,7 @@ def plan_study(
         for name in study.datasets(config)
         for split in study.splits
     }
-    sums = {name: found.checksum for name, found in needed.items()}
+    sums = {name: dataset.checksum for name, dataset in needed.items()}
     spec = RunSpec(
         paper=entry.paper.name,
         study=entry.name,
@@ -148,8 +148,8 @@ def plan_study(
     )
     from_folder = {
         part: sums[part]
-        for part, found in needed.items()
-        if data.needs_folder(found.name)
+        for part, dataset in needed.items()
+        if data.needs_folder(dataset.name)
     }
     command = _command(entry, scale, n_seeds, device, bool(from_folder))
     return Plan(entry, spec, config, command, from_folder)

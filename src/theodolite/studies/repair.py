@@ -117,13 +117,13 @@ def _presets(entry: Entry | None) -> Iterator[Any]:
 
 def _damages(folder: RunFolder) -> list[Damage]:
     """Return all damage, that of files without a digest included."""
-    found = {damage.name: damage for damage in folder.damages()}
+    damages = {damage.name: damage for damage in folder.damages()}
     for read in (lambda: read_summary(folder), lambda: folder.read(PREDICTED)):
         try:
             read()
         except DamagedError as error:
-            found.setdefault(error.damage.name, error.damage)
-    return list(found.values())
+            damages.setdefault(error.damage.name, error.damage)
+    return list(damages.values())
 
 
 def _was_judged(folder: RunFolder) -> bool:

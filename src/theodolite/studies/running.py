@@ -69,8 +69,8 @@ def run_study(
                 label=entry.full_name,
                 trackers=tracking,
             )
-        found = evidence_of(entry, config, folder)
-        summary = judge(entry, folder, found, plan, figure_formats)
+        evidence = evidence_of(entry, config, folder)
+        summary = judge(entry, folder, evidence, plan, figure_formats)
         tracking.log(_verdicts(summary), len(cells))
     return Finished(folder, execution, summary)
 

@@ -51,8 +51,8 @@ class StudyFile:
         module = self._module()
         place = f"PAPER in {self.path}"
         if hasattr(module, "PAPER"):
-            found = checked_paper(module.PAPER, f"{place} is", place)
-            return replace(found, package=module.__name__)
+            paper = checked_paper(module.PAPER, f"{place} is", place)
+            return replace(paper, package=module.__name__)
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self.path).stem) or "study"
         study = checked_study(
             getattr(module, "STUDY", None), f"{name}/{name}", self.path

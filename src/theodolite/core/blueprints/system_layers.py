@@ -339,8 +339,8 @@ def _check_pair(name: str, value: object, least: int) -> None:
 def _unfit(
     layer: SystemLayer, shape: Shape, wanted: tuple[int | str, ...]
 ) -> ConfigError:
-    told = ", ".join(map(str, wanted)) + "," * (len(wanted) == 1)
+    sizes = ", ".join(map(str, wanted)) + "," * (len(wanted) == 1)
     return ConfigError(
         f"samples of shape {shape} come to a layer of kind {layer.kind} that wants "
-        f"({told}): change its sizes or the layer before it"
+        f"({sizes}): change its sizes or the layer before it"
     )

@@ -211,13 +211,13 @@ def _levels(
             name,
         )
     pieces = [make(level)(both) for level in levels]
-    told = [
+    labelled = [
         renamed(piece, f"{piece.name}, {label} {_plain(level)}")
         if f"{label} {level}" not in piece.name
         else piece
         for piece, level in zip(pieces, levels, strict=True)
     ]
-    return join(told, name)
+    return join(labelled, name)
 
 
 def _plain(level: Any) -> str:

@@ -95,14 +95,10 @@ from .spectra import PercentileCondition as PercentileCondition
 from .spectra import condition_of as condition_of
 from .spectra import index_of as index_of
 from .statistics import Estimate as Estimate
-from .statistics import Interval as Interval
 from .statistics import Line as Line
-from .statistics import PairedTest as PairedTest
-from .statistics import bootstrap_interval as bootstrap_interval
 from .statistics import estimate as estimate
 from .statistics import fit_line as fit_line
 from .statistics import group_means as group_means
-from .statistics import paired_test as paired_test
 from .status import NormMode as NormMode
 from .status import Status as Status
 from .status import norm_counts as norm_counts

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import wraps
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
@@ -97,12 +97,7 @@ class Exclusive:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _turn.give_back()
         _ctrl_c.leave(self._interruptible, self._handles)
 

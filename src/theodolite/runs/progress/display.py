@@ -2,7 +2,6 @@
 
 import os
 import time
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from theodolite.core import Cost, printable
@@ -48,12 +47,7 @@ class QuietProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
 
@@ -102,12 +96,7 @@ class LiveProgress:
         self._held = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the display."""
         self._held = False
         self._bars.stop()

@@ -1,12 +1,12 @@
 """The site: a page an instrument, a verdict a claim, and links that are checked."""
 
 import inspect
+import re
 import typing
 from importlib import import_module
 
 import pytest
-from handbook import links, paper_pages, reference
-from handbook.assemble import site_links
+from handbook import assemble, links, paper_pages, reference
 from handbook.gallery import ORDER
 from handbook.gallery_pages import page_of
 from matplotlib.figure import Figure
@@ -81,8 +81,32 @@ def test_the_reference_has_all_that_packages_define():
 
 
 def test_links_are_those_of_the_site():
-    text = site_links("[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md)")
+    text = assemble.site_links(
+        "[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md)"
+    )
     assert text == "[a](architecture.md#words) [b](paths.md) [c](paths.md)"
+
+
+def broken_links():
+    """Return a sentence for each relative link that leads to no page or picture."""
+    pages = assemble.hand_written()
+    return [
+        f"{name} links to {target}"
+        for name, text in sorted(pages.items())
+        for target in re.findall(r"\]\(([^)\s#]+)", text)
+        if "://" not in target
+        and target not in pages
+        and not (assemble.ROOT / "docs" / target).is_file()
+    ]
+
+
+def test_links_of_pages_lead_to_pages():
+    assert broken_links() == []
+
+
+def test_a_link_to_a_file_that_is_no_page_is_seen(monkeypatch):
+    monkeypatch.delitem(assemble.BESIDE, "SECURITY.md")
+    assert broken_links() == ["changelog.md links to SECURITY.md"]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .options import is_file_name, require_trust
 from .output import Line, lines_of
 from .streams import say
-from .trust import is_file_name, require_trust
 
 if TYPE_CHECKING:
     from theodolite.core import Summary

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import Trust, require_trust
 from .output import print_json
 from .streams import say, tell
-from .trust import require_trust
 
 if TYPE_CHECKING:
     from theodolite.survey import ApprovedSpec, Subject, Survey
@@ -50,9 +50,6 @@ Measures = Annotated[
 ]
 Optimiser = Annotated[
     str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
-]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the code named without asking.")
 ]
 
 

@@ -12,12 +12,11 @@ from .catalogue import (
 from .chosen_cells import ChosenCells
 from .committed import CommittedRun, pack
 from .judging import evidence_of, redraw, with_committed
-from .paper import Explorer, Paper
+from .paper import Chapter, Explorer, Finding, Paper
 from .planning import Plan, plan_study, prepare_worker
 from .repair import Repaired, repair_runs
 from .running import Finished, last_summary, run_study
 from .small_studies import small_study
-from .story import Chapter, Finding
 from .study import SCALES, Committed, Drawing, Exhibit, Study, StudyConfig
 from .study_file import StudyFile
 

@@ -107,7 +107,7 @@ def require_kind(
     )
 
 
-def check_whole(blueprint: Blueprint, *names: str) -> None:
+def check_whole(blueprint: object, *names: str) -> None:
     """Refuse fields that are no whole numbers from 1 up."""
     for name in names:
         value = getattr(blueprint, name)
@@ -115,7 +115,7 @@ def check_whole(blueprint: Blueprint, *names: str) -> None:
             raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
 
 
-def check_flags(blueprint: Blueprint, *names: str) -> None:
+def check_flags(blueprint: object, *names: str) -> None:
     """Refuse fields that are neither True nor False."""
     for name in names:
         if not isinstance(value := getattr(blueprint, name), bool):

@@ -10,6 +10,9 @@ from ..errors import ConfigError, unknown_name
 from .description import Blueprint
 from .system_layers import (
     AffineLayer,
+    BatchNormLayer,
+    ConvolutionLayer,
+    FlattenLayer,
     NonlinearLayer,
     Parameterisation,
     Shape,
@@ -68,6 +71,16 @@ class ResidualLayer(SystemLayer):
         return {"layer": self.kind, "branch": [one.to_dict() for one in self.branch]}
 
 
+_LAYERS: tuple[type[SystemLayer], ...] = (
+    AffineLayer,
+    ConvolutionLayer,
+    BatchNormLayer,
+    NonlinearLayer,
+    FlattenLayer,
+    ResidualLayer,
+)
+
+
 def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
     """Return layers, or what their ``to_dict`` gave, as a tuple of layers."""
     given = tuple(layers) if isinstance(layers, list | tuple) else ()
@@ -84,7 +97,7 @@ def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
 
 
 def _from_dict(fields: Mapping[str, Any]) -> SystemLayer:
-    kinds = {one.kind: one for one in SystemLayer.__subclasses__()}
+    kinds = {one.kind: one for one in _LAYERS}
     name = fields.get("layer")
     if name not in kinds:
         raise unknown_name("layer", str(name), kinds)

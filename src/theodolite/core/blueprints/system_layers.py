@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
+from .description import check_flags, check_whole
 
 # What turns parameters into a matrix: themselves; rows, or entries, over the root of
 # eps plus their squares; a length times a direction, without eps.
@@ -42,9 +43,9 @@ class SystemLayer(ABC):
         """Return the shape of a sample behind the layer, or say why it cannot be."""
 
     @property
-    @abstractmethod
     def parameters(self) -> int:
         """Number of trainable numbers."""
+        return 0
 
     @property
     def weighted(self) -> int:
@@ -56,9 +57,51 @@ class SystemLayer(ABC):
         return {"layer": self.kind, **vars(self)}
 
 
+class _MatrixLayer(SystemLayer):
+    """A layer with one parameterised matrix, ``out`` rows by ``columns``."""
+
+    out: int
+    parameterisation: Parameterisation
+    eps: float
+    scale: float
+    bias: bool
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Columns of the matrix."""
+
+    @property
+    def weight_bound(self) -> float:
+        """Least upper bound of the norm of k P over all parameters."""
+        rows, entries = self.out, self.out * self.columns
+        squares = {"weight_norm": rows, "entry_norm": entries}
+        return self.scale * math.sqrt(squares.get(self.parameterisation, math.inf))
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        lengths = self.parameterisation == "length_direction"
+        return self.out * (self.columns + lengths + self.bias)
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return 1
+
+    def _check(self) -> None:
+        check_whole(self, "into", "out")
+        known = get_args(Parameterisation)
+        if self.parameterisation not in known:
+            raise unknown_name("parameterisation", self.parameterisation, known)
+        _check_positive("eps", self.eps)
+        _check_positive("scale", self.scale)
+        check_flags(self, "bias")
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class AffineLayer(SystemLayer):
+class AffineLayer(_MatrixLayer):
     r"""$Z \mapsto k\,P(w) Z + b 1^\top$.
 
     ``weight_norm``: $P(w)_i = w_i (\epsilon + \|w_i\|^2)^{-1/2}$ for rows $w_i$;
@@ -92,13 +135,12 @@ class AffineLayer(SystemLayer):
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _check_whole(self, "into", "out")
-        _check_parameterisation(self)
+        self._check()
 
     @property
-    def weight_bound(self) -> float:
-        """Least upper bound of the norm of k P over all parameters."""
-        return self.scale * _supremum(self.parameterisation, self.out, self.into)
+    def columns(self) -> int:
+        """Columns of the matrix: features before."""
+        return self.into
 
     def shape_after(self, shape: Shape) -> Shape:
         """Return the shape of a sample behind the layer, or say why it cannot be."""
@@ -106,20 +148,10 @@ class AffineLayer(SystemLayer):
             raise _unfit(self, shape, (self.into,))
         return (self.out,)
 
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return _weights(self, self.into) + self.bias * self.out
-
-    @property
-    def weighted(self) -> int:
-        """Number of matrices and kernels."""
-        return 1
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ConvolutionLayer(SystemLayer):
+class ConvolutionLayer(_MatrixLayer):
     """A convolution: the affine layer with a row a channel, on unfolded patches.
 
     Attributes:
@@ -151,20 +183,14 @@ class ConvolutionLayer(SystemLayer):
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _check_whole(self, "into", "out")
-        _check_parameterisation(self)
+        self._check()
         for name, least in (("kernel", 1), ("stride", 1), ("padding", 0)):
             _check_pair(name, getattr(self, name), least)
 
     @property
-    def patch(self) -> int:
-        """Numbers in a patch."""
+    def columns(self) -> int:
+        """Columns of the kernel as a matrix: numbers in a patch."""
         return self.into * self.kernel[0] * self.kernel[1]
-
-    @property
-    def weight_bound(self) -> float:
-        """Least upper bound of the norm of k P over all parameters."""
-        return self.scale * _supremum(self.parameterisation, self.out, self.patch)
 
     @property
     def overlap(self) -> int:
@@ -188,16 +214,6 @@ class ConvolutionLayer(SystemLayer):
                 f"with padding {self.padding}: pass larger images or more padding"
             )
         return (self.out, *sides)
-
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return _weights(self, self.patch) + self.bias * self.out
-
-    @property
-    def weighted(self) -> int:
-        """Number of matrices and kernels."""
-        return 1
 
 
 @final
@@ -223,7 +239,7 @@ class BatchNormLayer(SystemLayer):
     statistics: BatchStatistics = "batch"
 
     def __post_init__(self) -> None:
-        _check_whole(self, "features")
+        check_whole(self, "features")
         _check_positive("eps", self.eps)
         if self.statistics not in get_args(BatchStatistics):
             raise unknown_name("statistics", self.statistics, get_args(BatchStatistics))
@@ -267,11 +283,6 @@ class NonlinearLayer(SystemLayer):
         """Return the shape of a sample behind the layer, which does not change."""
         return shape
 
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return 0
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
@@ -284,45 +295,11 @@ class FlattenLayer(SystemLayer):
         """Return the shape of a sample behind the layer."""
         return (math.prod(shape),)
 
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return 0
-
-
-def _weights(layer: AffineLayer | ConvolutionLayer, columns: int) -> int:
-    lengths = layer.out if layer.parameterisation == "length_direction" else 0
-    return layer.out * columns + lengths
-
-
-def _supremum(parameterisation: str, rows: int, columns: int) -> float:
-    return {
-        "weight_norm": math.sqrt(rows),
-        "entry_norm": math.sqrt(rows * columns),
-    }.get(parameterisation, math.inf)
-
-
-def _check_parameterisation(layer: AffineLayer | ConvolutionLayer) -> None:
-    known = get_args(Parameterisation)
-    if layer.parameterisation not in known:
-        raise unknown_name("parameterisation", layer.parameterisation, known)
-    _check_positive("eps", layer.eps)
-    _check_positive("scale", layer.scale)
-    if not isinstance(layer.bias, bool):
-        raise ConfigError(f"bias is {layer.bias!r}: pass True or False")
-
 
 def _check_positive(name: str, value: Any) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and 0 < value < math.inf):
         raise ConfigError(f"{name} is {value!r}: pass a positive number, as 1.0")
-
-
-def _check_whole(layer: SystemLayer, *names: str) -> None:
-    for name in names:
-        value = getattr(layer, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
 
 
 def _check_pair(name: str, value: object, least: int) -> None:

@@ -140,8 +140,7 @@ def test_a_dimension_wins_over_the_circumstance_of_its_name():
 
 @given(
     hnp.arrays(
-        np.float64,
-        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        np.float64, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
     )
 )
 @settings(deadline=None)

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from tests.data.hostile import IMAGES, LABELS, posix, refused
-from tests.data.writers import (
-    write_idx,
-)
+from tests.data.writers import write_idx
 from theodolite.data import cache_folder, clear_cache, load
 
 

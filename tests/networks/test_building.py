@@ -61,9 +61,7 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
 
 
 @pytest.mark.parametrize(
-    "plan",
-    [SHORTCUT, PREACTIVATION, RESNET, GLASS, SYSTEM],
-    ids=lambda plan: plan.kind,
+    "plan", [SHORTCUT, PREACTIVATION, RESNET, GLASS, SYSTEM], ids=lambda plan: plan.kind
 )
 def test_the_seed_decides(plan):
     first, same, other = (

@@ -105,10 +105,7 @@ def test_rows_cannot_inject():
              for line in exhibit()["lines"]]  # fmt: skip
     other = exhibit(name=EVIL, columns=[EVIL], lines=[[EVIL]])
     study = measured([exhibit(lines=lines), other])
-    study["paper"] = {
-        **PAPER,
-        "explorer": {"name": "path_ensemble", "studies": [EVIL]},
-    }
+    study["paper"] = {**PAPER, "explorer": {"name": "path_ensemble", "studies": [EVIL]}}
     html = page_of(study)
     page = Page(html)
     assert len(page.all("script")) == N_SCRIPTS + 1, "ours, and the data"

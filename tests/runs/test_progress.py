@@ -39,12 +39,7 @@ def test_one_display_holds_several_studies(tmp_path, monkeypatch):
             folder = RunFolder.create(tmp_path / name[:3], spec(width=8))
             folder.save(CELLS[0], [], Cost())
             execute(
-                folder,
-                CELLS[:5],
-                Failing("b"),
-                jobs=0,
-                progress=progress,
-                label=name,
+                folder, CELLS[:5], Failing("b"), jobs=0, progress=progress, label=name
             )
     drawn = terminal.getvalue()
     last = drawn[drawn.rindex("first [study]") :]

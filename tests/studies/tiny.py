@@ -5,24 +5,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from theodolite import figures
-from theodolite.core import (
-    Claim,
-    Rows,
-    above,
-    exact,
-    inside,
-    mean,
-    measured,
-    predicted,
-)
-from theodolite.studies import (
-    Drawing,
-    Exhibit,
-    Explorer,
-    Paper,
-    Study,
-    StudyConfig,
-)
+from theodolite.core import Claim, Rows, above, exact, inside, mean, measured, predicted
+from theodolite.studies import Drawing, Exhibit, Explorer, Paper, Study, StudyConfig
 
 PAPER = Paper(
     "tiny2020paper",

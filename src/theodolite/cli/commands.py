@@ -123,8 +123,7 @@ def report(
         Path | None, typer.Option(help="File to write; report.html in --out.")
     ] = None,
     errata: Annotated[
-        Path | None,
-        typer.Option(help="Write the page of errata to this file instead."),
+        Path | None, typer.Option(help="Write the page of errata to this file instead.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

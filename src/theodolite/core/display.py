@@ -29,10 +29,7 @@ _NOTE = "opacity: 0.7; font-size: 90%"
 
 
 def html_table(
-    headline: str,
-    header: Sequence[str],
-    body: Iterable[Sequence[Any]],
-    note: str = "",
+    headline: str, header: Sequence[str], body: Iterable[Sequence[Any]], note: str = ""
 ) -> str:
     """Return a headline, a table and a note as HTML.
 

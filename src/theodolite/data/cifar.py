@@ -14,14 +14,7 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import (
-    SplitFiles,
-    call_reader,
-    escape,
-    read_limited,
-    read_xz,
-    size_of,
-)
+from .files import SplitFiles, call_reader, escape, read_limited, read_xz, size_of
 from .plain_pickle import read_plain_pickle
 
 _PIXELS = 3 * 32 * 32

@@ -17,11 +17,7 @@ from torch.nn import functional
 
 from theodolite.core import ConfigError
 
-_POOLS = {
-    1: functional.avg_pool1d,
-    2: functional.avg_pool2d,
-    3: functional.avg_pool3d,
-}
+_POOLS = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 
 class _ShapeSkip(nn.Module):

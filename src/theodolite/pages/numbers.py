@@ -40,10 +40,7 @@ _EXACT = Context(prec=700)
 
 
 def format_number(
-    value: float | None,
-    error: float | None = None,
-    *,
-    beside: float | None = None,
+    value: float | None, error: float | None = None, *, beside: float | None = None
 ) -> str:
     """Write a value with its error; None is a dash.
 

@@ -264,11 +264,7 @@ def prepare_worker() -> None:
 
 
 def _command(
-    entry: Entry,
-    scale: str,
-    n_seeds: int | None,
-    device: str | None,
-    from_folder: bool,
+    entry: Entry, scale: str, n_seeds: int | None, device: str | None, from_folder: bool
 ) -> str:
     name = entry.full_name if entry.file is None else shlex.quote(entry.file.path)
     parts = ["theodolite", "run", name, "--scale", scale]

@@ -22,9 +22,7 @@ Test = Callable[[PredictedAndMeasured], Judgement]
 
 # In double precision, theory and measurement agree to this part of the largest entry.
 ROUNDING = below(
-    1e-10,
-    source="rounding",
-    why="products and sums of this length in double precision",
+    1e-10, source="rounding", why="products and sums of this length in double precision"
 )
 
 

@@ -1,4 +1,4 @@
-"""The command line: parses and dispatches; whatever is heavy loads when it is used."""
+"""The command line: parses and dispatches; heavy imports happen on use."""
 
 import os
 from collections.abc import Sequence
@@ -150,7 +150,7 @@ def report(
 
 @app.command()
 def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
-    """Read every file of every run; write what is damaged anew from finished cells.
+    """Check every file of every run; rewrite damaged ones from finished cells.
 
     Nothing that is whole is touched and no cell is computed. The exit code is 1 if
     something is still wrong.
@@ -180,7 +180,7 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: what is found where, verified or not.
+    """List datasets: which are there, where, and whether they are verified.
 
     The exit code is 1 if a set that was found and checked is wrong.
     """
@@ -209,7 +209,7 @@ def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
 
 
 def _name(damages: Sequence["Damage"]) -> None:
-    """Say what was passed over because it is damaged."""
+    """Print which damaged files were skipped."""
     if damages:
         more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
         say(
@@ -271,7 +271,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _misused(error: Any) -> str:
-    """Return what is wrong with a command line in a sentence, and where to look."""
+    """Return one sentence: what is wrong with the command line, and where to look."""
     said = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if getattr(error, "ctx", None) else "theodolite"
     return f"{said[:1].lower()}{said[1:]}; `{path} --help` says what there is"

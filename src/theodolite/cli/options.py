@@ -35,7 +35,7 @@ RESULTS = Path("out")
 
 
 def use_data(folder: Path | None) -> None:
-    """Make a folder of datasets known here and to all workers."""
+    """Set the folder of datasets for this process and all its workers."""
     if folder is None:
         return
     try:
@@ -53,7 +53,7 @@ def use_data(folder: Path | None) -> None:
 
 
 def is_file_name(name: str) -> bool:
-    """Say whether a name on the command line is that of a Python file.
+    """Return whether a name on the command line is a Python file.
 
     Example:
         >>> is_file_name("studies/mine.py"), is_file_name("li2016demystifying")
@@ -63,7 +63,7 @@ def is_file_name(name: str) -> bool:
 
 
 def require_trust(code: str, *, trust: bool) -> None:
-    """Ask whether code may run; without a terminal ``--trust`` must have said so.
+    """Ask the user whether code may run; without a terminal require ``--trust``.
 
     Args:
         code: What would run, in words.

@@ -1,4 +1,4 @@
-"""What the command line prints of claims and studies."""
+"""How the command line prints claims and studies."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Line:
         return self.claim.name
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the line for machines."""
+        """Return the line as JSON values."""
         one = self.verdict
         return {
             "paper": self.paper,
@@ -68,7 +68,7 @@ def lines_of(summary: "Summary") -> list[Line]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value for machines."""
+    """Print a value as JSON."""
     from theodolite.core import to_strict_json
 
     escaped = not speaks_unicode()
@@ -76,7 +76,7 @@ def print_json(value: Any) -> None:
 
 
 def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
-    """Print claims, for machines or for people."""
+    """Print claims as JSON or as text."""
     if as_json:
         print_json([line.to_dict() for line in lines])
     else:
@@ -84,7 +84,7 @@ def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> 
 
 
 def print_lines(lines: list[Line], *, statements: bool = False) -> None:
-    """Print claims by study, on request with what they say, then how many hold."""
+    """Print claims by study, then how many hold; statements are optional."""
     from theodolite.core import count_verdicts
 
     width = max((len(line.name) for line in lines), default=0)
@@ -111,7 +111,7 @@ def print_lines(lines: list[Line], *, statements: bool = False) -> None:
 
 
 def _told(statement: str) -> str:
-    """Return a statement under the name of its claim, broken to the screen."""
+    """Return a statement, indented and wrapped to the terminal's width."""
     room = max(40, get_terminal_size().columns - 1)
     indent = "  " + _INDENT
     return fill(
@@ -121,7 +121,7 @@ def _told(statement: str) -> str:
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print a judged study: its claims, what decided them, and where they turn."""
+    """Print a judged study: its claims, the deciding numbers, and their margins."""
     tell(f"{summary.full_name}: {summary.study.title}")
     tell(
         f"scale {summary.scale}, judged {summary.judged}, "
@@ -140,7 +140,7 @@ def print_summary(summary: "Summary") -> None:
 
 
 def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:
-    """Yield what a reader should know of a verdict at a glance."""
+    """Yield the tags that are printed behind a verdict."""
     if verdict is None:
         return
     if verdict.kind == "erratum":
@@ -168,7 +168,7 @@ def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
 
 
 def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
-    """Yield the margins and choices of ours, and where the verdict would turn."""
+    """Yield our margins and choices, and at which margin the verdict would change."""
     yield from (leaf.margin for leaf in verdict.ruling.judged.ours)
     corrected = verdict.ruling.corrected
     if corrected is not None:
@@ -178,7 +178,7 @@ def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
 
 
 def _deciding(leaf: "SavedJudgement") -> dict[str, Any]:
-    """Return the number that decides, for machines."""
+    """Return the deciding number as JSON values."""
     kept = ("name", "value", "error", "low", "high", "n", "region", "turns_at", "note")
     return {name: getattr(leaf, name) for name in kept}
 

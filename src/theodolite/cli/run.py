@@ -1,4 +1,4 @@
-"""The command that runs studies; whatever is heavy loads when it is used."""
+"""The command that runs studies; heavy imports happen on use."""
 
 import os
 import sys
@@ -129,7 +129,7 @@ def run(
 def _run_studies(
     plans: list["Plan"], out: Path, how: dict[str, Any], *, quiet: bool
 ) -> tuple[list[Line], list[str]]:
-    """Run one after the other; one that fails leaves the others their verdicts.
+    """Run studies one after the other; a failure does not stop the others.
 
     Unless ``quiet``, each prints one line when it is done.
     """
@@ -170,7 +170,7 @@ def _kept(plans: list["Plan"], out: Path) -> str:
 
 
 def raise_first(problems: list[str]) -> None:
-    """Raise what went wrong first, and say how much more did."""
+    """Raise the first problem, with the number of the others."""
     if problems:
         from theodolite.core import RunError
 

@@ -1,4 +1,4 @@
-"""From names on the command line to studies, ours and those of others."""
+"""From names on the command line to studies."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
-    """Return the studies that names stand for, each once.
+    """Return the studies with these names, each once.
 
     A broken study of others is left out of ``all`` with a sentence; asked for by its
     name it is an error.
@@ -115,7 +115,7 @@ def last_run(
 
 
 def named_study(name: str, *, trust: bool) -> "Entry":
-    """Return the one study that a name or a file stands for."""
+    """Return the study with this name, or the only one of a file."""
     from theodolite.core import ConfigError
     from theodolite.studies import find
 
@@ -140,7 +140,7 @@ def studies_in_file(name: str, *, trust: bool) -> list["Entry"]:
 
 
 def usable(entries: Iterable["Entry"]) -> list["Entry"]:
-    """Return the studies that load; of the others of others a sentence is said."""
+    """Return the studies that can be loaded; print a sentence about each other one."""
     from theodolite.core import StudyError
 
     loaded = []
@@ -155,7 +155,7 @@ def usable(entries: Iterable["Entry"]) -> list["Entry"]:
 
 
 def tell_problems() -> None:
-    """Say which papers of others cannot be used, and why."""
+    """Print which installed papers cannot be used, and why."""
     from theodolite.studies import plugin_problems
 
     for problem in plugin_problems():

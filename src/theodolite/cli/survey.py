@@ -1,4 +1,4 @@
-"""Commands that survey and compare networks; what is heavy loads when it is used."""
+"""Commands that survey and compare networks; heavy imports happen on use."""
 
 import os
 import sys
@@ -176,7 +176,7 @@ def compare(
 
 @contextmanager
 def _stopped_in_a_sentence() -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and the code that shells expect."""
+    """Turn Ctrl-C into a sentence and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
@@ -189,7 +189,7 @@ def _is_interrupted(result: "Survey") -> bool:
 
 
 def _whole(result: "Survey") -> "Survey":
-    """Return a survey that nobody interrupted; half of a comparison is none."""
+    """Return a complete survey; raise KeyboardInterrupt for an interrupted one."""
     if _is_interrupted(result):
         raise KeyboardInterrupt
     _refuse_empty(result)
@@ -197,7 +197,7 @@ def _whole(result: "Survey") -> "Survey":
 
 
 def _refuse_empty(result: "Survey") -> None:
-    """Refuse a survey without a number, with the reason of its first measure."""
+    """Refuse a survey without any number, with the reason of its first measure."""
     if why := result.why_empty:
         from theodolite.core import SubjectError
 
@@ -217,7 +217,7 @@ def _is_saved(spec: str) -> bool:
 
 
 def _approved(text: str, *, trust: bool) -> "ApprovedSpec":
-    """Have a person approve the code that a SPEC names, before any of it runs."""
+    """Ask the user to approve the code that a SPEC names, before any of it runs."""
     from theodolite.survey import approve
 
     return approve(text, trust=trust, ask=partial(require_trust, trust=trust))
@@ -264,7 +264,7 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _check_files(html: Path | None, to_json: Path | None) -> None:
-    """Refuse places that cannot be written before time is spent."""
+    """Refuse files that cannot be written, before the survey starts."""
     from theodolite.core import ConfigError
 
     if html is not None and html == to_json:
@@ -278,7 +278,7 @@ def _check_files(html: Path | None, to_json: Path | None) -> None:
 
 
 def _obstacle(path: Path) -> str:
-    """Say what stands in the way of a file; empty where nothing does."""
+    """Return why a file cannot be written, empty if it can."""
     if path.is_dir():
         return "it is a folder"
     # Devices, pipes and open files are written through, others put in their folder.

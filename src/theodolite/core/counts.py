@@ -1,4 +1,4 @@
-"""How many verdicts say what, counted in one way for everyone who tells it."""
+"""Counts of verdicts, for the command line and the report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -88,7 +88,7 @@ def _counted(verdicts: Iterable[SavedVerdict]) -> dict[Outcome, int]:
 
 
 def _beside(verdict: SavedVerdict) -> str:
-    """Return how the run's own rows stand to a verdict that rests on others."""
+    """Return whether the run's own rows agree with the committed verdict."""
     if verdict.alone is verdict.verdict:
         return "same"
     return "open" if verdict.alone is Outcome.UNDECIDED else "other"

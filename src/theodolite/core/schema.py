@@ -72,7 +72,7 @@ def read_record(kind: type[T], content: Any, *, number: int) -> T:
 
 
 def read_value(kind: Any, content: Any, hook: Any = None) -> Any:
-    """Return JSON values as a type wants them.
+    """Return JSON values converted to a type.
 
     Args:
         kind: The type.

@@ -1,4 +1,4 @@
-"""Decode once, then map: arrays kept as ``.npy`` files that processes share.
+"""A cache of decoded arrays: ``.npy`` files that processes share by memory map.
 
 An entry is three files: inputs, labels and a small record, written last, with their
 digests, shapes and types, and the record's own digest. Its name holds a hash of the
@@ -130,7 +130,7 @@ def _fetch(stem: str) -> Decoded | None:
 
 
 def _recorded(path: Path) -> dict[str, Any]:
-    """Read a record; refuse one that is not as it was written."""
+    """Return a record; refuse a changed one."""
     if size_of(path) > _MOST_RECORD:
         raise ValueError(f"{path} is no record")
     facts = json.loads(path.read_text(encoding="utf-8"))
@@ -186,7 +186,7 @@ def _save(path: Path, array: np.ndarray) -> None:
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the place, then move there in one step."""
+    """Write a temporary file, then rename it."""
     handle, name = tempfile.mkstemp(".tmp", path.stem[:32], path.parent)
     os.close(handle)
     try:

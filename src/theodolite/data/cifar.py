@@ -150,7 +150,7 @@ def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return some names of unknown number and length, fit for a sentence."""
+    """Return the first names, shortened, for a message."""
     return ", ".join(escape(name[:20]) for name in sorted(names)[:5]) or "none"
 
 

@@ -224,7 +224,7 @@ _MOST_NAMES = 40
 
 @house_style()
 def draw_cross_section(rows: Rows, *, title: str | None = None) -> Figure:
-    """Draw what each block does, from the input on the left to the output.
+    """Return a figure of every block along the depth of a network.
 
     Args:
         rows: Rows with ``depth`` and ``block``: quantiles ``singular_value`` by

@@ -252,7 +252,7 @@ def _column(name: str, values: Values) -> np.ndarray:
 
 
 def meaning(mark: Artist) -> str | None:
-    """Return what a mark means in every series, None where it was not given."""
+    """Return the meaning of a mark, None if it has none."""
     label = str(mark.get_label())
     return label.removeprefix(_PREFIX) if label.startswith(_PREFIX) else None
 

@@ -1,4 +1,4 @@
-r"""Identities between shapes: skips without parameters that shrink images.
+r"""Skips without parameters between different image shapes.
 
 Notation: $s$ stride, $n$ number of spatial axes, $c$ channels. Every block of $s^n$
 pixels becomes one pixel. The mean of a block times $s^{n/2}$ is its inner product with

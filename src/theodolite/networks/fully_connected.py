@@ -13,7 +13,7 @@ from .layers import require_rows, uninitialised_linear
 
 
 class PathNetwork(nn.Module):
-    """Layers of ReLUs, all but the first beside an identity; the output is their sum.
+    """ReLU layers, all but the first with a skip; the output is the sum of the last.
 
     ``blueprint`` remembers what it was built from. The different weights are one
     parameter, ``weights``; ``matrix`` lays them out. Each layer has a ReLU of its own

@@ -1,4 +1,4 @@
-"""Numbers as readers want them: as many digits as their error leaves."""
+"""Format numbers with as many digits as their error allows."""
 
 import math
 from dataclasses import dataclass, replace

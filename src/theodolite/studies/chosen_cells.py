@@ -1,4 +1,4 @@
-"""Some cells of a study: chosen by their labels, run, set beside committed rows."""
+"""Run some cells of a study, chosen by labels, and compare with committed rows."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class ChosenCells:
     apart: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a machine reads of them."""
+        """Return the result as JSON values."""
         return {
             "folder": str(self.folder.path),
             "cells": [dict(cell) for cell in self.cells],
@@ -44,7 +44,7 @@ class ChosenCells:
         }
 
     def to_text(self) -> str:
-        """Return what a person reads of them: a table, then where it is kept."""
+        """Return the result as text: a table, then its folder."""
         known, asked = self.execution.n_done_before, len(self.cells)
         lines = [
             *_table(self.rows),

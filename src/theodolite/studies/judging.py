@@ -31,7 +31,7 @@ FORMATS = ("svg", "png", "pdf")
 
 
 def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
-    """Gather a finished run's own rows, and the committed ones where it wants them."""
+    """Return the evidence of a finished run: its rows, and committed ones if wanted."""
     study = entry.study
     predicted = predicted_rows(entry, config, folder)
     return with_committed(
@@ -40,7 +40,7 @@ def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
 
 
 def with_committed(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
-    """Set the committed rows beside a run's own, where its config asks for them."""
+    """Return a run's rows as evidence, with committed rows if its config wants them."""
     committed = study.committed
     if committed is None or not config.committed:
         return Evidence(own)
@@ -129,7 +129,7 @@ def draw(
     evidence: Evidence,
     formats: Sequence[str] = FORMATS,
 ) -> list[dict[str, Any]]:
-    """Draw every figure: of the committed run where there is one, and of this run."""
+    """Draw every figure for the committed run, if there is one, and for this run."""
     drawn = []
     for drawing in entry.study.drawings:
         with figures.house_style():
@@ -155,7 +155,7 @@ def _figure(drawing: Drawing, both: PredictedAndMeasured) -> Any:
 def _runs(
     evidence: Evidence, scale: str
 ) -> list[tuple[PredictedAndMeasured, str, str, str]]:
-    """Return what is drawn: rows, the end of a name, whose they are, and words."""
+    """Return each run to draw: rows, suffix of the file name, source, caption."""
     here = f"Drawn from this run at scale {scale}."
     if evidence.committed is None:
         return [(evidence.own, "", "own", here)]

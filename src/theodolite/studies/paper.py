@@ -89,7 +89,7 @@ class Paper:
         return import_module(name).STORY if find_spec(name) else ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a report prints of the paper."""
+        """Return the fields that reports print."""
         fields = to_strict_json(self)
         del fields["package"]
         return {**fields, "story": to_strict_json(self.story)}

@@ -22,13 +22,13 @@ from .study import SCALES, Study
 
 GROUP = "theodolite.papers"
 _DISTRIBUTION = "theodolite"
-# What can name a folder of results, and be given on a command line.
+# Names that can be folders and command-line arguments.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
 class Plugins:
-    """Papers that installed packages bring.
+    """Papers of installed packages.
 
     Attributes:
         papers: Papers that can be used.
@@ -90,7 +90,7 @@ def _paper_of(point: EntryPoint, where: str) -> Paper:
 
 
 def checked_paper(paper: Any, what: str, place: str) -> Paper:
-    """Return a paper of others if its names can be used.
+    """Return a paper from another package if its names are valid.
 
     Args:
         paper: What they call a paper.
@@ -145,12 +145,12 @@ def _candidate(home: ModuleType, paper: Paper, name: str) -> Any:
 
 
 def _there(name: str) -> bool:
-    """Say whether there is a module of that name, imported or not."""
+    """Return whether there is a module of that name."""
     return name in sys.modules or find_spec(name) is not None
 
 
 def checked_study(candidate: Any, full: str, place: str) -> Study:
-    """Return a study of others if the runner can use it."""
+    """Return a study from another package if it is valid."""
     if not isinstance(candidate, Study):
         what = "nothing" if candidate is None else type(candidate).__name__
         raise StudyError(
@@ -167,7 +167,7 @@ def checked_study(candidate: Any, full: str, place: str) -> Study:
 
 
 def reason(error: BaseException) -> str:
-    """Return what went wrong in code of others, in one line."""
+    """Return the reason of an error in one line."""
     lines = str(error).strip().splitlines()
     said = f": {lines[0].rstrip('. ')}" if lines else ""
     return f"{type(error).__name__}{said}"

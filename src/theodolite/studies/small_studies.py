@@ -1,4 +1,4 @@
-"""A study in ten lines: a function of a seed, and what is claimed of its numbers."""
+"""A study in ten lines: a function of a seed, and claims about its numbers."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Plain ReLU classifiers of a few layers, each started at a norm that is set."""
+"""Plain ReLU classifiers of a few layers with a given initial norm."""
 
 import math
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class ResidualLayer(SystemLayer):
         object.__setattr__(self, "branch", as_layers("branch", self.branch))
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         after = shape
         for layer in self.branch:
             after = layer.shape_after(after)

@@ -40,7 +40,7 @@ class SystemLayer(ABC):
 
     @abstractmethod
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
 
     @property
     def parameters(self) -> int:
@@ -143,7 +143,7 @@ class AffineLayer(_MatrixLayer):
         return self.into
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if shape != (self.into,):
             raise _unfit(self, shape, (self.into,))
         return (self.out,)
@@ -199,7 +199,7 @@ class ConvolutionLayer(_MatrixLayer):
         return -(-a // c) * -(-b // d)
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if len(shape) != 3 or shape[0] != self.into:
             raise _unfit(self, shape, (self.into, "height", "width"))
         sides = [
@@ -245,7 +245,7 @@ class BatchNormLayer(SystemLayer):
             raise unknown_name("statistics", self.statistics, get_args(BatchStatistics))
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if not shape or shape[0] != self.features:
             raise _unfit(self, shape, (self.features, "…"))
         return shape
@@ -280,7 +280,7 @@ class NonlinearLayer(SystemLayer):
             raise unknown_name("nonlinearity", self.activation, NONLINEARITIES)
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, which does not change."""
+        """Return the shape of a sample after the layer, which does not change."""
         return shape
 
 
@@ -292,7 +292,7 @@ class FlattenLayer(SystemLayer):
     kind: ClassVar[str] = "flatten"
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer."""
+        """Return the shape of a sample after the layer."""
         return (math.prod(shape),)
 
 

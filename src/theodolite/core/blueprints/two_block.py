@@ -93,12 +93,12 @@ class TwoBlockBlueprint(Blueprint):
 
     @property
     def inner(self) -> int:
-        """Side of the image behind the stem."""
+        """Side of the image after the stem."""
         return (self.side - self.stem_kernel + 1) // self.stem_pool
 
     @property
     def shrunk(self) -> int:
-        """Side of the image behind the second block."""
+        """Side of the image after the second block."""
         return self.inner // self.stride
 
     @property
@@ -108,7 +108,7 @@ class TwoBlockBlueprint(Blueprint):
 
     @property
     def features(self) -> int:
-        """Numbers that the readout is given."""
+        """Number of inputs of the readout."""
         return self.wide * self.shrunk**2
 
     @property

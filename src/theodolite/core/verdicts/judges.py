@@ -153,7 +153,7 @@ def _listed(tests: Iterable[Test | Iterable[Test]]) -> list[Test]:
 
 
 def against(test: Test, rival: Test) -> Test:
-    """A test that holds only where its rival is excluded."""
+    """Return a test that holds only if its rival is excluded."""
     return lambda both: excluding_rival(test(both), rival(both))
 
 

@@ -42,7 +42,7 @@ class ByNetwork:
         return sampled(name, values, errors, self.note)
 
     def minus(self, other: "ByNetwork") -> "ByNetwork":
-        """Return the differences network by network, of those that both have."""
+        """Return the differences, network by network, for networks in both."""
         both = self.values.keys() & other.values.keys()
         return ByNetwork(
             {k: self.values[k] - other.values[k] for k in both},
@@ -165,7 +165,7 @@ def slope_difference(
     log_y: bool = True,
     name: str = "",
 ) -> Read:
-    """Read how much faster the first rises than the second, network by network.
+    """Return the difference of two slopes, network by network.
 
     Both are followed over the values of the label that both have.
     """

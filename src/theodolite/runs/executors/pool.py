@@ -145,7 +145,7 @@ def _named(error: Exception) -> str:
 
 
 def _end_with_parent(tie: bool) -> None:
-    """Ask the kernel, where it can, and watch the parent as well."""
+    """End this worker when its parent ends."""
     if sys.platform == "linux" and tie:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch_parent, daemon=True).start()

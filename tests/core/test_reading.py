@@ -12,12 +12,12 @@ from hypothesis.extra import numpy as hnp
 from theodolite.core import (
     Cost,
     NormMode,
-    PercentileCondition,
     Reading,
     Status,
     TheodoliteError,
     UnknownNameError,
 )
+from theodolite.core.spectra import PercentileCondition
 
 COST = Cost(wall_s=2.0, cpu_s=1.5, passes=7)
 CIRCUMSTANCES = {

@@ -8,7 +8,9 @@ from shutil import copytree
 import pytest
 
 from theodolite.core import Kind
-from theodolite.report import errata_page, judged_runs, write_errata
+from theodolite.report import write_errata
+from theodolite.report.errata import errata_page
+from theodolite.report.finished_runs import judged_runs
 from theodolite.studies import catalogue, plan_study, run_study
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"

@@ -8,8 +8,9 @@ import pytest
 from tests.report.ensembles import PAPER, exhibit, measured
 from tests.report.test_page import EVIL, HTTP, Page
 from theodolite.core import parse_summary
-from theodolite.report import JudgedRun, render
+from theodolite.report import render
 from theodolite.report.explorers import EXPLORER_SCRIPTS
+from theodolite.report.finished_runs import JudgedRun
 from theodolite.report.page import SCRIPTS
 
 MOST_BYTES = 60_000

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from tests.report.papers import CLAIMS, STUDIES
-from theodolite.core import Choice, SavedNumber, SavedStudy, our_margin
+from theodolite.core import Choice, SavedNumber, our_margin
+from theodolite.core.summary import SavedStudy
 from theodolite.report import render
 from theodolite.report.layout import groups
 from theodolite.report.page import SCRIPTS

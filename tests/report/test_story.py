@@ -8,7 +8,8 @@ import pytest
 
 from tests.report.papers import CLAIMS
 from theodolite.core import Outcome, SavedNumber
-from theodolite.pages import to_plain, unrenderable
+from theodolite.pages import to_plain
+from theodolite.pages.text import unrenderable
 from theodolite.report import render
 from theodolite.studies import catalogue, papers
 

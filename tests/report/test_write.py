@@ -11,7 +11,8 @@ import pytest
 from tests.report.conftest import write_run
 from tests.report.papers import INITIAL, STUDIES, TRAINING
 from theodolite.core import RunError, TheodoliteError
-from theodolite.report import judged_runs, write_report
+from theodolite.report import write_report
+from theodolite.report.finished_runs import judged_runs
 
 
 def test_importing_the_room_imports_nothing_heavy():

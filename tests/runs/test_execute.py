@@ -26,7 +26,8 @@ from tests.runs.work import (
     started,
 )
 from theodolite.core import ConfigError, Cost, RunError
-from theodolite.runs import Pool, QuietProgress, RunFolder, execute
+from theodolite.runs import Pool, RunFolder, execute
+from theodolite.runs.progress.display import QuietProgress
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -2,13 +2,8 @@ import io
 
 from tests.runs.work import CELLS, Failing, spec
 from theodolite.core import Cost
-from theodolite.runs import (
-    LiveProgress,
-    QuietProgress,
-    RunFolder,
-    execute,
-    progress_for,
-)
+from theodolite.runs import LiveProgress, RunFolder, execute, progress_for
+from theodolite.runs.progress.display import QuietProgress
 
 
 class File(io.StringIO):

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.studies import tiny
-from theodolite.report import judged_runs, render
+from theodolite.report import render
+from theodolite.report.finished_runs import judged_runs
 from theodolite.studies import (
     Committed,
     CommittedRun,

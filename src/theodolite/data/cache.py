@@ -10,7 +10,6 @@ the same bytes. A damaged entry is made again.
 import hashlib
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -69,26 +68,6 @@ def cached(
     except (OSError, DataError):
         return built
     return _fetch(stem) or built
-
-
-def clear_cache() -> int:
-    """Delete every entry of the cache and return the bytes freed."""
-    freed = 0
-    for path in _files(cache_folder(), (*_PARTS, "tmp")):
-        try:
-            facts = path.lstat()
-            if stat.S_ISDIR(facts.st_mode):  # none of ours
-                continue
-            path.unlink(missing_ok=True)
-        except FileNotFoundError:  # another process was faster
-            continue
-        except OSError as error:
-            raise DataError(
-                f"{escape(path)} cannot be deleted ({reason_of(error)}): check who may "
-                "write to the cache, or delete it by hand"
-            ) from error
-        freed += facts.st_size
-    return freed
 
 
 def _stem(label: str, sources: Sequence[Path]) -> str:

@@ -50,11 +50,11 @@ def broken_links(site: Path) -> list[str]:
         # The page of errors has addresses of a server, and is never opened from disk.
         if path.name != "404.html":
             every = [*page.links, *page.loaded]
-            problems += [f"{name} leads to {t}" for t in every if _is_lost(path, t)]
+            problems += [f"{name} leads to {t}" for t in every if _is_broken(path, t)]
     return problems
 
 
-def _is_lost(page: Path, target: str) -> bool:
+def _is_broken(page: Path, target: str) -> bool:
     parts = urlsplit(target)
     if parts.scheme or parts.netloc:
         return False

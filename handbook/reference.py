@@ -30,7 +30,7 @@ def write(pages: Path, nav: Nav) -> None:
     place = pages / "reference"
     place.mkdir()
     for package in PACKAGES:
-        parts = [f"# theodolite.{package}\n", f"{_told(package)}\n"]
+        parts = [f"# theodolite.{package}\n", f"{_description(package)}\n"]
         parts += [f"::: {path}\n" for path in public_names(package)]
         (place / f"{package}.md").write_text("\n".join(parts))
         nav.add("Reference", package, f"reference/{package}.md")
@@ -72,7 +72,7 @@ def _is_defined(path: str) -> bool:
     return name in targets
 
 
-def _told(package: str) -> str:
+def _description(package: str) -> str:
     return (
         ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
         or ""

@@ -14,7 +14,7 @@ from typer.main import get_command
 from tests.command import theodolite
 from theodolite.cli import app
 from theodolite.cli.commands import _run as run_command
-from theodolite.cli.survey import _obstacle
+from theodolite.cli.survey import _why_not_writable
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "1h")
@@ -167,7 +167,7 @@ def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
             os.seteuid(65534)
         assert run_command(["survey", "mlp", "--html", "/usr/page.html"]) == 1
         # Devices are written through, whoever has their folder.
-        assert not _obstacle(Path("/dev/null"))
+        assert not _why_not_writable(Path("/dev/null"))
     finally:
         os.seteuid(user)
     result = capsys.readouterr().err
@@ -177,10 +177,10 @@ def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
 def test_of_links_that_folder_counts_to_which_they_lead(tmp_path):
     link = tmp_path / "page.html"
     link.symlink_to(tmp_path / "nowhere" / "page.html")
-    assert _obstacle(link) == "its folder is not there"
+    assert _why_not_writable(link) == "its folder is not there"
     (tmp_path / "nowhere").mkdir()
-    assert not _obstacle(link)
-    assert not _obstacle(Path("/dev/stdout"))
+    assert not _why_not_writable(link)
+    assert not _why_not_writable(Path("/dev/stdout"))
 
 
 def test_a_broken_saved_survey_is_one_sentence(tmp_path):

@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from .streams import speaks_unicode, tell
+from .streams import print_text, speaks_unicode
 
 if TYPE_CHECKING:
     from theodolite.core import (
@@ -72,7 +72,7 @@ def print_json(value: Any) -> None:
     from theodolite.core import to_strict_json
 
     escaped = not speaks_unicode()
-    tell(json.dumps(to_strict_json(value), indent=2, ensure_ascii=escaped))
+    print_text(json.dumps(to_strict_json(value), indent=2, ensure_ascii=escaped))
 
 
 def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
@@ -92,25 +92,25 @@ def print_lines(lines: list[Line], *, statements: bool = False) -> None:
     for line in lines:
         study = f"{line.paper}/{line.study}"
         if study != last:
-            tell(f"{study}{f' ({line.scale})' if line.scale else ''}")
+            print_text(f"{study}{f' ({line.scale})' if line.scale else ''}")
             last = study
         verdict = str(line.verdict.verdict) if line.verdict else "not run"
         kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
         marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
-        tell(
+        print_text(
             f" {line.name:<{width}}  {kind:<7}  {line.claim.place}{marks}",
             mark=f"  {verdict:<9}",
             colour=_COLOURS.get(verdict),
         )
         if statements:
-            tell(_told(line.claim.statement))
+            print_text(_wrapped(line.claim.statement))
     if lines:
         waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
         judged = [line.verdict for line in lines if line.verdict is not None]
-        tell(str(count_verdicts(judged, not_run=waiting)))
+        print_text(str(count_verdicts(judged, not_run=waiting)))
 
 
-def _told(statement: str) -> str:
+def _wrapped(statement: str) -> str:
     """Return a statement, indented and wrapped to the terminal's width."""
     room = max(40, get_terminal_size().columns - 1)
     indent = "  " + _INDENT
@@ -122,21 +122,21 @@ def _told(statement: str) -> str:
 
 def print_summary(summary: "Summary") -> None:
     """Print a judged study: its claims, the deciding numbers, and their margins."""
-    tell(f"{summary.full_name}: {summary.study.title}")
-    tell(
+    print_text(f"{summary.full_name}: {summary.study.title}")
+    print_text(
         f"scale {summary.scale}, judged {summary.judged}, "
         f"{summary.cost.cpu_s:.1f} s of processor time\n"
     )
     for one in summary.claims:
         kind = "" if one.kind == "claim" else f", {one.kind}"
         marks = "".join(f"  [{mark}]" for mark in _marks(one))
-        tell(
+        print_text(
             f" {one.claim} ({one.place}{kind}){marks}",
             mark=f"{one.verdict:<9}",
             colour=_COLOURS.get(one.verdict),
         )
         for line in _grounds(one):
-            tell(f"{_INDENT}{line}")
+            print_text(f"{_INDENT}{line}")
 
 
 def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:

@@ -9,7 +9,7 @@ import typer
 
 from .options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
 from .output import Line, lines_of, print_claims, print_json
-from .streams import say, tell
+from .streams import print_error, print_text
 
 if TYPE_CHECKING:
     from theodolite.studies import Plan
@@ -115,7 +115,7 @@ def run(
                 quiet = as_json or isinstance(progress, LiveProgress)
                 lines, problems = _run_studies(plans, out, how, quiet=quiet)
     except KeyboardInterrupt:
-        say(f"stopped; {_kept(plans, out)}")
+        print_error(f"stopped; {_kept(plans, out)}")
         raise typer.Exit(130) from None
     if chosen is None:
         print_claims(lines, as_json)
@@ -123,7 +123,7 @@ def run(
     elif as_json:
         print_json(chosen.to_dict())
     else:
-        tell(chosen.to_text())
+        print_text(chosen.to_text())
 
 
 def _run_studies(
@@ -156,7 +156,7 @@ def _run_studies(
             took = watch.read().wall_s
             outcomes = count_verdicts(summary.claims).outcomes
             name = f"[{place}/{len(plans)}] {plan.entry.full_name}"
-            say(f"{name}: done in {took:.1f} s ({outcomes})")
+            print_error(f"{name}: done in {took:.1f} s ({outcomes})")
     return lines, problems
 
 

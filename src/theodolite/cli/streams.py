@@ -44,7 +44,7 @@ def _coloured() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def tell(text: str, *, mark: str = "", colour: str | None = None) -> None:
+def print_text(text: str, *, mark: str = "", colour: str | None = None) -> None:
     """Print to standard output; control characters are escaped.
 
     Args:
@@ -59,7 +59,7 @@ def tell(text: str, *, mark: str = "", colour: str | None = None) -> None:
     typer.echo(mark + _safe(text))
 
 
-def say(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Print one line to standard error."""
     line = _safe(" ".join(f"theodolite: {sentence}".split()))
     with suppress(OSError, ValueError):
@@ -74,7 +74,7 @@ def _safe(text: str) -> str:
     return printable(text)
 
 
-def leave(code: int) -> NoReturn:
+def flush_and_exit(code: int) -> NoReturn:
     """Flush the output and exit; print a sentence if the output cannot be written."""
     try:
         sys.stdout.flush()
@@ -83,7 +83,9 @@ def leave(code: int) -> NoReturn:
         code = 141
     except (OSError, ValueError) as error:
         _abandon(sys.stdout)
-        say(f"the output could not be written ({_reason(error)}): write it elsewhere")
+        print_error(
+            f"the output could not be written ({_reason(error)}): write it elsewhere"
+        )
         code = code or 1
     try:
         sys.stderr.flush()

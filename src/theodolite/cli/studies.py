@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .options import is_file_name, require_trust
 from .output import Line, lines_of
-from .streams import say
+from .streams import print_error
 
 if TYPE_CHECKING:
     from theodolite.core import Summary
@@ -28,7 +28,7 @@ def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
         if is_file_name(name):
             entries += studies_in_file(name, trust=trust)
         elif name == "all":
-            tell_problems()
+            print_problems()
             entries += usable(select(name))
         else:
             entries += select(name)
@@ -46,7 +46,7 @@ def listed(
     from theodolite.studies import catalogue
 
     if paper is None:
-        tell_problems()
+        print_problems()
         entries, results = usable(catalogue()), results_in(out)
     elif is_file_name(paper):
         entries = studies_in_file(paper, trust=trust)
@@ -148,15 +148,15 @@ def usable(entries: Iterable["Entry"]) -> list["Entry"]:
         try:
             _ = entry.study
         except StudyError as error:
-            say(str(error))
+            print_error(str(error))
         else:
             loaded.append(entry)
     return loaded
 
 
-def tell_problems() -> None:
+def print_problems() -> None:
     """Print which installed papers cannot be used, and why."""
     from theodolite.studies import plugin_problems
 
     for problem in plugin_problems():
-        say(problem)
+        print_error(problem)

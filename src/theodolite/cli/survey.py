@@ -12,7 +12,7 @@ import typer
 
 from .options import Trust, require_trust
 from .output import print_json
-from .streams import say, tell
+from .streams import print_error, print_text
 
 if TYPE_CHECKING:
     from theodolite.survey import ApprovedSpec, Subject, Survey
@@ -110,9 +110,9 @@ def survey(
             subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
             measures=_names(measures), **({"tries": True} if tries else {}),
         )  # fmt: skip
-    _tell(result, html, to_json)
+    _write_result(result, html, to_json)
     if _is_interrupted(result):
-        say("stopped; what was measured until then is shown")
+        print_error("stopped; what was measured until then is shown")
         raise typer.Exit(130)
     _refuse_empty(result)
 
@@ -163,7 +163,7 @@ def compare(
         surveys = [
             one
             if isinstance(one, Survey)
-            else _whole(
+            else _complete(
                 _surveyed(
                     one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
                     measures=_names(measures),
@@ -171,7 +171,7 @@ def compare(
             )
             for one in made
         ]  # fmt: skip
-    _tell(side_by_side(*surveys), html, to_json)
+    _write_result(side_by_side(*surveys), html, to_json)
 
 
 @contextmanager
@@ -180,7 +180,7 @@ def _stopped_in_a_sentence() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped before there was anything to show: run the command again")
+        print_error("stopped before there was anything to show: run the command again")
         raise typer.Exit(130) from None
 
 
@@ -188,7 +188,7 @@ def _is_interrupted(result: "Survey") -> bool:
     return any(one.status == "interrupted" for one in result.measured)
 
 
-def _whole(result: "Survey") -> "Survey":
+def _complete(result: "Survey") -> "Survey":
     """Return a complete survey; raise KeyboardInterrupt for an interrupted one."""
     if _is_interrupted(result):
         raise KeyboardInterrupt
@@ -209,7 +209,7 @@ def _list_zoo() -> None:
 
     width = max(map(len, ZOO))
     for name, one in ZOO.items():
-        tell(f"{name:<{width}}  {one.says}")
+        print_text(f"{name:<{width}}  {one.says}")
 
 
 def _is_saved(spec: str) -> bool:
@@ -270,14 +270,14 @@ def _check_files(html: Path | None, to_json: Path | None) -> None:
     if html is not None and html == to_json:
         raise ConfigError(f"--html and --json both name {html}: pass two files")
     for path in (html, to_json):
-        if path is not None and str(path) != "-" and (why := _obstacle(path)):
+        if path is not None and str(path) != "-" and (why := _why_not_writable(path)):
             raise ConfigError(
                 f"{path} cannot be written, since {why}: pass the path of a file in a "
                 "folder that is yours to write to"
             )
 
 
-def _obstacle(path: Path) -> str:
+def _why_not_writable(path: Path) -> str:
     """Return why a file cannot be written, empty if it can."""
     if path.is_dir():
         return "it is a folder"
@@ -294,14 +294,14 @@ def _obstacle(path: Path) -> str:
     return "its folder may not be written to"
 
 
-def _tell(result: Any, html: Path | None, to_json: Path | None) -> None:
+def _write_result(result: Any, html: Path | None, to_json: Path | None) -> None:
     if str(to_json) == "-":
         print_json(result.to_dict())
     else:
-        tell(str(result))
+        print_text(str(result))
     if to_json is not None and str(to_json) != "-":
         result.to_json(to_json)
-        say(f"wrote {to_json}")
+        print_error(f"wrote {to_json}")
     if html is not None:
         result.to_html(html)
-        say(f"wrote {html}")
+        print_error(f"wrote {html}")

@@ -186,7 +186,7 @@ class _Turn:
                 self._free.notify_all()
 
     def _wait(self, me: int) -> None:
-        began, said, place = time.monotonic(), False, object()
+        began, warned, place = time.monotonic(), False, object()
         self._waiting.append(place)
         try:
             while self._owner not in (None, me) or (
@@ -194,8 +194,8 @@ class _Turn:
             ):
                 if not self._free.wait(_LOOK):
                     safe_point()
-                if not said and time.monotonic() - began > _PATIENCE:
-                    said = True
+                if not warned and time.monotonic() - began > _PATIENCE:
+                    warned = True
                     warnings.warn(self._held(), RuntimeWarning, stacklevel=4)
         finally:
             self._waiting.remove(place)

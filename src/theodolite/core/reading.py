@@ -111,7 +111,7 @@ class Reading:
         """Return the summary as an HTML table for notebooks."""
         first, *lines = self.summary_lines()
         cut = [line.strip().partition("  ") for line in lines]
-        rows = [(name, said.strip()) for name, gap, said in cut if gap]
+        rows = [(name, text.strip()) for name, gap, text in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
         return html_table(first, (), rows, "; ".join(notes))
 

@@ -267,7 +267,7 @@ def _strips(panel: Axes, rows: Rows) -> None:
             grid[shares.index(row["share"]), int(row["depth"])] = max(log, -12.0)
     reach = min(4.0, max(0.5, float(np.nanmax(np.abs(grid)))))
     edges = np.arange(grid.shape[1] + 1) - 0.5
-    drawn = panel.pcolormesh(
+    image = panel.pcolormesh(
         edges,
         np.linspace(0, 1, len(shares) + 1),
         grid,
@@ -278,7 +278,7 @@ def _strips(panel: Axes, rows: Rows) -> None:
     panel.set_ylabel("share")
     panel.grid(False)
     panel.figure.colorbar(
-        drawn, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
+        image, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
     )
 
 

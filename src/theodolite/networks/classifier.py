@@ -87,8 +87,8 @@ def initial_classifier_weights(
         [5.0, 5.0, 5.0, 5.0]
     """
     rng = stream(seed)
-    drawn = [rng.normal(size=shape) for shape in blueprint.shapes]
-    return [blueprint.start_norm * m / np.linalg.norm(m) for m in drawn]
+    samples = [rng.normal(size=shape) for shape in blueprint.shapes]
+    return [blueprint.start_norm * m / np.linalg.norm(m) for m in samples]
 
 
 def build_classifier(

@@ -169,5 +169,5 @@ def checked_study(candidate: Any, full: str, place: str) -> Study:
 def reason(error: BaseException) -> str:
     """Return the reason of an error in one line."""
     lines = str(error).strip().splitlines()
-    said = f": {lines[0].rstrip('. ')}" if lines else ""
-    return f"{type(error).__name__}{said}"
+    detail = f": {lines[0].rstrip('. ')}" if lines else ""
+    return f"{type(error).__name__}{detail}"

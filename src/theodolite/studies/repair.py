@@ -66,13 +66,15 @@ def _repaired(path: Path, entry: Entry | None) -> Repaired:
         return Repaired(path, left=(str(error),))
     damages = _damages(folder)
     try:
-        _heal(entry, folder, damages)
+        _repair_files(entry, folder, damages)
     except TheodoliteError as error:
         return Repaired(path, tuple(healed), (str(error),))
     return Repaired(path, (*healed, *(one.name for one in damages)))
 
 
-def _heal(entry: Entry | None, folder: RunFolder, damages: list[Damage]) -> None:
+def _repair_files(
+    entry: Entry | None, folder: RunFolder, damages: list[Damage]
+) -> None:
     """Rewrite what the finished cells determine; move other damaged files away."""
     own = [one for one in damages if not one.name.startswith("launches/")]
     if own and _was_judged(folder):

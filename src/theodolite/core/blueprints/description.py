@@ -107,7 +107,7 @@ def require_kind(
     )
 
 
-def check_whole(blueprint: object, *names: str) -> None:
+def check_integers(blueprint: object, *names: str) -> None:
     """Refuse fields that are not integers of at least 1."""
     for name in names:
         value = getattr(blueprint, name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import check_flags, check_whole
+from .description import check_flags, check_integers
 
 # What turns parameters into a matrix: themselves; rows, or entries, over the root of
 # eps plus their squares; a length times a direction, without eps.
@@ -90,7 +90,7 @@ class _MatrixLayer(SystemLayer):
         return 1
 
     def _check(self) -> None:
-        check_whole(self, "into", "out")
+        check_integers(self, "into", "out")
         known = get_args(Parameterisation)
         if self.parameterisation not in known:
             raise unknown_name("parameterisation", self.parameterisation, known)
@@ -239,7 +239,7 @@ class BatchNormLayer(SystemLayer):
     statistics: BatchStatistics = "batch"
 
     def __post_init__(self) -> None:
-        check_whole(self, "features")
+        check_integers(self, "features")
         _check_positive("eps", self.eps)
         if self.statistics not in get_args(BatchStatistics):
             raise unknown_name("statistics", self.statistics, get_args(BatchStatistics))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_whole
+from .description import Blueprint, check_flags, check_integers
 
 Isometry = Literal["average", "haar", "random"]
 Place = Literal["skip", "branch"]
@@ -80,7 +80,7 @@ class TwoBlockBlueprint(Blueprint):
 
     def __post_init__(self) -> None:
         whole = ("width", "depth", "wide", "side", "classes", "stem_kernel")
-        check_whole(self, *whole, "stem_pool", "kernel", "stride")
+        check_integers(self, *whole, "stem_pool", "kernel", "stride")
         check_flags(self, "skips")
         options = {"isometry": Isometry, "place": Place, "init": LayerInitialisation}
         for name, known in options.items():

@@ -151,7 +151,7 @@ class Judgement:
         if self.note and not self.pieces and self.quantity is None:
             return self.note
         leaf = self.deciding
-        return f"{_said(leaf)}{_counted(self)}{_wanting(self)}"
+        return f"{_interval_text(leaf)}{_counted(self)}{_wanting(self)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; infinite ends are None."""
@@ -285,7 +285,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _said(leaf: Judgement) -> str:
+def _interval_text(leaf: Judgement) -> str:
     """Return where a leaf's interval lies."""
     if leaf.quantity is None or leaf.region is None:
         return leaf.note

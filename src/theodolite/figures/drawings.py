@@ -131,8 +131,7 @@ def draw_ensemble(rows: Rows, *, title: str | None = None) -> Figure:
         reference_line(
             panel, rows.value(quantity="effective_depth", part=part), along="y"
         )
-    panel.set_xlabel("path length")
-    panel.set_ylabel("share of energy")
+    panel.set(xlabel="path length", ylabel="share of energy")
     panel.set_ylim(bottom=0)
     if title:
         panel.set_title(title)

@@ -1,4 +1,4 @@
-"""Pages written by hand: those of ``docs/``, and those that lie beside the code."""
+"""Pages written by hand: those of ``docs/``, and some of the repository's root."""
 
 import io
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from handbook.settings import HERE, Nav
 
 ROOT = HERE.parent
-# Of files outside of docs/, which pages of the site they are.
+# Files outside of docs/, and their pages on the site.
 BESIDE = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -22,13 +22,10 @@ TAKE_PART = ("extending", "your_study")
 
 
 def write(pages: Path, nav: Nav) -> None:
-    """Copy all pages, their links led to where they lie on the site."""
-    found = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
-    for name in found:
-        text = (ROOT / "docs" / f"{name}.md").read_text()
-        (pages / f"{name}.md").write_text(site_links(text))
-    for source, target in BESIDE.items():
-        (pages / target).write_text(site_links((ROOT / source).read_text()))
+    """Write all pages, the pictures and the navigation into a folder."""
+    for name, text in hand_written().items():
+        (pages / name).write_text(text)
+    docs = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
     for folder in (path for path in (ROOT / "docs").iterdir() if path.is_dir()):
         shutil.copytree(folder, pages / folder.name)
     run_tutorial(pages / "pictures")
@@ -36,10 +33,10 @@ def write(pages: Path, nav: Nav) -> None:
         shutil.copy(HERE / name, pages)
     special = ("index", *FIRST, *PAPERS, *TAKE_PART)
     order = {
-        "Start": [name for name in FIRST if name in found],
-        "Papers": [name for name in PAPERS if name in found],
-        "Guide": [name for name in found if name not in special],
-        "Take part": [name for name in TAKE_PART if name in found],
+        "Start": [name for name in FIRST if name in docs],
+        "Papers": [name for name in PAPERS if name in docs],
+        "Guide": [name for name in docs if name not in special],
+        "Take part": [name for name in TAKE_PART if name in docs],
     }
     for section, names in order.items():
         for name in names:
@@ -48,8 +45,15 @@ def write(pages: Path, nav: Nav) -> None:
         nav.add("Take part", title_of(pages / target), target)
 
 
+def hand_written() -> dict[str, str]:
+    """Return the text of each page written by hand, by its file name on the site."""
+    files = {path.name: path for path in (ROOT / "docs").glob("*.md")}
+    files |= {target: ROOT / source for source, target in BESIDE.items()}
+    return {name: site_links(path.read_text()) for name, path in files.items()}
+
+
 def run_tutorial(pictures: Path) -> None:
-    """Make the pictures of the tutorial anew, by the code that stands in it."""
+    """Run the code of the tutorial, which draws its pictures."""
     text = (ROOT / "docs" / "tutorial.md").read_text()
     space: dict[str, object] = {}
     with chdir(pictures), redirect_stdout(io.StringIO()):
@@ -58,7 +62,7 @@ def run_tutorial(pictures: Path) -> None:
 
 
 def site_links(text: str) -> str:
-    """Return a page whose links are those of the site."""
+    """Return a page whose links lead to pages of the site."""
     text = re.sub(r"\]\((?:\.\./)?docs/", "](", text)
     for source, target in BESIDE.items():
         text = re.sub(rf"\]\((?:\.\./)?{re.escape(source)}", f"]({target}", text)

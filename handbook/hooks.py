@@ -18,13 +18,13 @@ _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):(?=<code)")
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Turn formulas to MathML, and leave out the roles of Sphinx."""
 
-    def drawn(found: re.Match[str]) -> str:
-        latex = unescape(found[2])
-        kind = "block" if found[1] == "div" else "inline"
+    def drawn(match: re.Match[str]) -> str:
+        latex = unescape(match[2])
+        kind = "block" if match[1] == "div" else "inline"
         try:
             return convert(latex, display=kind)
         except Exception as error:  # of whatever kind: its author must hear of it
             log.warning("%s: cannot draw %s: %s", page.file.src_uri, latex, error)
-            return found[0]
+            return match[0]
 
     return _ROLE.sub("", _MATHS.sub(drawn, html))

@@ -41,20 +41,20 @@ def read(path: Path) -> _Page:
 
 def broken_links(site: Path) -> list[str]:
     """Return a sentence for each link that leads nowhere, and each loaded address."""
-    found = []
+    problems = []
     for path in sorted(site.rglob("*.html")):
         page, name = read(path), path.relative_to(site)
         for target in page.loaded:
             if urlsplit(target).scheme in ("http", "https") or target.startswith("//"):
-                found.append(f"{name} loads {target} from the network")
+                problems.append(f"{name} loads {target} from the network")
         # The page of errors has addresses of a server, and is never opened from disk.
         if path.name != "404.html":
             every = [*page.links, *page.loaded]
-            found += [f"{name} leads to {t}" for t in every if _is_lost(path, t)]
-    return found
+            problems += [f"{name} leads to {t}" for t in every if _is_broken(path, t)]
+    return problems
 
 
-def _is_lost(page: Path, target: str) -> bool:
+def _is_broken(page: Path, target: str) -> bool:
     parts = urlsplit(target)
     if parts.scheme or parts.netloc:
         return False

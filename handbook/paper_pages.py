@@ -54,9 +54,9 @@ def _study(entry: Entry, verdicts: dict[str, list[str]]) -> str:
         "|---|---|---|---|",
     ]
     for claim in study.claims:
-        found = verdicts[f"{entry.name}/{claim.name}"]
+        ends = verdicts[f"{entry.name}/{claim.name}"]
         kind = "" if str(claim.kind) == "claim" else f" *{claim.kind}*"
-        said = " → ".join(_marked(verdict) for verdict in found)
+        said = " → ".join(_marked(verdict) for verdict in ends)
         cells = (said, f"`{claim.name}`{kind}", claim.place, claim.statement)
         lines.append("| " + " | ".join(_in_a_cell(str(cell)) for cell in cells) + " |")
     return "\n".join([*lines, ""])
@@ -158,11 +158,11 @@ def _without_bars(formula: re.Match[str]) -> str:
 
 def _errata_by_title(text: str) -> dict[str, str]:
     """Return the sections of the page of errata, by the title of the paper."""
-    found = {}
+    sections = {}
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, rest = section.partition("\n")
-        found[heading.rpartition(" (")[0]] = f"## Errata\n{rest}"
-    return found
+        sections[heading.rpartition(" (")[0]] = f"## Errata\n{rest}"
+    return sections
 
 
 def main() -> None:
@@ -175,7 +175,7 @@ def main() -> None:
     if out is None:
         write_readmes()
         return
-    found = {}
+    kept = {}
     for entry in catalogue():
         latest = last_summary(out, entry)
         if latest is None or latest[1].scale != "quick":
@@ -183,8 +183,8 @@ def main() -> None:
         for claim in latest[1].claims:
             right = claim.ruling.corrected
             said = [claim.verdict, *([] if right is None else [str(right.outcome)])]
-            found[f"{entry.name}/{claim.claim}"] = said
-    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
+            kept[f"{entry.name}/{claim.claim}"] = said
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in kept.items())
     KEPT.write_text(f"{{\n{lines}\n}}\n")
     write_readmes()
 

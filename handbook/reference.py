@@ -30,7 +30,7 @@ def write(pages: Path, nav: Nav) -> None:
     place = pages / "reference"
     place.mkdir()
     for package in PACKAGES:
-        parts = [f"# theodolite.{package}\n", f"{_told(package)}\n"]
+        parts = [f"# theodolite.{package}\n", f"{_description(package)}\n"]
         parts += [f"::: {path}\n" for path in public_names(package)]
         (place / f"{package}.md").write_text("\n".join(parts))
         nav.add("Reference", package, f"reference/{package}.md")
@@ -41,7 +41,7 @@ def public_names(package: str) -> list[str]:
     folder = PACKAGE / package
     stub = folder / "__init__.pyi"
     source = stub if stub.exists() else folder / "__init__.py"
-    found = {}
+    places = {}
     for node in ast.walk(ast.parse(source.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             module = (
@@ -49,8 +49,8 @@ def public_names(package: str) -> list[str]:
             )
             for name in node.names:
                 if module.startswith(f"theodolite.{package}."):
-                    found[name.asname or name.name] = f"{module}.{name.name}"
-    here = [found[name] for name in sorted(found, key=str.lower)]
+                    places[name.asname or name.name] = f"{module}.{name.name}"
+    here = [places[name] for name in sorted(places, key=str.lower)]
     return [path for path in here if _is_defined(path)]
 
 
@@ -72,7 +72,7 @@ def _is_defined(path: str) -> bool:
     return name in targets
 
 
-def _told(package: str) -> str:
+def _description(package: str) -> str:
     return (
         ast.get_docstring(ast.parse((PACKAGE / package / "__init__.py").read_text()))
         or ""

@@ -26,9 +26,9 @@ class Block(nn.Module):
 
 def digits(count: int = 200) -> tuple[Tensor, Tensor]:
     """Return images as rows, and their classes."""
-    found = load("digits")
-    images = torch.tensor(found.flat()[:count], dtype=torch.float64)
-    return images, torch.tensor(found.labels[:count]).long()
+    dataset = load("digits")
+    images = torch.tensor(dataset.flat()[:count], dtype=torch.float64)
+    return images, torch.tensor(dataset.labels[:count]).long()
 
 
 def network(depth: int = 4) -> nn.Sequential:

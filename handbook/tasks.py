@@ -23,7 +23,7 @@ def write(pages: Path, nav: Nav) -> None:
 
 def _section(path: Path, pictures: Path) -> str:
     text = path.read_text()
-    told = ast.get_docstring(ast.parse(text)) or path.stem
+    docstring = ast.get_docstring(ast.parse(text)) or path.stem
     code = text.split('"""', 2)[2].strip()
     with tempfile.TemporaryDirectory() as place:
         said = subprocess.run(
@@ -39,7 +39,7 @@ def _section(path: Path, pictures: Path) -> str:
             pictures.mkdir(exist_ok=True)
             (pictures / drawn.name).write_bytes(drawn.read_bytes())
             shown.append(f"![{drawn.stem.replace('_', ' ')}](tasks/{drawn.name})\n")
-    heading, _, rest = told.partition("\n")
+    heading, _, rest = docstring.partition("\n")
     return "\n".join(
         [
             f"## {heading.rstrip('.')}\n",

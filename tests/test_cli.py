@@ -105,8 +105,10 @@ def test_the_table_of_a_run_tells_kinds_and_margins(results):
     assert erratum.split()[0] == "FAILS"
     assert "erratum" in erratum
     assert erratum.endswith("[confirmed]")
-    told = lines[-1]
-    assert "by a margin or choice of ours); 2 of 2 errata confirmed; 1 beyond" in told
+    last_line = lines[-1]
+    assert (
+        "by a margin or choice of ours); 2 of 2 errata confirmed; 1 beyond" in last_line
+    )
 
 
 def test_quiet_when_not_a_terminal(results):
@@ -127,11 +129,11 @@ def test_list_for_people(results):
 def test_statements_are_printed_on_request(results):
     root, _, _ = results
     some = ("list", "--paper", "macdonald2023skip", "--out", root)
-    without, told = theodolite(*some), theodolite(*some, "--statements")
+    without, result = theodolite(*some), theodolite(*some, "--statements")
     said = "Of the printed numbers, the modified network's accuracy on ImageNet"
-    assert said in " ".join(told.stdout.split())
+    assert said in " ".join(result.stdout.split())
     assert said not in " ".join(without.stdout.split())
-    assert max(map(len, told.stdout.splitlines())) < 140
+    assert max(map(len, result.stdout.splitlines())) < 140
 
 
 def test_show_and_redraw(results):
@@ -208,10 +210,10 @@ def test_errata_are_written_from_runs(results, tmp_path):
 
 def test_data_lists_what_is_embedded():
     rows = json.loads(theodolite("data", "--json").stdout)
-    found = {row["name"]: row["found"] for row in rows}
-    assert found["digits"]
-    assert found["mnist5k"]
-    assert not found["cifar10"]
+    rows_by_name = {row["name"]: row["found"] for row in rows}
+    assert rows_by_name["digits"]
+    assert rows_by_name["mnist5k"]
+    assert not rows_by_name["cifar10"]
 
 
 def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
@@ -219,11 +221,11 @@ def test_a_wrong_dataset_fails_the_check(tmp_path, monkeypatch):
     monkeypatch.setenv("THEODOLITE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("THEODOLITE_DATA", "")
     data = ["data", "--verify", "--data", str(tmp_path)]
-    told = theodolite(*data)
-    assert told.returncode == 1
-    assert "mnist (wrong)" in told.stdout
-    assert "has shape (60000, 28, 28), these files hold (4, 28, 28)" in told.stdout
-    assert "Traceback" not in told.stderr
+    result = theodolite(*data)
+    assert result.returncode == 1
+    assert "mnist (wrong)" in result.stdout
+    assert "has shape (60000, 28, 28), these files hold (4, 28, 28)" in result.stdout
+    assert "Traceback" not in result.stderr
 
     def invoke(*arguments):
         os.environ["THEODOLITE_DATA"] = ""  # which --data sets

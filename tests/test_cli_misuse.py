@@ -116,18 +116,18 @@ def test_codes_are_whole_numbers_and_nothing_else_is(given, code, monkeypatch):
 def test_a_file_is_no_folder_of_results(command, tmp_path):
     name = ["hessian_at_zero"] if command in ("show", "run") else []
     (tmp_path / "file").touch()
-    told = theodolite(command, *name, "--out", tmp_path / "file")
-    assert told.returncode == 1
-    assert "is a file and a folder of results was wanted" in told.stderr
+    result = theodolite(command, *name, "--out", tmp_path / "file")
+    assert result.returncode == 1
+    assert "is a file and a folder of results was wanted" in result.stderr
 
 
 def test_a_device_that_the_preset_wants_is_not_laid_at_ones_door(tmp_path):
     asked = ("run", "image_tables", "--out", tmp_path, "--scale", "paper")
-    told = theodolite(*asked).stderr
-    assert "image_tables at paper is set to run on device 'cuda'" in told
-    assert "--device cpu" in told
-    told = theodolite(*asked, "--device", "cuda").stderr
-    assert "device 'cuda' was asked for" in told
+    message = theodolite(*asked).stderr
+    assert "image_tables at paper is set to run on device 'cuda'" in message
+    assert "--device cpu" in message
+    message = theodolite(*asked, "--device", "cuda").stderr
+    assert "device 'cuda' was asked for" in message
 
 
 @pytest.mark.parametrize("arguments", [["rnu"], ["run"], ["run", "all", "--sede", "1"]])

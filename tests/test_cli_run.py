@@ -22,12 +22,12 @@ def test_a_study_that_fails_leaves_the_others_verdicts(tmp_path):
     studies = {row["study"] for row in json.loads(done.stdout)}
     assert studies == {*some} - {"hessian_at_zero"}
     # Without a terminal, people get a line when a study is done.
-    told = theodolite(*run[:-1], "--out", tmp_path).stderr.splitlines()
-    for place, line in zip((1, 3), told[:2], strict=True):
+    lines = theodolite(*run[:-1], "--out", tmp_path).stderr.splitlines()
+    for place, line in zip((1, 3), lines[:2], strict=True):
         name = rf"\[{place}/3\] li2016demystifying/{some[place - 1]}"
         end = r"done in \d+\.\d s \(1 hold, 0 fail, 0 undecided\)"
         assert re.fullmatch(f"theodolite: {name}: {end}", line), line
-    assert told[2:] == done.stderr.splitlines()
+    assert lines[2:] == done.stderr.splitlines()
 
 
 def test_a_run_is_tracked_where_asked(tmp_path):
@@ -39,11 +39,11 @@ def test_a_run_is_tracked_where_asked(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     (place,) = (tmp_path / "events").glob("li2016demystifying/around_zero/*")
-    found = reader.EventAccumulator(str(place)).Reload()
-    assert any(tag.startswith("around_zero/") for tag in found.Tags()["scalars"])
+    events = reader.EventAccumulator(str(place)).Reload()
+    assert any(tag.startswith("around_zero/") for tag in events.Tags()["scalars"])
     for row in json.loads(done.stdout):
         tag = f"around_zero/verdict/claim={row['claim']}"
-        (text,) = found.Tensors(tag)[0].tensor_proto.string_val
+        (text,) = events.Tensors(tag)[0].tensor_proto.string_val
         assert text.decode() == row["verdict"]
 
 
@@ -110,9 +110,9 @@ def test_a_cell_of_the_committed_run_is_reproduced(tmp_path):
     data = ["--data", os.environ["THEODOLITE_DATA"]]
     done = theodolite(*run, *cell, *data, "--out", tmp_path, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert all(row["committed"] is not None for row in found["rows"])
-    assert found["largest_relative_difference"] < 1e-5  # they have six digits
+    result = json.loads(done.stdout)
+    assert all(row["committed"] is not None for row in result["rows"])
+    assert result["largest_relative_difference"] < 1e-5  # they have six digits
     text = theodolite(*run, *cell, *data, "--out", tmp_path).stdout
     assert "1 cell (1 known before)" in text
     assert "have a committed value; the largest relative difference is" in text

@@ -109,8 +109,8 @@ def test_streams_of_old_encodings(results, encoding):
     assert shown.returncode == 0, shown.stderr
     # Typer takes ASCII for a mistake of the shell, and writes UTF-8 instead.
     assert (rb"\u03bb" if encoding == "latin-1" else "λ".encode()) in shown.stdout
-    told = tiny_command(results, "show", "line", "--json", PYTHONIOENCODING=encoding)
-    assert json.loads(told.stdout)["folder"].startswith(str(results))
+    result = tiny_command(results, "show", "line", "--json", PYTHONIOENCODING=encoding)
+    assert json.loads(result.stdout)["folder"].startswith(str(results))
 
 
 def test_a_shell_that_asks_for_windows_that_are_not_there(results):
@@ -166,12 +166,12 @@ def test_stopping_says_what_is_kept(tmp_path):
     try:
         until(lambda: list(tmp_path.glob("runs/*/*/*/cells/*.jsonl")))
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=250)
+        result = process.communicate(timeout=250)
     finally:
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert told[1].strip() == (
+    assert result[1].strip() == (
         f"theodolite: stopped; 1 of 3 cells are kept in {tmp_path}, and the same "
         "command goes on from there"
     )

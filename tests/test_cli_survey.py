@@ -14,7 +14,7 @@ from typer.main import get_command
 from tests.command import theodolite
 from theodolite.cli import app
 from theodolite.cli.commands import _run as run_command
-from theodolite.cli.survey import _obstacle
+from theodolite.cli.survey import _why_not_writable
 
 ROOT = Path(__file__).parents[1]
 FEW = ("--measures", "map,signal", "--budget", "1h")
@@ -49,18 +49,18 @@ def net(tmp_path, monkeypatch):
 
 
 def test_the_zoo_is_listed():
-    told = theodolite("survey", "--list")
-    assert told.returncode == 0
+    result = theodolite("survey", "--list")
+    assert result.returncode == 0
     for name in ("resnet18", "preact-resnet110", "mnist-chain", "vit-tiny"):
-        assert f"\n{name} " in f"\n{told.stdout}"
+        assert f"\n{name} " in f"\n{result.stdout}"
 
 
 @pytest.mark.parametrize("command", [["survey"], ["compare", "net.py:make"]])
 def test_an_interrupt_before_anything_is_measured_is_one_sentence(net, command, capsys):
     assert run_command([*command, f"{net}:stopped", "--trust"]) == 130
-    told = capsys.readouterr()
-    assert not told.out
-    assert told.err.splitlines() == [
+    result = capsys.readouterr()
+    assert not result.out
+    assert result.err.splitlines() == [
         "theodolite: stopped before there was anything to show: run the command again"
     ]
 
@@ -68,11 +68,11 @@ def test_an_interrupt_before_anything_is_measured_is_one_sentence(net, command, 
 def test_a_survey_is_printed_and_written(net, tmp_path):
     files = ("--json", "found.json", "--html", "found.html")
     spec = (f"{net}:make(5)", "--trust", "--loss", f"{net}:loss")
-    told = theodolite("survey", *spec, *FEW, *files, "--optimiser", "sgd:lr=0.5")
-    assert told.returncode == 0, told.stderr
-    assert "net.py:make(5): 85 parameters" in told.stdout
-    assert "MADE-UP inputs" in told.stdout
-    assert told.stderr.splitlines() == [
+    result = theodolite("survey", *spec, *FEW, *files, "--optimiser", "sgd:lr=0.5")
+    assert result.returncode == 0, result.stderr
+    assert "net.py:make(5): 85 parameters" in result.stdout
+    assert "MADE-UP inputs" in result.stdout
+    assert result.stderr.splitlines() == [
         "theodolite: wrote found.json",
         "theodolite: wrote found.html",
     ]
@@ -82,14 +82,14 @@ def test_a_survey_is_printed_and_written(net, tmp_path):
     assert saved["settings"]["optimiser"] == "SGD"
     assert (tmp_path / "found.html").read_text().startswith("<!")
     # A survey that was kept is compared with a network that is surveyed now.
-    told = theodolite("compare", "found.json", "net.py:make", "--trust", *FEW)
-    assert told.returncode == 0, told.stderr
-    assert "net.py:make(5) → net.py:make" in told.stdout
+    result = theodolite("compare", "found.json", "net.py:make", "--trust", *FEW)
+    assert result.returncode == 0, result.stderr
+    assert "net.py:make(5) → net.py:make" in result.stdout
 
 
 def test_json_goes_to_standard_output_where_asked(net):
-    told = theodolite("survey", f"{net}:make", "--trust", *FEW, "--json", "-")
-    assert json.loads(told.stdout)["n_parameters"] == 67
+    result = theodolite("survey", f"{net}:make", "--trust", *FEW, "--json", "-")
+    assert json.loads(result.stdout)["n_parameters"] == 67
 
 
 def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
@@ -151,12 +151,12 @@ def test_bad_input_is_one_sentence(arguments, words, tmp_path, monkeypatch):
     Path("text.npz").write_text("no archive")
     with Path("array.npz").open("wb") as stream:
         np.save(stream, np.ones((4, 4)))
-    told = theodolite("survey", *arguments)
-    assert told.returncode == 1
-    assert told.stdout == ""
-    assert words in told.stderr
-    assert told.stderr.startswith("theodolite: ")
-    assert told.stderr.count("\n") == 1
+    result = theodolite("survey", *arguments)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert words in result.stderr
+    assert result.stderr.startswith("theodolite: ")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX systems")
@@ -167,28 +167,28 @@ def test_a_folder_of_others_is_refused_before_time_is_spent(capsys):
             os.seteuid(65534)
         assert run_command(["survey", "mlp", "--html", "/usr/page.html"]) == 1
         # Devices are written through, whoever has their folder.
-        assert not _obstacle(Path("/dev/null"))
+        assert not _why_not_writable(Path("/dev/null"))
     finally:
         os.seteuid(user)
-    told = capsys.readouterr().err
-    assert "since its folder may not be written to: pass the path" in told
+    result = capsys.readouterr().err
+    assert "since its folder may not be written to: pass the path" in result
 
 
 def test_of_links_that_folder_counts_to_which_they_lead(tmp_path):
     link = tmp_path / "page.html"
     link.symlink_to(tmp_path / "nowhere" / "page.html")
-    assert _obstacle(link) == "its folder is not there"
+    assert _why_not_writable(link) == "its folder is not there"
     (tmp_path / "nowhere").mkdir()
-    assert not _obstacle(link)
-    assert not _obstacle(Path("/dev/stdout"))
+    assert not _why_not_writable(link)
+    assert not _why_not_writable(Path("/dev/stdout"))
 
 
 def test_a_broken_saved_survey_is_one_sentence(tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text("{}")
-    told = theodolite("compare", path, "mlp")
-    assert told.returncode == 1
-    assert told.stderr.count("\n") == 1
+    result = theodolite("compare", path, "mlp")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -200,29 +200,29 @@ def test_a_broken_saved_survey_is_one_sentence(tmp_path):
     ],
 )
 def test_a_survey_without_a_number_says_why_and_fails(net, arguments, words):
-    told = theodolite(*arguments, "--trust", "--shape", "4", *FEW)
-    assert told.returncode == 1
-    assert told.stderr.startswith("theodolite: nothing was measured of net.py:")
-    assert words in told.stderr
-    assert told.stderr.count("\n") == 1
+    result = theodolite(*arguments, "--trust", "--shape", "4", *FEW)
+    assert result.returncode == 1
+    assert result.stderr.startswith("theodolite: nothing was measured of net.py:")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_model_that_calls_exit_does_not_end_in_silence(net):
-    told = theodolite("survey", f"{net}:Leaving(4, 2)", "--trust", *MAP)
-    assert (told.returncode, told.stdout) == (1, "")
-    assert "code that the command ran called sys.exit(0)" in told.stderr
-    assert told.stderr.count("\n") == 1
+    result = theodolite("survey", f"{net}:Leaving(4, 2)", "--trust", *MAP)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert "code that the command ran called sys.exit(0)" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_the_map_alone_is_no_empty_survey(net):
-    told = theodolite("survey", f"{net}:bare", "--trust", "--shape", "4", *MAP)
-    assert told.returncode == 0, told.stderr
+    result = theodolite("survey", f"{net}:bare", "--trust", "--shape", "4", *MAP)
+    assert result.returncode == 0, result.stderr
 
 
 def test_weights_of_nan_are_found_on_made_up_inputs(net):
-    told = theodolite("survey", f"{net}:sick", "--trust", *FEW)
-    assert told.returncode == 0, told.stderr
-    assert "Numbers are NaN or infinite" in told.stdout
+    result = theodolite("survey", f"{net}:sick", "--trust", *FEW)
+    assert result.returncode == 0, result.stderr
+    assert "Numbers are NaN or infinite" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["survey", "compare"])

@@ -1,12 +1,12 @@
 """The site: a page an instrument, a verdict a claim, and links that are checked."""
 
 import inspect
+import re
 import typing
 from importlib import import_module
 
 import pytest
-from handbook import links, paper_pages, reference
-from handbook.assemble import site_links
+from handbook import assemble, links, paper_pages, reference
 from handbook.gallery import ORDER
 from handbook.gallery_pages import page_of
 from matplotlib.figure import Figure
@@ -21,8 +21,8 @@ SECTIONS = ("What it means", "How it is computed", "When it lies")
 
 def reads(function):
     """Say whether a function returns a reading, or a probe that ends in one."""
-    found = inspect.signature(function).return_annotation
-    kind = typing.get_origin(found) or found
+    returned = inspect.signature(function).return_annotation
+    kind = typing.get_origin(returned) or returned
     return isinstance(kind, type) and (
         issubclass(kind, Reading) or kind is instruments.SharpnessProbe
     )
@@ -30,13 +30,13 @@ def reads(function):
 
 def test_every_instrument_has_a_page():
     """Those that take an operator or a matrix are the same instrument once more."""
-    found = {
+    names_found = {
         name
         for package in (instruments, paths, certificates)
         for name, function in inspect.getmembers(package, inspect.isfunction)
         if reads(function) and not name.endswith(("_of", "_of_operator"))
     }
-    assert found == set(ORDER)
+    assert names_found == set(ORDER)
 
 
 @pytest.mark.parametrize("name", ORDER)
@@ -81,8 +81,32 @@ def test_the_reference_has_all_that_packages_define():
 
 
 def test_links_are_those_of_the_site():
-    text = site_links("[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md)")
+    text = assemble.site_links(
+        "[a](../ARCHITECTURE.md#words) [b](docs/paths.md) [c](paths.md)"
+    )
     assert text == "[a](architecture.md#words) [b](paths.md) [c](paths.md)"
+
+
+def broken_links():
+    """Return a sentence for each relative link that leads to no page or picture."""
+    pages = assemble.hand_written()
+    return [
+        f"{name} links to {target}"
+        for name, text in sorted(pages.items())
+        for target in re.findall(r"\]\(([^)\s#]+)", text)
+        if "://" not in target
+        and target not in pages
+        and not (assemble.ROOT / "docs" / target).is_file()
+    ]
+
+
+def test_links_of_pages_lead_to_pages():
+    assert broken_links() == []
+
+
+def test_a_link_to_a_file_that_is_no_page_is_seen(monkeypatch):
+    monkeypatch.delitem(assemble.BESIDE, "SECURITY.md")
+    assert broken_links() == ["changelog.md links to SECURITY.md"]
 
 
 @pytest.mark.parametrize(

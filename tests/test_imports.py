@@ -119,7 +119,7 @@ def absolute(source, package):
     return ast.unparse(tree)
 
 
-def long_ways(source, package):
+def absolute_imports(source, package):
     """List the absolute imports of a source from its own package."""
     return [
         f"{node.lineno}: import from {node.module} relatively"
@@ -196,7 +196,7 @@ def inner_imports(package, source):
             yield line, parts[2]
 
 
-def homonyms(paths, public):
+def name_clashes(paths, public):
     """List the modules and packages that carry a public name of their outer package.
 
     Once imported, such a module would be bound to its package under that name.
@@ -267,7 +267,7 @@ def test_no_module_carries_a_public_name_of_its_package(stub):
     outer = stub.parent
     paths = [p.relative_to(outer) for p in outer.rglob("*.py")]
     opened = {inner for package, inner in OPEN_SUBPACKAGES if package == outer.name}
-    assert not set(homonyms(paths, public_names(stub.read_text()))) - opened
+    assert not set(name_clashes(paths, public_names(stub.read_text()))) - opened
 
 
 def public_names(stub):
@@ -335,8 +335,8 @@ def test_an_import_up_the_subpackages_passes(source):
 )
 def test_a_module_with_a_public_name_is_seen(path):
     stub = "from .curvature.traces import trace as trace"
-    assert homonyms([Path(path)], public_names(stub)) == ["trace"]
-    assert not homonyms([Path("curvature/traces.py")], public_names(stub))
+    assert name_clashes([Path(path)], public_names(stub)) == ["trace"]
+    assert not name_clashes([Path("curvature/traces.py")], public_names(stub))
 
 
 def test_imports_inside_a_package_are_relative():
@@ -345,12 +345,13 @@ def test_imports_inside_a_package_are_relative():
         parts = path.relative_to(SOURCE.parent).parts
         if len(parts) > 2:
             found += [
-                (path, one) for one in long_ways(path.read_text(), ".".join(parts[:2]))
+                (path, one)
+                for one in absolute_imports(path.read_text(), ".".join(parts[:2]))
             ]
     assert not found
 
 
-def test_relative_imports_are_resolved_and_long_ways_seen():
+def test_relative_imports_are_resolved_and_absolute_ones_seen():
     source = "from ..rows import Rows\nfrom . import claims"
     package = ("theodolite", "core", "verdicts")
     resolved = absolute(source, package)
@@ -360,5 +361,5 @@ def test_relative_imports_are_resolved_and_long_ways_seen():
     ]
     down = absolute("from ...theory import moments", package)
     assert violations("core", down)
-    assert long_ways("from theodolite.core.rows import Rows", "theodolite.core")
-    assert not long_ways("from theodolite.core import Rows", "theodolite.data")
+    assert absolute_imports("from theodolite.core.rows import Rows", "theodolite.core")
+    assert not absolute_imports("from theodolite.core import Rows", "theodolite.data")

@@ -49,11 +49,11 @@ def part_violations(paper, study, stem, source):
     """List the imports of a study's module that break a rule of the house."""
     part = part_of(stem)
     if stem == "__init__":
-        return _strangers(paper, study, source)
+        return _foreign_imports(paper, study, source)
     if part is None:
         return [f"{stem} is no part of a study: {', '.join(MAY_IMPORT)}"]
     packages, siblings = MAY_IMPORT[part]
-    found = _strangers(paper, study, source)
+    found = _foreign_imports(paper, study, source)
     for line, target in imports(source):
         pieces = target.split(".")
         if (
@@ -106,7 +106,7 @@ def _names_used(function):
     return {one.id for one in names} - bound
 
 
-def _strangers(paper, study, source):
+def _foreign_imports(paper, study, source):
     """List imports of other papers, and of other studies of the paper."""
     found = []
     for line, target in imports(source):
@@ -187,7 +187,7 @@ def test_a_paper_has_folders_only():
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
-def test_parts_keep_to_their_roads(paper):
+def test_parts_import_only_what_they_may(paper):
     found = [
         f"{path.parent.name}/{violation}"
         for path in parts(paper)
@@ -199,7 +199,7 @@ def test_parts_keep_to_their_roads(paper):
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
-def test_no_road_reaches_the_other_through_what_is_shared(paper):
+def test_theory_and_measurement_do_not_meet_in_shared_modules(paper):
     far = {"measure": ["theodolite.theory"],
            "predict": ["theodolite.networks", "theodolite.instruments",
                        "theodolite.training"]}  # fmt: skip
@@ -215,7 +215,7 @@ def test_no_road_reaches_the_other_through_what_is_shared(paper):
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda p: p.name)
 def test_what_is_shared_knows_no_study(paper):
     for path in paper.glob("shared/**/*.py"):
-        assert not _strangers(paper.name, "shared", read(path)), path
+        assert not _foreign_imports(paper.name, "shared", read(path)), path
 
 
 LI = f"{PREFIX}li2016demystifying"

@@ -16,7 +16,7 @@ from torch import nn
 import theodolite as theodolite_package
 from tests.command import theodolite
 from tests.report.papers import TRAINING
-from theodolite.cli.trust import require_trust
+from theodolite.cli.options import require_trust
 from theodolite.core import TheodoliteError
 from theodolite.runs import LiveProgress, RunFolder, RunSpec
 from theodolite.survey import subject_of

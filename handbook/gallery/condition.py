@@ -34,9 +34,9 @@ def draw() -> Figure:
         matrix = instruments.spectrum(
             network(depth), digits(), loss=LOSS, norm_mode="batch"
         )
-        found = [matrix.condition(quantile=quantile) for quantile in quantiles]
+        readings = [matrix.condition(quantile=quantile) for quantile in quantiles]
         axes.plot(
-            quantiles, [each.ratio for each in found], "o-", label=f"{depth} blocks"
+            quantiles, [each.ratio for each in readings], "o-", label=f"{depth} blocks"
         )
     axes.set(
         xlabel="quantile", ylabel="largest over that at the quantile", yscale="log"

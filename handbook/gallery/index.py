@@ -33,7 +33,7 @@ def draw() -> Figure:
     model, (x, y) = network(2), digits()
     names = [name for name, _ in model.named_parameters() if not name.startswith("0")]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
-    steps, found = [], []
+    steps, readings = [], []
     for step in range(41):
         if step % 10 == 0:
             steps.append(step)
@@ -45,14 +45,14 @@ def draw() -> Figure:
                 params=names,
                 method="dense",
             )
-            found.append(reading)
+            readings.append(reading)
         optimizer.zero_grad()
         LOSS(model(x), y).backward()
         optimizer.step()
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    low = [each.index - each.index_low for each in found]
-    high = [each.index_high - each.index for each in found]
-    axes.errorbar(steps, [each.index for each in found], yerr=(low, high), fmt="o-")
+    low = [each.index - each.index_low for each in readings]
+    high = [each.index_high - each.index for each in readings]
+    axes.errorbar(steps, [each.index for each in readings], yerr=(low, high), fmt="o-")
     axes.set(xlabel="step", ylabel="share of negative eigenvalues", ylim=(0, None))
     return figure

@@ -31,7 +31,7 @@ def draw() -> Figure:
     given = {"loss": LOSS, "norm_mode": "batch"}
     exact = instruments.trace(trained(), digits(), method="dense", **given)
     budgets = (12, 24, 48)
-    found = [
+    readings = [
         instruments.trace(
             trained(), digits(), method="products", max_matvecs=budget, **given
         )
@@ -39,11 +39,11 @@ def draw() -> Figure:
     ]
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    low = [each.trace - each.trace_low for each in found]
-    high = [each.trace_high - each.trace for each in found]
+    low = [each.trace - each.trace_low for each in readings]
+    high = [each.trace_high - each.trace for each in readings]
     axes.errorbar(
         budgets,
-        [each.trace for each in found],
+        [each.trace for each in readings],
         yerr=(low, high),
         fmt="o",
         label="estimate, 95 %",

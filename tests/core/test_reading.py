@@ -12,12 +12,12 @@ from hypothesis.extra import numpy as hnp
 from theodolite.core import (
     Cost,
     NormMode,
-    PercentileCondition,
     Reading,
     Status,
     TheodoliteError,
     UnknownNameError,
 )
+from theodolite.core.spectra import PercentileCondition
 
 COST = Cost(wall_s=2.0, cpu_s=1.5, passes=7)
 CIRCUMSTANCES = {
@@ -140,8 +140,7 @@ def test_a_dimension_wins_over_the_circumstance_of_its_name():
 
 @given(
     hnp.arrays(
-        np.float64,
-        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        np.float64, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
     )
 )
 @settings(deadline=None)

@@ -173,11 +173,7 @@ def test_a_margin_of_ours_says_where_it_turns(summary):
 
 def test_the_tally_counts_kinds_apart(summary):
     counts = count_verdicts(summary.claims, not_run=2)
-    assert counts.claims == {
-        Outcome.HOLDS: 2,
-        Outcome.FAILS: 0,
-        Outcome.UNDECIDED: 0,
-    }
+    assert counts.claims == {Outcome.HOLDS: 2, Outcome.FAILS: 0, Outcome.UNDECIDED: 0}
     assert (counts.total, counts.hanging, counts.errata, counts.confirmed) == (
         4, 1, 1, 1,
     )  # fmt: skip

@@ -6,11 +6,7 @@ import os
 import pytest
 from PIL import Image
 
-from tests.data.writers import (
-    one_sentence,
-    random_images,
-    random_labels,
-)
+from tests.data.writers import one_sentence, random_images, random_labels
 from theodolite.core import DataError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="files of POSIX systems")

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from tests.data.hostile import IMAGES, LABELS, posix, refused
-from tests.data.writers import (
-    write_cifar10,
-)
+from tests.data.writers import write_cifar10
 from theodolite.data import load
 from theodolite.data.cifar import read_binary, read_delta, read_pickle
 from theodolite.data.idx import read_idx

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from tests.data.hostile import IMAGES, LABELS, posix, refused
-from tests.data.writers import (
-    write_idx,
-)
-from theodolite.data import cache_folder, clear_cache, load
+from tests.data.writers import write_idx
+from theodolite.data import load
+from theodolite.data.cache import cache_folder
 
 
 class TestCache:
@@ -94,21 +93,6 @@ class TestCache:
         else:
             path.symlink_to("nowhere")
         self.is_right(source)
-
-    @posix
-    def test_clearing_spares_folders_and_takes_broken_links(self, source):
-        source()
-        (cache_folder() / "mine.json").mkdir()
-        (cache_folder() / "old.json").symlink_to("nowhere")
-        assert clear_cache() > 0
-        assert [path.name for path in cache_folder().iterdir()] == ["mine.json"]
-
-    def test_a_cache_that_may_not_be_cleared_is_named(self, nobody, monkeypatch):
-        monkeypatch.setenv("THEODOLITE_CACHE", str(nobody.path))
-        (nobody.path / "a.json").write_text("{}")
-        nobody.path.chmod(0o555)
-        with nobody:
-            refused(clear_cache, match=r"a\.json cannot be deleted")
 
     @pytest.mark.parametrize("folder", ["~nobody-at-all/x", "a" * 5000, "/dev/null/x"])
     def test_a_cache_that_can_be_nowhere_is_done_without(

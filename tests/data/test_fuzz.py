@@ -11,6 +11,7 @@ import lzma
 import pickle
 import resource
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
@@ -96,114 +97,10 @@ def loaded(name, folder, **options):
     return dataset
 
 
-@pytest.fixture
-def idx_folder(tmp_path):
-    write_idx(tmp_path, GREY, LABELS, packed=False)
-    return tmp_path
-
-
-@bounded
-@given(content=bytes_or_noise(idx_bytes(GREY)))
-def test_plain_idx(idx_folder, content):
-    (idx_folder / "train-images-idx3-ubyte").write_bytes(content)
-    loaded("mnist", idx_folder, verify=False)
-
-
-@bounded
-@given(content=bytes_or_noise(idx_bytes(LABELS)))
-def test_idx_labels(idx_folder, content):
-    (idx_folder / "train-labels-idx1-ubyte").write_bytes(content)
-    loaded("mnist", idx_folder, verify=False)
-
-
-@bounded
-@given(
-    content=st.one_of(
-        bytes_or_noise(gzip.compress(idx_bytes(GREY))),
-        bytes_or_noise(idx_bytes(GREY)).map(gzip.compress),
-    )
-)
-def test_gzipped_idx(tmp_path, content):
-    if not any(tmp_path.iterdir()):
-        write_idx(tmp_path, GREY, LABELS)
-    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(content)
-    loaded("mnist", tmp_path, verify=False)
-
-
-DELTA = np.zeros(3072, np.uint8).tobytes()
-
-
-@pytest.fixture
-def delta_folder(tmp_path):
-    write_cifar10(tmp_path, COLOUR, random_labels(5), "delta xz")
-    return tmp_path
-
-
-@bounded
-@given(
-    content=st.one_of(
-        bytes_or_noise(lzma.compress(DELTA, preset=0)),
-        bytes_or_noise(DELTA).map(lzma.compress),
-    )
-)
-def test_xz_batches(delta_folder, content):
-    (delta_folder / "data_batch_1.xz").write_bytes(content)
-    loaded("cifar10", delta_folder, verify=False)
-
-
 def npy(array):
     stream = io.BytesIO()
     np.save(stream, array)
     return stream.getvalue()
-
-
-@bounded
-@given(content=bytes_or_noise(npy(random_labels(5))))
-def test_label_arrays(delta_folder, content):
-    (delta_folder / "train_labels.npy").write_bytes(content)
-    loaded("cifar10", delta_folder, verify=False)
-
-
-BATCH = {b"data": planes(COLOUR[:1]), b"labels": [3], b"filenames": ["a.png"]}
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 5])
-def test_pickled_batches(tmp_path, protocol):
-    write_cifar10(tmp_path, COLOUR, random_labels(5), "pickle")
-
-    @bounded
-    @given(content=bytes_or_noise(pickle.dumps(BATCH, protocol=protocol)))
-    def run(content):
-        (tmp_path / "data_batch_1").write_bytes(content)
-        loaded("cifar10", tmp_path, verify=False)
-
-    run()
-
-
-@pytest.fixture
-def batches(tmp_path, request):
-    write_cifar10(tmp_path, COLOUR, random_labels(5), request.param)
-    return tmp_path
-
-
-@pytest.mark.parametrize("batches", ["pickle"], indirect=True)
-@bounded
-@given(
-    operations=st.lists(
-        st.sampled_from(list(b"(}]).0.12NKabetuRdl\x85\x86\x87\x94qhs")), max_size=60
-    )
-)
-def test_pickles_of_random_operations(batches, operations):
-    (batches / "data_batch_1").write_bytes(bytes([0x80, 2, *operations]) + b".")
-    loaded("cifar10", batches, verify=False)
-
-
-@pytest.mark.parametrize("batches", ["binary"], indirect=True)
-@bounded
-@given(content=bytes_or_noise(b"\3" + bytes(3072)))
-def test_binary_batches(batches, content):
-    (batches / "data_batch_1.bin").write_bytes(content)
-    loaded("cifar10", batches, verify=False)
 
 
 def picture(kind):
@@ -212,16 +109,81 @@ def picture(kind):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "PPM"])
-def test_image_folders(tmp_path, kind):
-    (tmp_path / "cat").mkdir()
-    (tmp_path / "cat" / "1.png").write_bytes(picture("PNG"))
+def write_mnist(folder, *, packed):
+    write_idx(folder, GREY, LABELS, packed=packed)
+
+
+def write_cifar(folder, layout):
+    write_cifar10(folder, COLOUR, random_labels(5), layout)
+
+
+def write_cats(folder):
+    (folder / "cat").mkdir()
+    (folder / "cat" / "1.png").write_bytes(picture("PNG"))
+
+
+DELTA = np.zeros(3072, np.uint8).tobytes()
+BATCH = {b"data": planes(COLOUR[:1]), b"labels": [3], b"filenames": ["a.png"]}
+OPERATIONS = st.lists(
+    st.sampled_from(list(b"(}]).0.12NKabetuRdl\x85\x86\x87\x94qhs")), max_size=60
+)
+PLAIN, PACKED = partial(write_mnist, packed=False), partial(write_mnist, packed=True)
+PICKLE, BINARY, XZ = (
+    partial(write_cifar, layout=layout) for layout in ("pickle", "binary", "delta xz")
+)
+IDX = bytes_or_noise(idx_bytes(GREY))
+# A dataset, what writes a sound one, the file that is replaced, and its contents.
+FILES = {
+    "idx": ("mnist", PLAIN, "train-images-idx3-ubyte", IDX),
+    "idx labels": (
+        "mnist", PLAIN, "train-labels-idx1-ubyte", bytes_or_noise(idx_bytes(LABELS)),
+    ),
+    "gzipped idx": (
+        "mnist", PACKED, "train-images-idx3-ubyte.gz",
+        bytes_or_noise(gzip.compress(idx_bytes(GREY))) | IDX.map(gzip.compress),
+    ),
+    "xz batch": (
+        "cifar10", XZ, "data_batch_1.xz",
+        bytes_or_noise(lzma.compress(DELTA, preset=0))
+        | bytes_or_noise(DELTA).map(lzma.compress),
+    ),
+    "label array": (
+        "cifar10", XZ, "train_labels.npy", bytes_or_noise(npy(random_labels(5))),
+    ),
+    **{
+        f"pickle {protocol}": (
+            "cifar10", PICKLE, "data_batch_1",
+            bytes_or_noise(pickle.dumps(BATCH, protocol=protocol)),
+        )
+        for protocol in (0, 2, 5)
+    },
+    "pickle of random operations": (
+        "cifar10", PICKLE, "data_batch_1",
+        OPERATIONS.map(lambda operations: bytes([0x80, 2, *operations]) + b"."),
+    ),
+    "binary batch": (
+        "cifar10", BINARY, "data_batch_1.bin", bytes_or_noise(b"\3" + bytes(3072)),
+    ),
+    **{
+        kind: ("imagefolder", write_cats, "cat/2.png", bytes_or_noise(picture(kind)))
+        for kind in ("PNG", "JPEG", "BMP", "PPM")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files(tmp_path, kind):
+    name, write, file, contents = FILES[kind]
+    write(tmp_path)
+    choices = [{"verify": False}]
+    if name == "imagefolder":
+        choices = [{"size": None}, {"size": 6}]
 
     @bounded
-    @given(content=bytes_or_noise(picture(kind)), size=st.sampled_from([None, 6]))
-    def run(content, size):
-        (tmp_path / "cat" / "2.png").write_bytes(content)
-        loaded("imagefolder", tmp_path, size=size)
+    @given(content=contents, options=st.sampled_from(choices))
+    def run(content, options):
+        (tmp_path / file).write_bytes(content)
+        loaded(name, tmp_path, **options)
 
     run()
 

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from tests.data.hostile import IMAGES, LABELS, refused
-from tests.data.writers import (
-    planes,
-    write_pickle,
-)
+from tests.data.writers import planes, write_pickle
 from theodolite.data.cifar import read_pickle
 from theodolite.data.plain_pickle import read_plain_pickle
 

@@ -5,9 +5,7 @@ import os
 import pytest
 
 from tests.data.hostile import IMAGES, LABELS, picture_bytes, posix, refused
-from tests.data.writers import (
-    write_idx,
-)
+from tests.data.writers import write_idx
 from theodolite.data import available, load
 from theodolite.data.cifar import read_binary
 from theodolite.data.files import escape

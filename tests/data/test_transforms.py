@@ -7,13 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.data.writers import random_images
 from theodolite.core import DataError, UnknownNameError
-from theodolite.data import (
-    load,
-    one_hot,
-    standardise_channels,
-    two_classes,
-    unit_norm,
-)
+from theodolite.data import load, one_hot, standardise_channels, two_classes, unit_norm
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,7 +10,6 @@ from theodolite.figures import (
     TEXT_COLOUR,
     band,
     curve,
-    end_mark,
     kind_style,
     legend,
     line,
@@ -20,6 +19,7 @@ from theodolite.figures import (
     reference_line,
     shared_legend,
 )
+from theodolite.figures.marks import end_mark
 
 PLAIN, RESIDUAL = kind_style("plain"), kind_style("residual")
 

@@ -59,8 +59,8 @@ def test_a_style_that_differs_stays_with_its_mark():
     two = '<use x="1" style="fill: red"/><use x="2" style="fill: blue"/>'
     assert compact(f"<g>{two}</g>") == f"<g>{two}</g>"
     same = two.replace("blue", "red")
-    told = '<g style="fill: red"><use x="1"/><use x="2"/></g>'
-    assert compact(f"<g>{same}</g>") == told
+    shorter = '<g style="fill: red"><use x="1"/><use x="2"/></g>'
+    assert compact(f"<g>{same}</g>") == shorter
 
 
 def test_very_many_marks_become_pixels():

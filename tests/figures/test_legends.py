@@ -83,8 +83,8 @@ def test_a_shared_legend_has_each_name_once_and_each_meaning():
                  means="hollow: a bound", ends="diverges")  # fmt: skip
             curve(ax, [1, 2], [1, 2], style=style, means="theory")
     one = shared_legend(figure, order=["residual"])
-    told = ["residual", "plain", "hollow: a bound", "diverges", "theory"]
-    assert names_of(one) == told
+    names = ["residual", "plain", "hollow: a bound", "diverges", "theory"]
+    assert names_of(one) == names
     lay_out(figure)
     assert all(one.get_window_extent().y1 < ax.get_window_extent().y0 for ax in panels)
 

@@ -237,9 +237,7 @@ def test_a_grid_is_a_line_along_one_axis(grid):
     figure = draw_grid(grid, x="depth", y="lr")
     assert figure.axes[0].get_xlabel() == "depth"
     one = dataclasses.replace(
-        grid,
-        axes={**grid.axes, "depth": (2,)},
-        rows=grid.rows.where(depth=2),
+        grid, axes={**grid.axes, "depth": (2,)}, rows=grid.rows.where(depth=2)
     )
     panel = one.plot().axes[0]
     assert panel.get_ylabel() == "median final loss"

@@ -250,7 +250,7 @@ def test_the_script_of_the_page_runs_by_the_command_of_the_page(tmp_path):
     assert done.returncode == 0, done.stderr
     exec(compile(alone, PAGE.name, "exec"), space := {})
     (told,) = re.findall(r"eigenvalues +1: ([0-9.]+)", done.stdout)
-    assert float(told) == pytest.approx(space["found"].eigenvalues[0], rel=1e-4)
+    assert float(told) == pytest.approx(space["top"].eigenvalues[0], rel=1e-4)
 
 
 def test_alone_a_team_changes_nothing():

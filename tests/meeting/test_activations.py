@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from theodolite.core import ACTIVATIONS
-from theodolite.networks import torch_activation
+from theodolite.networks.shortcut import torch_activation
 from theodolite.theory import activation
 
 SPECS = [*(name for name in ACTIVATIONS if name != "polynomial"), "polynomial:1.5,1,-2"]

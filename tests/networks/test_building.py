@@ -18,13 +18,13 @@ from theodolite.core import (
 )
 from theodolite.networks import (
     PreactivationNetwork,
-    ResnetNetwork,
     ShortcutNetwork,
-    SpinGlass,
     SystemNetwork,
     build,
     initial_weights,
 )
+from theodolite.networks.resnet import ResnetNetwork
+from theodolite.networks.spin_glass import SpinGlass
 
 SHORTCUT = ShortcutBlueprint(width=3, depth=6, shortcut=3, bias=True, init="xavier")
 PREACTIVATION = PreactivationBlueprint(depth=8, width=4, classes=5)
@@ -61,9 +61,7 @@ def test_each_kind_becomes_its_network(plan, network, dtype):
 
 
 @pytest.mark.parametrize(
-    "plan",
-    [SHORTCUT, PREACTIVATION, RESNET, GLASS, SYSTEM],
-    ids=lambda plan: plan.kind,
+    "plan", [SHORTCUT, PREACTIVATION, RESNET, GLASS, SYSTEM], ids=lambda plan: plan.kind
 )
 def test_the_seed_decides(plan):
     first, same, other = (

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from theodolite.core import ClassifierBlueprint, ConfigError, TheodoliteError
-from theodolite.networks import ClassifierNetwork, build, initial_classifier_weights
+from theodolite.networks import ClassifierNetwork, build
+from theodolite.networks.classifier import initial_classifier_weights
 
 DENSE = ClassifierBlueprint(inputs=(2, 3), width=5, start_norm=3.0)
 IMAGES = ClassifierBlueprint(

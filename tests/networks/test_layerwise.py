@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from theodolite.core import ConfigError, LayerwiseBlueprint, UnknownNameError
-from theodolite.networks import LayerwiseNetwork, ScalarNorm, build, layer_scales
+from theodolite.networks import ScalarNorm, build, layer_scales
+from theodolite.networks.fully_connected import LayerwiseNetwork
 
 PLAN = LayerwiseBlueprint(inputs=5, width=7, depth=4, classes=3)
 

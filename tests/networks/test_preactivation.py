@@ -6,11 +6,7 @@ import torch
 from torch.nn import functional
 
 from theodolite.core import ConfigError, PreactivationBlueprint, TheodoliteError
-from theodolite.networks import (
-    PreactivationNetwork,
-    build,
-    unit_convolutions,
-)
+from theodolite.networks import PreactivationNetwork, build, unit_convolutions
 
 
 def by_hand(network, x):

@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from theodolite.core import ConfigError, TwoBlockBlueprint, UnknownNameError
-from theodolite.networks import (
-    AverageSkip,
-    HaarSkip,
-    RandomSkip,
-    TwoBlockNetwork,
-    build,
-)
+from theodolite.networks import AverageSkip, HaarSkip, build
+from theodolite.networks.two_block import RandomSkip, TwoBlockNetwork
 
 SMALL = {"side": 8, "stem_kernel": 3, "stem_pool": 1, "kernel": 3, "stride": 2}
 PLANS = [

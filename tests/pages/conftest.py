@@ -67,14 +67,14 @@ def drawn():
 def browser():
     required = os.environ.get("THEODOLITE_REQUIRE_BROWSER")
     missing = pytest.fail if required else pytest.skip
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
         missing(f"no browser: none of {', '.join(BROWSERS)} is installed")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
         missing("no browser: playwright is not installed")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
         yield browser
         browser.close()

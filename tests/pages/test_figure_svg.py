@@ -199,8 +199,8 @@ def test_only_named_shapes_and_properties_reach_the_page(text):
         "svg", "title", "path", "g", "rect", "image", "use"
     }  # fmt: skip
     begun = html.partition("</title>")[2]
-    found = {name.lower() for name in re.findall(r'([\w-]+)="', begun)}
-    assert found <= {"d"}, html
+    attributes = {name.lower() for name in re.findall(r'([\w-]+)="', begun)}
+    assert attributes <= {"d"}, html
     assert not set(re.findall(r">([^<>]+)<", begun))
 
 

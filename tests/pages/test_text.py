@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from theodolite.pages import to_plain, unrenderable
-from theodolite.pages.text import formula, formulas, maths_html, to_html
+from theodolite.pages import to_plain
+from theodolite.pages.text import formula, formulas, maths_html, to_html, unrenderable
 
 
 @pytest.mark.parametrize(

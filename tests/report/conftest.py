@@ -7,7 +7,7 @@ import pytest
 from tests.pages.conftest import browser, drawn  # noqa: F401 (fixtures)
 from tests.report.papers import STUDIES
 from theodolite.core import parse_summary
-from theodolite.report import JudgedRun
+from theodolite.report.finished_runs import JudgedRun
 from theodolite.runs import RunFolder, RunSpec
 
 

@@ -40,15 +40,15 @@ def energies(blocks, beta):
 
 
 def lines():
-    found = []
+    rows = []
     for name, (blocks, scales) in NETWORKS.items():
         for step, beta in scales.items():
             for taken, share in enumerate(energies(blocks, beta)):
                 error = 0.05 * share
-                found.append(["share", name, "output", taken, step, share, error])
+                rows.append(["share", name, "output", taken, step, share, error])
             if name == "narrow":
-                found.append(["beta", name, "output", None, step, beta, 0.01])
-    return found
+                rows.append(["beta", name, "output", None, step, beta, 0.01])
+    return rows
 
 
 def exhibit(**changes):

@@ -5,7 +5,6 @@ from theodolite.core import (
     Claim,
     Kind,
     Number,
-    Ruling,
     Verdict,
     above,
     all_of,
@@ -17,6 +16,7 @@ from theodolite.core import (
     sampled,
     to_strict_json,
 )
+from theodolite.core.verdicts.claims import Ruling
 
 ROUNDING = below(1e-10, source="rounding", why="products of this length")
 

@@ -228,13 +228,13 @@ def test_the_filter_covers_everything(visit):
 def test_the_search_finds(opened, words, names):
     page = opened
     find(page, words)
-    found = {
+    shown_names = {
         one.get_attribute("id").rpartition("--")[2]
         for one in page.locator("article.claim:visible").all()
     }
-    assert found >= names
+    assert shown_names >= names
     if words != r"\otimes":  # the study that has it in its text is found as well
-        assert found == names
+        assert shown_names == names
     if names and words.replace(" ", "").replace("-", "").isalpha():
         # What stands in a folded part is unfolded, and folded again afterwards.
         assert page.get_by_text(words).first.is_visible()

@@ -8,7 +8,9 @@ from shutil import copytree
 import pytest
 
 from theodolite.core import Kind
-from theodolite.report import errata_page, judged_runs, write_errata
+from theodolite.report import write_errata
+from theodolite.report.errata import errata_page
+from theodolite.report.finished_runs import judged_runs
 from theodolite.studies import catalogue, plan_study, run_study
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
@@ -31,13 +33,17 @@ def number(text):
 
 def judged(text):
     """What the page says of each erratum: verdict and numbers, by reading."""
-    found = {}
+    verdicts = {}
     for part in text.split("\n### ")[1:]:
         name = part.split("`")[1]
         for match in JUDGED.finditer(part):
             numbers = [number(match[key]) for key in ("value", "low", "high")]
-            found[name, match["reading"]] = (match["verdict"], match["name"], numbers)
-    return found
+            verdicts[name, match["reading"]] = (
+                match["verdict"],
+                match["name"],
+                numbers,
+            )
+    return verdicts
 
 
 def agrees(old, new):
@@ -83,17 +89,17 @@ def test_the_page_is_written(root, tmp_path):
 
 def test_readings_that_differ_are_seen(runs):
     text = errata_page(runs)
-    found = judged(text)
-    assert len(found) == 3
+    verdicts = judged(text)
+    assert len(verdicts) == 3
     key = "transposed_block", "printed"
-    told = "0.8312 [0.8291, 0.8333]"
-    assert told in text
-    same = judged(text.replace(told, "0.8322 [0.8301, 0.8343]"))
-    other = judged(text.replace(told, "0.8512 [0.8491, 0.8533]"))
+    number = "0.8312 [0.8291, 0.8333]"
+    assert number in text
+    same = judged(text.replace(number, "0.8322 [0.8301, 0.8343]"))
+    other = judged(text.replace(number, "0.8512 [0.8491, 0.8533]"))
     turned = judged(text.replace("printed FAILS", "printed HOLDS"))
-    assert agrees(found[key], same[key])
-    assert not agrees(found[key], other[key])
-    assert not agrees(found[key], turned[key])
+    assert agrees(verdicts[key], same[key])
+    assert not agrees(verdicts[key], other[key])
+    assert not agrees(verdicts[key], turned[key])
 
 
 def test_the_documented_errata_are_those_of_the_studies():
@@ -116,6 +122,9 @@ def test_the_documented_numbers_are_those_of_a_run(quick_root, tmp_path):
             run_study(plan_study(entry, scale="quick"), root=quick_root, jobs=0)
             kept = f"runs/{entry.paper.name}/{entry.name}"
             copytree(quick_root / kept, tmp_path / kept)
-    told, found = judged(PAGE.read_text()), judged(errata_page(judged_runs(tmp_path)))
-    assert set(told) == set(found)
-    assert [key for key in told if not agrees(told[key], found[key])] == []
+    committed, new = (
+        judged(PAGE.read_text()),
+        judged(errata_page(judged_runs(tmp_path))),
+    )
+    assert set(committed) == set(new)
+    assert [key for key in committed if not agrees(committed[key], new[key])] == []

@@ -8,8 +8,9 @@ import pytest
 from tests.report.ensembles import PAPER, exhibit, measured
 from tests.report.test_page import EVIL, HTTP, Page
 from theodolite.core import parse_summary
-from theodolite.report import JudgedRun, render
+from theodolite.report import render
 from theodolite.report.explorers import EXPLORER_SCRIPTS
+from theodolite.report.finished_runs import JudgedRun
 from theodolite.report.page import SCRIPTS
 
 MOST_BYTES = 60_000
@@ -105,10 +106,7 @@ def test_rows_cannot_inject():
              for line in exhibit()["lines"]]  # fmt: skip
     other = exhibit(name=EVIL, columns=[EVIL], lines=[[EVIL]])
     study = measured([exhibit(lines=lines), other])
-    study["paper"] = {
-        **PAPER,
-        "explorer": {"name": "path_ensemble", "studies": [EVIL]},
-    }
+    study["paper"] = {**PAPER, "explorer": {"name": "path_ensemble", "studies": [EVIL]}}
     html = page_of(study)
     page = Page(html)
     assert len(page.all("script")) == N_SCRIPTS + 1, "ours, and the data"

@@ -26,22 +26,22 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def opened(browser, address):
     """The page, opened once, and what it complained of or asked for."""
-    page, told = browser.new_page(reduced_motion="reduce"), []
-    page.on("console", lambda message: told.append(message.text))
-    page.on("pageerror", lambda error: told.append(str(error)))
+    page, messages = browser.new_page(reduced_motion="reduce"), []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto(address)
-    page.on("request", lambda request: told.append(request.url))
-    yield page, told
+    page.on("request", lambda request: messages.append(request.url))
+    yield page, messages
     page.close()
 
 
 @pytest.fixture
 def page(opened):
     """The page at its first values; fail at the end if it complained or asked."""
-    page, told = opened
+    page, messages = opened
     page.get_by_label("Start again").click()
     yield page
-    assert told == []
+    assert messages == []
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def ask(opened):
     ("depth", "beta"), [(1, 0.5), (2, 8.0), (100, 0.1), (1000, 0.5), (2000, 0.001)]
 )
 def test_weights(ask, depth, beta):
-    found = np.array(ask(f"logWeights({depth}, {beta})"))
+    value = np.array(ask(f"logWeights({depth}, {beta})"))
     wanted = theory.log_path_weights(depth, beta)
-    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-11)
-    found = ask(f"moments(theodolite.paths.residual({depth}, {beta}))")
+    np.testing.assert_allclose(value, wanted, rtol=1e-13, atol=1e-11)
+    value = ask(f"moments(theodolite.paths.residual({depth}, {beta}))")
     moments = theory.path_length_moments(depth, beta)
-    np.testing.assert_allclose(found["mean"], moments.mean, rtol=1e-11)
-    np.testing.assert_allclose(found["variance"], moments.variance, rtol=1e-9)
+    np.testing.assert_allclose(value["mean"], moments.mean, rtol=1e-11)
+    np.testing.assert_allclose(value["variance"], moments.variance, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def landscape(depth, beta):
 
 @pytest.mark.parametrize(("depth", "beta"), [(2, 0.5), (10, 0.01), (100, 2.0)])
 def test_exponents(ask, depth, beta):
-    found = ask(f"landscape(theodolite.paths.residual({depth}, {beta}))")
+    value = ask(f"landscape(theodolite.paths.residual({depth}, {beta}))")
     names = ("slope", "curvature", "x", "exponent")
     for name, wanted in zip(names, landscape(depth, beta), strict=True):
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(value[name], wanted, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_exponents(ask, depth, beta):
     ],
 )
 def test_exponents_as_tabulated(ask, mixture, wanted):
-    found = ask(f"landscape(theodolite.paths.{mixture})")
-    np.testing.assert_allclose(found["exponent"], wanted, atol=2e-10)
+    value = ask(f"landscape(theodolite.paths.{mixture})")
+    np.testing.assert_allclose(value["exponent"], wanted, atol=2e-10)
 
 
 def test_there_is_no_exponent_without_degree_two(ask):
@@ -140,8 +140,8 @@ def test_there_is_no_exponent_without_degree_two(ask):
 def test_counts_on_circle_and_sphere(ask, x):
     circle, sphere = 2 * (3 * x + 1) ** 0.5, 2 + 8 * x**1.5 / (3 * x + 1) ** 0.5
     for size, wanted in ((2, circle), (3, sphere)):
-        found = math.exp(ask(f"logCriticalPoints({size}, {x})"))
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        value = math.exp(ask(f"logCriticalPoints({size}, {x})"))
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)
     assert ask(f"circle({x}).all") == pytest.approx(circle, rel=1e-14)
     assert ask(f"sphere({x}).all") == pytest.approx(sphere, rel=1e-14)
     # Minima, maxima and saddles: as many of the first two, two more than of the last.
@@ -151,27 +151,27 @@ def test_counts_on_circle_and_sphere(ask, x):
 
 def test_counts_of_degree_two_are_twice_the_dimension(ask):
     for size in (4, 5, 30, 31, 200):
-        found = math.exp(ask(f"logCriticalPoints({size}, 1)"))
-        np.testing.assert_allclose(found, 2 * size, rtol=1e-11)
+        value = math.exp(ask(f"logCriticalPoints({size}, 1)"))
+        np.testing.assert_allclose(value, 2 * size, rtol=1e-11)
 
 
 @pytest.mark.parametrize("size", [5, 40, 200])
 @pytest.mark.parametrize("x", [1.1, 4.0, 1500.0])
 def test_counts_meet_theory(ask, size, x):
     everything = theory.mean_critical_points(glass(size, x))
-    found = ask(f"logCriticalPoints({size}, {x})")
-    np.testing.assert_allclose(found, everything.log, rtol=1e-10)
+    value = ask(f"logCriticalPoints({size}, {x})")
+    np.testing.assert_allclose(value, everything.log, rtol=1e-10)
     # The rival: the exponent of a fixed index taken for that of all.
-    assert abs(size * ask(f"exponent({x})") - found) > 1
+    assert abs(size * ask(f"exponent({x})") - value) > 1
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 40])
 @pytest.mark.parametrize("x", [1.0, 1.1, 4.0, 1999.0])
 def test_minima_meet_theory(ask, size, x):
     minima = theory.mean_critical_points(glass(size, x), index=0)
-    found = ask(f"logMinima({size}, {x})")
-    np.testing.assert_allclose(found, minima.log, atol=3e-6)
-    assert abs(size * ask(f"exponent({x})") - found) > 0.1
+    value = ask(f"logMinima({size}, {x})")
+    np.testing.assert_allclose(value, minima.log, atol=3e-6)
+    assert abs(size * ask(f"exponent({x})") - value) > 0.1
 
 
 def test_the_table_of_minima_is_that_of_theory(ask):

@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from tests.report.papers import CLAIMS, STUDIES
-from theodolite.core import Choice, SavedNumber, SavedStudy, our_margin
+from theodolite.core import Choice, SavedNumber, our_margin
+from theodolite.core.summary import SavedStudy
 from theodolite.report import render
 from theodolite.report.layout import groups
 from theodolite.report.page import SCRIPTS
@@ -334,8 +335,8 @@ def figures_of(run, **sources):
     """The run with one figure under several names, of these runs."""
     (one,) = run.summary.figures
     files = tuple(
-        replace(one, name=name, caption=f"Seen here. Drawn from {told}.", source=who)
-        for name, (who, told) in sources.items()
+        replace(one, name=name, caption=f"Seen here. Drawn from {origin}.", source=who)
+        for name, (who, origin) in sources.items()
     )
     return changed(run, figures=files)
 
@@ -370,14 +371,14 @@ def test_a_long_study_is_folded_by_kind(runs):
         for run in runs
         for claim in (*run.summary.claims, *run.summary.claims)
     ]
-    found = groups(entries)
-    assert [one["title"] for one in found] == [
+    sections = groups(entries)
+    assert [one["title"] for one in sections] == [
         "",
         "6 more claims",
         "4 errata",
         "2 statements beyond it",
     ]
-    assert sum(len(one["entries"]) for one in found) == len(entries)
+    assert sum(len(one["entries"]) for one in sections) == len(entries)
     assert [one["title"] for one in groups(entries[:7])] == [""]
 
 

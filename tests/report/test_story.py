@@ -8,7 +8,8 @@ import pytest
 
 from tests.report.papers import CLAIMS
 from theodolite.core import Outcome, SavedNumber
-from theodolite.pages import to_plain, unrenderable
+from theodolite.pages import to_plain
+from theodolite.pages.text import unrenderable
 from theodolite.report import render
 from theodolite.studies import catalogue, papers
 
@@ -22,8 +23,8 @@ def text_of(html):
 def part(html, kind):
     """The balance or the story of the first paper, as words."""
     ends = {"balance": "</section>", "story": "</section>\n</div>\n</section>"}[kind]
-    found = re.search(rf'<section class="{kind}".*?{ends}', html, re.DOTALL)
-    return text_of(found[0]) if found else ""
+    match = re.search(rf'<section class="{kind}".*?{ends}', html, re.DOTALL)
+    return text_of(match[0]) if match else ""
 
 
 @pytest.fixture(scope="module")
@@ -141,20 +142,20 @@ def test_every_finding_of_every_story_is_a_claim():
         for e in catalogue()
         for claim in e.study.claims
     }
-    told = [
+    claims_told = [
         f"{paper.name}/{finding.claim}"
         for paper in papers()
         for chapter in paper.story
         for finding in chapter.findings
     ]
-    assert told
-    assert [name for name in told if name not in claims] == []
-    assert len(told) == len(set(told))
+    assert claims_told
+    assert [name for name in claims_told if name not in claims] == []
+    assert len(claims_told) == len(set(claims_told))
 
 
 def test_every_story_can_be_drawn_and_touches_every_study():
     for paper in papers():
         texts = [t for chapter in paper.story for t in (chapter.title, chapter.text)]
         assert unrenderable(texts) == []
-        told = {f.claim.split("/")[0] for c in paper.story for f in c.findings}
-        assert told >= set(paper.studies)
+        studies_told = {f.claim.split("/")[0] for c in paper.story for f in c.findings}
+        assert studies_told >= set(paper.studies)

@@ -11,7 +11,8 @@ import pytest
 from tests.report.conftest import write_run
 from tests.report.papers import INITIAL, STUDIES, TRAINING
 from theodolite.core import RunError, TheodoliteError
-from theodolite.report import judged_runs, write_report
+from theodolite.report import write_report
+from theodolite.report.finished_runs import judged_runs
 
 
 def test_importing_the_room_imports_nothing_heavy():
@@ -34,15 +35,15 @@ def test_writing_a_report_needs_no_torch(root, tmp_path):
 
 
 def test_every_study_is_collected(root):
-    found = judged_runs(root)
-    assert {one.summary.full_name for one in found} == {
+    runs = judged_runs(root)
+    assert {one.summary.full_name for one in runs} == {
         f"{one['paper']['name']}/{one['study']['name']}" for one in STUDIES
     }
-    years = [one.summary.paper.year for one in found]
+    years = [one.summary.paper.year for one in runs]
     assert years == sorted(years)
-    for one in found:
+    for one in runs:
         assert all(set(f.files) & set(one.svg) for f in one.summary.figures)
-    assert found[0].info["config"] == INITIAL["config"]
+    assert runs[0].info["config"] == INITIAL["config"]
 
 
 def test_the_file_is_written_whole_beside_nothing_else(root, tmp_path):
@@ -85,9 +86,9 @@ def test_the_run_judged_last_wins(tmp_path, drawn):
         write_run(
             tmp_path, {**TRAINING, "judged": f"{stamp}T00:00:00Z"}, drawn, w=width
         )
-    (found,) = judged_runs(tmp_path)
-    assert found.summary.judged.startswith("2026-05-01")
-    assert found.info["config"]["w"] == 20
+    (run,) = judged_runs(tmp_path)
+    assert run.summary.judged.startswith("2026-05-01")
+    assert run.info["config"]["w"] == 20
 
 
 def without(key):
@@ -162,8 +163,8 @@ def test_an_old_summary_stands_back_where_a_newer_one_is(tmp_path, drawn):
     old.write("summary.json", with_claim(own=None))
     newer = {**TRAINING, "judged": "2027-01-01T00:00:00Z"}
     write_run(tmp_path, newer, drawn, w=2)
-    (found,) = judged_runs(tmp_path)
-    assert found.summary.judged.startswith("2027")
+    (run,) = judged_runs(tmp_path)
+    assert run.summary.judged.startswith("2027")
 
 
 @pytest.mark.parametrize("harm", ["text", "file"])
@@ -174,9 +175,9 @@ def test_a_corrupt_figure_is_named_and_left_out(tmp_path, drawn, harm):
         folder.write("figures/spectrum.svg", "<svg")
     else:
         (folder.path / "figures" / "spectrum.svg").write_bytes(b"<svg>\xff</svg>")
-    told = []
-    page = write_report(tmp_path, damaged=told.append).read_text()
-    (damage,) = told
+    damages = []
+    page = write_report(tmp_path, damaged=damages.append).read_text()
+    (damage,) = damages
     assert (damage.folder, damage.name) == (folder.path, "figures/spectrum.svg")
     assert page.count('class="drawing"') == 1
 
@@ -187,11 +188,11 @@ def test_one_damaged_run_leaves_the_others(tmp_path, drawn):
     other = write_run(tmp_path, TRAINING, drawn, w=3)
     (folder.path / "summary.json").write_text("{")
     (other.path / "run.json").write_bytes(b"\xff")
-    told = []
-    page = write_report(tmp_path, damaged=told.append).read_text()
+    damages = []
+    page = write_report(tmp_path, damaged=damages.append).read_text()
     assert INITIAL["study"]["title"] in page
     assert TRAINING["study"]["title"] not in page
-    assert {damage.name for damage in told} == {"summary.json", "run.json"}
+    assert {damage.name for damage in damages} == {"summary.json", "run.json"}
 
 
 def test_what_a_killed_writer_left_is_swept(root, tmp_path):

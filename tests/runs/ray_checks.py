@@ -21,8 +21,9 @@ from tests.runs.work import CELLS, Dying, Failing, Logged, spec, started
 from tests.studies import test_plugins, tiny
 from theodolite.core import RunError, ShortcutBlueprint
 from theodolite.data import load
-from theodolite.runs import RayCluster, RunFolder, Task, execute
+from theodolite.runs import RayCluster, RunFolder, execute
 from theodolite.runs.executors.ray.connection import checked_address
+from theodolite.runs.executors.task import Task
 from theodolite.studies import (
     StudyFile,
     find,

@@ -87,11 +87,11 @@ def _logs_of_nodes(place):
 def end_marked(mark):
     """End all that a child started and left, and the child; return how many."""
     wanted, ended = f"{_MARK}={mark}".encode(), set()
-    while found := [pid for pid in _processes() if wanted in _environment_of(pid)]:
-        for pid in found:
+    while pids := [pid for pid in _processes() if wanted in _environment_of(pid)]:
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        ended.update(found)
+        ended.update(pids)
         time.sleep(0.01)
     return len(ended)
 
@@ -110,10 +110,10 @@ def _environment_of(pid):
 
 def _written(path):
     lines = path.read_text().splitlines() if path.exists() else []
-    found = {}
+    texts = {}
     for name, text in map(json.loads, lines):
-        found[name] = "\n".join(filter(None, [found.get(name), text]))
-    return found
+        texts[name] = "\n".join(filter(None, [texts.get(name), text]))
+    return texts
 
 
 class Outcomes:

@@ -14,10 +14,10 @@ from theodolite.core import ShortcutBlueprint
 
 def sharpness(snapshot):
     inputs, targets = snapshot.data
-    found = instruments.trace(
+    reading = instruments.trace(
         snapshot.model, [(inputs, targets)], loss=snapshot.criterion, norm_mode="eval"
     )
-    return float(found.trace)
+    return float(reading.trace)
 
 x, y = np.random.default_rng(0).normal(size=(2, 20, 2))
 probe = training.Probe("trace", sharpness, training.Every(2))

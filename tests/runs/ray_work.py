@@ -12,7 +12,8 @@ from tests.runs.work import CELLS, Logged, initialise, spec
 from tests.studies import tiny
 from theodolite.core import derive
 from theodolite.data import load, pack_dataset
-from theodolite.runs import QuietProgress, RayCluster, RunFolder, execute
+from theodolite.runs import RayCluster, RunFolder, execute
+from theodolite.runs.progress.display import QuietProgress
 from theodolite.studies.work import StudyWork
 
 prepared = []

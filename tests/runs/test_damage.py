@@ -42,9 +42,9 @@ def test_a_harmed_file_is_named_and_not_believed(folder, name, harm):
     file.write_bytes(harm(file.read_bytes()))
     with pytest.raises(DamagedError) as caught:
         folder.read(name)
-    told = str(caught.value)
-    assert told.startswith(f"{file} ")
-    assert f"`theodolite repair --out '{folder.path.parents[3]}'`" in told
+    message = str(caught.value)
+    assert message.startswith(f"{file} ")
+    assert f"`theodolite repair --out '{folder.path.parents[3]}'`" in message
     assert [damage.name for damage in folder.damages()] == [name]
     folder.write(name, "anew 1")
     assert folder.read(name) == "anew 1"

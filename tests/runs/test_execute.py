@@ -26,7 +26,8 @@ from tests.runs.work import (
     started,
 )
 from theodolite.core import ConfigError, Cost, RunError
-from theodolite.runs import Pool, QuietProgress, RunFolder, execute
+from theodolite.runs import Pool, RunFolder, execute
+from theodolite.runs.progress.display import QuietProgress
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -42,8 +43,8 @@ def folder(tmp_path):
     return RunFolder.create(tmp_path, spec(width=8))
 
 
-class Told(QuietProgress):
-    """Keep what was told."""
+class RecordedProgress(QuietProgress):
+    """Keep every call."""
 
     def __init__(self):
         self.events = []
@@ -94,13 +95,13 @@ def test_workers_have_one_thread_and_are_initialised_and_shared(tmp_path, pool):
 
 
 def test_a_rerun_computes_nothing(tmp_path, folder, pool):
-    log, told = tmp_path / "log", Told()
-    first = execute(folder, CELLS[:7], Logged(log, 0), pool=pool, progress=told)
+    log, progress = tmp_path / "log", RecordedProgress()
+    first = execute(folder, CELLS[:7], Logged(log, 0), pool=pool, progress=progress)
     assert (first.n_done_before, first.n_computed, first.n_failed) == (0, 7, 0)
     assert first.wall_s > 0
-    assert told.events[0] == (7, 0, "paper2020word/figure")
-    assert told.events[-1] == "finish"
-    assert len(told.events) == 9
+    assert progress.events[0] == (7, 0, "paper2020word/figure")
+    assert progress.events[-1] == "finish"
+    assert len(progress.events) == 9
     cells = [{k: np.array(v)[()] for k, v in c.items()} for c in CELLS[:9]]
     second = execute(folder, cells + cells, Logged(log, 0), jobs=0)
     assert (second.n_done_before, second.n_computed) == (7, 2)
@@ -220,10 +221,10 @@ def interrupting(condition):
 def test_an_interrupt_keeps_what_is_finished(tmp_path, folder, pool, local):
     log = tmp_path / "log"
     how = {"jobs": 0} if local else {"pool": pool}
-    told = Told()
+    progress = RecordedProgress()
     with interrupting(lambda: len(started(log)) > 3), pytest.raises(KeyboardInterrupt):
-        execute(folder, CELLS, Logged(log, 0.3), progress=told, **how)
-    assert told.events[-1] == "finish"
+        execute(folder, CELLS, Logged(log, 0.3), progress=progress, **how)
+    assert progress.events[-1] == "finish"
     assert folder.launches()[0]["outcome"] == "interrupted"
     left = folder.pending(CELLS)
     assert left

@@ -2,13 +2,8 @@ import io
 
 from tests.runs.work import CELLS, Failing, spec
 from theodolite.core import Cost
-from theodolite.runs import (
-    LiveProgress,
-    QuietProgress,
-    RunFolder,
-    execute,
-    progress_for,
-)
+from theodolite.runs import LiveProgress, RunFolder, execute, progress_for
+from theodolite.runs.progress.display import QuietProgress
 
 
 class File(io.StringIO):
@@ -39,12 +34,7 @@ def test_one_display_holds_several_studies(tmp_path, monkeypatch):
             folder = RunFolder.create(tmp_path / name[:3], spec(width=8))
             folder.save(CELLS[0], [], Cost())
             execute(
-                folder,
-                CELLS[:5],
-                Failing("b"),
-                jobs=0,
-                progress=progress,
-                label=name,
+                folder, CELLS[:5], Failing("b"), jobs=0, progress=progress, label=name
             )
     drawn = terminal.getvalue()
     last = drawn[drawn.rindex("first [study]") :]

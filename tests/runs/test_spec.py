@@ -83,7 +83,7 @@ def test_digest_is_the_same_in_another_process():
         "from theodolite.runs import RunSpec; print(RunSpec(paper='p', study='s',"
         "scale='y', config={'names': {'q', 'w', 'e', 'r', 't'}}).digest)"
     )
-    found = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={"PYTHONHASHSEED": str(seed)},
@@ -93,7 +93,7 @@ def test_digest_is_the_same_in_another_process():
         ).stdout.strip()
         for seed in (1, 2)
     }
-    assert found == {spec({"names": {"t", "r", "e", "w", "q"}}).digest}
+    assert digests == {spec({"names": {"t", "r", "e", "w", "q"}}).digest}
 
 
 def test_what_counts_and_what_is_a_label():

@@ -49,19 +49,19 @@ VERDICT = "figure/verdict/claim=it-grows"
 
 
 class Remember:
-    """Keep what was told."""
+    """Keep every call."""
 
     def __init__(self):
-        self.told = []
+        self.events = []
 
     def start(self, spec):
-        self.told.append(("start", spec["study"], len(spec["digest"])))
+        self.events.append(("start", spec["study"], len(spec["digest"])))
 
     def log(self, rows, step):
-        self.told.append((step, Rows(rows)))
+        self.events.append((step, Rows(rows)))
 
     def finish(self):
-        self.told.append(("finish",))
+        self.events.append(("finish",))
 
 
 class Failing(Remember):
@@ -97,8 +97,8 @@ def folder(tmp_path):
 
 
 def test_numbers_and_texts_of_rows():
-    found = {m.tag: (m.step, m.value) for m in metrics(ROWS, 4, "figure")}
-    assert found == NUMBERS
+    values = {m.tag: (m.step, m.value) for m in metrics(ROWS, 4, "figure")}
+    assert values == NUMBERS
     assert dict(texts(ROWS, "figure")) == {VERDICT: "HOLDS"}
     assert tag_of({"value": 1.0}, "s") == "s/value"
     odd = [{"quantity": "x", "step": "?", "value": v} for v in (math.inf, [1], True)]
@@ -111,10 +111,10 @@ def test_each_computed_cell_is_told_at_its_place(folder):
     again = Remember()
     execute(folder, CELLS, work, jobs=0, trackers=[again])
     assert isinstance(again, Tracker)
-    assert [told[0] for told in first.told] == ["start", 0, "finish"]
-    assert again.told[0] == ("start", "figure", 12)
-    assert [told[0] for told in again.told[1:]] == [0, 2, 3, "finish"]
-    assert again.told[2][1] == folder.rows([CELLS[2]])
+    assert [event[0] for event in first.events] == ["start", 0, "finish"]
+    assert again.events[0] == ("start", "figure", 12)
+    assert [event[0] for event in again.events[1:]] == [0, 2, 3, "finish"]
+    assert again.events[2][1] == folder.rows([CELLS[2]])
 
 
 @pytest.mark.parametrize(("at", "calls"), [("start", 1), ("log", 2), ("finish", 6)])
@@ -124,7 +124,7 @@ def test_a_failing_tracker_is_named_once_and_dropped(folder, caplog, at, calls):
         done = execute(folder, CELLS, work, jobs=0, trackers=[bad, good])
     assert done.n_computed == 4
     assert bad.n == calls
-    assert len(good.told) == 6
+    assert len(good.events) == 6
     (record,) = caplog.records
     words = "Failing failed (RuntimeError: the server has gone) and is told nothing"
     assert words in record.getMessage()
@@ -145,23 +145,23 @@ def test_trackers_finish_when_the_run_fails(folder):
     def broken(cell):
         raise ValueError("no")
 
-    told = Remember()
+    tracker = Remember()
     with pytest.raises(Exception, match="4 of 4 cells failed"):
-        execute(folder, CELLS, broken, jobs=0, trackers=[told])
-    assert told.told[-1] == ("finish",)
+        execute(folder, CELLS, broken, jobs=0, trackers=[tracker])
+    assert tracker.events[-1] == ("finish",)
 
 
 def test_a_study_tells_its_verdicts(tmp_path):
-    told = Remember()
+    tracker = Remember()
     plan = plan_study(find("around_zero"), scale="smoke")
-    done = run_study(plan, root=tmp_path, jobs=0, trackers=[told])
-    assert [len(t) for t in told.told].count(3) == 1, "started more than once"
-    step, rows = told.told[-2]
+    done = run_study(plan, root=tmp_path, jobs=0, trackers=[tracker])
+    assert [len(t) for t in tracker.events].count(3) == 1, "started more than once"
+    step, rows = tracker.events[-2]
     assert step == done.execution.n_computed
     assert {row["claim"]: row["value"] for row in rows} == {
         claim.claim: claim.verdict for claim in done.summary.claims
     }
-    assert told.told[-1] == ("finish",)
+    assert tracker.events[-1] == ("finish",)
 
 
 def log_to(tracker):
@@ -177,14 +177,14 @@ def test_tensorboard_reads_back(tmp_path):
     log_to(TensorBoardTracker(tmp_path))
     (place,) = tmp_path.glob("*/*/*")
     assert place.parts[-3:] == ("paper2020word", "figure", "0123456789ab")
-    found = reader.EventAccumulator(str(place)).Reload()
+    events = reader.EventAccumulator(str(place)).Reload()
     scalars = {
-        tag: [(e.step, e.value) for e in found.Scalars(tag)]
-        for tag in found.Tags()["scalars"]
+        tag: [(e.step, e.value) for e in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
     }
     assert scalars == {tag: [pair] for tag, pair in NUMBERS.items()}
-    assert found.Tensors(VERDICT)[0].tensor_proto.string_val == [b"HOLDS"]
-    (config,) = found.Tensors("figure/spec")[0].tensor_proto.string_val
+    assert events.Tensors(VERDICT)[0].tensor_proto.string_val == [b"HOLDS"]
+    (config,) = events.Tensors("figure/spec")[0].tensor_proto.string_val
     assert json.loads(config.decode().strip("`json\n")) == SPEC
 
 

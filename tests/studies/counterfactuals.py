@@ -29,20 +29,20 @@ def rows_of(root, name):
 
 def claim_of(study, name):
     """Return a claim of a study by its name."""
-    (found,) = [claim for claim in study.claims if claim.name == name]
-    return found
+    (claim,) = [claim for claim in study.claims if claim.name == name]
+    return claim
 
 
 def altered(rows, quantity, change, **labels):
     """Return the rows with the values of a quantity, or of several, changed."""
     named = quantity if isinstance(quantity, tuple) else (quantity,)
-    found = []
+    changed = []
     for row in rows:
         match = row.get("quantity") in named and all(
             row.get(key) == value for key, value in labels.items()
         )
-        found.append({**row, "value": change(row)} if match else row)
-    changed = Rows(found)
+        changed.append({**row, "value": change(row)} if match else row)
+    changed = Rows(changed)
     assert changed != rows, f"no row of {quantity} was changed"
     return changed
 
@@ -96,12 +96,12 @@ def said(ruling):
 def check_verdicts(root, name, wanted):
     """Every claim of a study has the verdict that was expected; HOLDS if not named."""
     study, both = rows_of(root, name)
-    found = {claim.name: said(claim.rule(both)) for claim in study.claims}
-    assert wanted.keys() <= found.keys()
+    outcomes = {claim.name: said(claim.rule(both)) for claim in study.claims}
+    assert wanted.keys() <= outcomes.keys()
     for claim in study.claims:
         expected = wanted.get(claim.name, "HOLDS")
         pair = expected if isinstance(expected, tuple) else (expected, None)
-        assert found[claim.name] == pair, claim.rule(both).judged.because
+        assert outcomes[claim.name] == pair, claim.rule(both).judged.because
 
 
 def check_errors(root, name):
@@ -114,30 +114,30 @@ def check_errors(root, name):
 
 def many(both, copies=3):
     """Return the sides as if there were several times as many networks."""
-    found = (
+    rows = (
         {**row, "trial": row["trial"] + 100 * copy} if "trial" in row else row
         for copy in range(copies)
         for row in both.measured
         if copy == 0 or "trial" in row
     )
-    return PredictedAndMeasured(both.predicted, Rows(found))
+    return PredictedAndMeasured(both.predicted, Rows(rows))
 
 
 def check_counterfactual(root, name, case, copies=1):
     """A counterfactual turns a claim's verdict, given several times the networks."""
     claim, side, quantity, labels, change = case
     both = _copied(root, name, copies)
-    found = claim_of(find(name).study, claim)
-    after = found.rule(with_change(both, side, quantity, change, **labels))
+    judged_claim = claim_of(find(name).study, claim)
+    after = judged_claim.rule(with_change(both, side, quantity, change, **labels))
     assert said(after) != _said_here(root, name, claim, copies)
 
 
 def check_outcome(root, name, case, copies=1):
     """A claim has the verdict that a case names, given several times the networks."""
     wanted, claim, quantity, labels, change = case
-    found = claim_of(find(name).study, claim)
+    judged_claim = claim_of(find(name).study, claim)
     both = with_change(_copied(root, name, copies), "m", quantity, change, **labels)
-    ruling = found.rule(both)
+    ruling = judged_claim.rule(both)
     assert str(ruling.outcome) == wanted, ruling.judged.because
 
 

@@ -32,24 +32,24 @@ OTHERWISE = {
 
 def digest(study, both):
     """Return a few numbers for each part of a study."""
-    found = {"revision": [study.revision]}
+    digests = {"revision": [study.revision]}
     for scale, config in study.presets.items():
-        found[f"preset {scale}"] = [crc32(repr(config).encode())]
+        digests[f"preset {scale}"] = [crc32(repr(config).encode())]
     for side, rows in (("predicted", both.predicted), ("measured", both.measured)):
         for quantity in rows.levels("quantity"):
-            found[f"{side} {quantity}"] = _summed(rows.where(quantity=quantity))
+            digests[f"{side} {quantity}"] = _summed(rows.where(quantity=quantity))
     for claim in study.claims:
         ruling = claim.rule(both)
-        found[f"claim {claim.name}"] = _judged(ruling.judged)
+        digests[f"claim {claim.name}"] = _judged(ruling.judged)
         if ruling.corrected is not None:
-            found[f"corrected {claim.name}"] = _judged(ruling.corrected)
+            digests[f"corrected {claim.name}"] = _judged(ruling.corrected)
         if ruling.asides:
-            found[f"asides {claim.name}"] = _summed(
+            digests[f"asides {claim.name}"] = _summed(
                 ruling.to_dict()["numbers"].values()
             )
     for drawing in study.drawings:
-        found[f"table {drawing.name}"] = _tabled(drawing.table(both))
-    return {**found, "comparison": _tabled(study.compare(both))}
+        digests[f"table {drawing.name}"] = _tabled(drawing.table(both))
+    return {**digests, "comparison": _tabled(study.compare(both))}
 
 
 def _summed(rows):
@@ -82,22 +82,22 @@ def _mean(values):
 
 def check_numbers(study, both, name):
     """A study gives what it gave when ``numbers.json`` was written."""
-    found = digest(study, both)
+    new = digest(study, both)
     kept = json.loads(NUMBERS.read_text())[name].items()
     wanted = {key: value for key, value in kept if not key.startswith("figure ")}
-    assert found.keys() == wanted.keys()
+    assert new.keys() == wanted.keys()
     differing = {
-        key: (found[key], numbers)
+        key: (new[key], numbers)
         for key, numbers in wanted.items()
-        if not _same(found[key], numbers, 1e-4)
+        if not _same(new[key], numbers, 1e-4)
     }
     assert not differing, "to keep these: python -m tests.studies.numbers"
 
 
-def _same(found, wanted, tolerance):
+def _same(new, wanted, tolerance):
     return all(
         b == "differs" or a == b or (a and b and math.isclose(a, b, rel_tol=tolerance))
-        for a, b in zip(found, wanted, strict=True)
+        for a, b in zip(new, wanted, strict=True)
     )
 
 
@@ -113,7 +113,7 @@ def _all():
 
     with tempfile.TemporaryDirectory() as folder:
         pairs = ((e.full_name, rows_of(Path(folder), e.full_name)) for e in catalogue())
-        return {name: digest(*found) | _figures(*found) for name, found in pairs}
+        return {name: digest(*result) | _figures(*result) for name, result in pairs}
 
 
 def _figures(study, both):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from theodolite.core import Kind, UnknownNameError
-from theodolite.pages import unrenderable
+from theodolite.pages.text import unrenderable
 from theodolite.studies import SCALES, catalogue, find, papers, select
 
 ENTRIES = catalogue()

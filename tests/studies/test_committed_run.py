@@ -15,7 +15,7 @@ from theodolite.core import (
     known,
     near,
 )
-from theodolite.studies import Committed, CommittedRun, committed, evidence, pack
+from theodolite.studies import Committed, CommittedRun, committed, pack, with_committed
 from theodolite.studies.committed import unpack
 from theodolite.studies.study import StudyConfig
 
@@ -80,9 +80,9 @@ def test_files_keep_rows_and_config():
 )
 def test_errors_cover_the_rounding_of_values(value, error, kept):
     row = {"quantity": "norm", "value": value, "error": error}
-    (found,) = unpack(json.loads(pack([row], config={}, made={})))
-    assert found["error"] == pytest.approx(kept)
-    assert abs(found["value"] - value) <= found["error"]
+    (row_back,) = unpack(json.loads(pack([row], config={}, made={})))
+    assert row_back["error"] == pytest.approx(kept)
+    assert abs(row_back["value"] - value) <= row_back["error"]
 
 
 def test_what_diverged_and_what_is_not_known_have_no_number():
@@ -116,13 +116,13 @@ def test_a_cell_is_found_where_the_same_settings_made_it(run, changes, found):
 
 
 def test_committed_rows_are_evidence_where_a_config_asks(run):
-    assert evidence(Study(run), Config(), OWN).committed is None
-    found = evidence(Study(run), Config(committed=True), OWN)
-    assert found.own is OWN
-    assert found.on == "images"
-    assert found.committed.predicted.value(quantity="least") == 1.0
-    assert list(found.committed.measured.values()) == [2.0, 3.0]
-    assert found.first is found.committed
+    assert with_committed(Study(run), Config(), OWN).committed is None
+    evidence = with_committed(Study(run), Config(committed=True), OWN)
+    assert evidence.own is OWN
+    assert evidence.on == "images"
+    assert evidence.committed.predicted.value(quantity="least") == 1.0
+    assert list(evidence.committed.measured.values()) == [2.0, 3.0]
+    assert evidence.first is evidence.committed
 
 
 def test_theory_stands_in_where_the_committed_run_brings_none(run, monkeypatch):
@@ -138,14 +138,14 @@ def test_a_verdict_says_what_it_rests_on(run):
 
     claim = Claim(name="gap", place="here", statement="", rival="",
                   test=inside(gap, near(1, 0)))  # fmt: skip
-    found = decide(claim, evidence(Study(run), Config(committed=True), OWN))
-    assert (found.outcome, found.own.outcome, found.rests_on) == (
+    verdict = decide(claim, with_committed(Study(run), Config(committed=True), OWN))
+    assert (verdict.outcome, verdict.own.outcome, verdict.rests_on) == (
         "HOLDS", "HOLDS", "committed",
     )  # fmt: skip
     wrong = PredictedAndMeasured(
         OWN.predicted, Rows({**r, "value": 7.0} for r in OWN.measured)
     )
-    other = decide(claim, evidence(Study(run), Config(committed=True), wrong))
+    other = decide(claim, with_committed(Study(run), Config(committed=True), wrong))
     assert (other.outcome, other.own.outcome) == ("HOLDS", "FAILS")
-    alone = decide(claim, evidence(Study(run), Config(), wrong))
+    alone = decide(claim, with_committed(Study(run), Config(), wrong))
     assert (alone.outcome, alone.rests_on) == ("FAILS", "own")

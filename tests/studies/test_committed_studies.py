@@ -7,7 +7,7 @@ import pytest
 from tests.figures.checks import check
 from theodolite import figures
 from theodolite.core import PredictedAndMeasured, Rows, decide
-from theodolite.studies import catalogue, evidence
+from theodolite.studies import catalogue, with_committed
 
 COMMITTED = [entry for entry in catalogue() if entry.study.committed is not None]
 NAMES = [entry.name for entry in COMMITTED]
@@ -19,7 +19,7 @@ def committed_evidence(entry):
     study, config = entry.study, entry.study.presets["quick"]
     assert config.committed
     theory = study.predict(study.presets["smoke"])
-    return evidence(study, config, PredictedAndMeasured(theory, Rows()))
+    return with_committed(study, config, PredictedAndMeasured(theory, Rows()))
 
 
 def test_long_runs_are_there():
@@ -28,9 +28,9 @@ def test_long_runs_are_there():
 
 @pytest.mark.parametrize("entry", COMMITTED, ids=NAMES)
 def test_verdicts_rest_on_the_committed_run_and_say_so(entry):
-    found = committed_evidence(entry)
+    evidence = committed_evidence(entry)
     for claim in entry.study.claims:
-        verdict = decide(claim, found)
+        verdict = decide(claim, evidence)
         wanted = "own" if claim.own_rows_only else "committed"
         assert verdict.rests_on == wanted
         if wanted == "committed":

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.studies import tiny
-from theodolite.report import judged_runs, render
+from theodolite.report import render
+from theodolite.report.finished_runs import judged_runs
 from theodolite.studies import (
     Committed,
     CommittedRun,
@@ -66,5 +67,5 @@ def test_committed_rows_stand_before_those_of_the_run(summary):
 def test_every_explorer_names_studies_of_its_paper_that_have_exhibits():
     for paper in papers():
         wanted = set(paper.explorer.studies) if paper.explorer else set()
-        found = {e.name for e in catalogue(paper.name) if e.study.exhibits}
-        assert wanted == found
+        names = {e.name for e in catalogue(paper.name) if e.study.exhibits}
+        assert wanted == names

@@ -64,8 +64,8 @@ def _is_colour(value):
 @pytest.mark.parametrize("path", DRAWN, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_a_figure_names_no_colours_of_its_own(path):
     """But for the phases of the diagram, whose tiles are no series."""
-    found = own_colours(path.read_text())
-    assert len(found) == (3 if path.parent.name == "phase_diagram" else 0), found
+    colours = own_colours(path.read_text())
+    assert len(colours) == (3 if path.parent.name == "phase_diagram" else 0), colours
     assert "series_style" not in path.read_text()
 
 

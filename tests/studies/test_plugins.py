@@ -181,11 +181,11 @@ def test_a_study_that_calls_exit_does_not_end_in_silence(
     line = next(one for one in CODE.splitlines() if one.startswith(where))
     file.write_text(CODE.replace(line, f"{line}\n    raise SystemExit({code})"))
     how = ("--trust", "--scale", "smoke", "--seeds", 2, "--jobs", 0)
-    told = theodolite("run", file, *how, "--out", tmp_path / "out")
-    assert told.returncode != 0
-    assert words in told.stderr
-    assert f"sys.exit({code})" in told.stderr
-    assert told.stderr.count("\n") == 1
+    result = theodolite("run", file, *how, "--out", tmp_path / "out")
+    assert result.returncode != 0
+    assert words in result.stderr
+    assert f"sys.exit({code})" in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_file_that_ran_resumes_and_one_that_was_edited_does_not(file, tmp_path):
@@ -234,10 +234,10 @@ def test_a_file_that_is_no_study_is_one_sentence(text, words, tmp_path):
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
-    told = theodolite("run", tmp_path / "nothing.py", "--trust")
-    assert told.returncode == 1
-    assert told.stderr.count("\n") == 1
-    assert "cannot be read" in told.stderr
+    result = theodolite("run", tmp_path / "nothing.py", "--trust")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "cannot be read" in result.stderr
 
 
 @pytest.fixture

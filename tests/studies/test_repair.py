@@ -60,9 +60,9 @@ def test_repair_heals_from_the_cells(whole, tmp_path, name, kind):
     assert whole.folder.damages() == []
     if name in ("predicted.jsonl", "figures/line.svg"):
         assert (whole.folder.path / name).read_bytes() == before
-    found = results_in(tmp_path).last("tiny2020paper", "line")
-    assert found[1].claims == whole.summary.claims
-    assert found[1].command == whole.summary.command
+    last = results_in(tmp_path).last("tiny2020paper", "line")
+    assert last[1].claims == whole.summary.claims
+    assert last[1].command == whole.summary.command
     (again,) = repair_runs(tmp_path)
     assert (again.healed, again.left) == ((), ())
 
@@ -97,12 +97,12 @@ def test_damaged_cells_are_left_to_a_run(whole, tmp_path, harm):
         file.unlink()
         (whole.folder.path / "summary.json").unlink()
     (done,) = repair_runs(tmp_path)
-    (told,) = done.left
+    (problem,) = done.left
     command = f"`theodolite run {tiny.NAME} --scale smoke --out {tmp_path}`"
-    assert told.startswith(
+    assert problem.startswith(
         f"1 of 3 cells in {whole.folder.path} are missing or damaged"
     )
-    assert command in told
+    assert command in problem
     with pytest.raises(RunError, match="1 of 3 cells"):
         redraw(find("line"), whole.folder)
     assert rerun(whole).execution.n_computed == 1

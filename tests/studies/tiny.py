@@ -5,24 +5,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from theodolite import figures
-from theodolite.core import (
-    Claim,
-    Rows,
-    above,
-    exact,
-    inside,
-    mean,
-    measured,
-    predicted,
-)
-from theodolite.studies import (
-    Drawing,
-    Exhibit,
-    Explorer,
-    Paper,
-    Study,
-    StudyConfig,
-)
+from theodolite.core import Claim, Rows, above, exact, inside, mean, measured, predicted
+from theodolite.studies import Drawing, Exhibit, Explorer, Paper, Study, StudyConfig
 
 PAPER = Paper(
     "tiny2020paper",
@@ -64,8 +48,8 @@ def measure(config, cell):
 
 def compare(both):
     theory = both.predicted.value(quantity="slope")
-    found = both.measured.where(quantity="y").values().mean()
-    return [{"label": "y", "predicted": theory, "measured": found, "error": 0.1}]
+    mean = both.measured.where(quantity="y").values().mean()
+    return [{"label": "y", "predicted": theory, "measured": mean, "error": 0.1}]
 
 
 def ensemble(both):

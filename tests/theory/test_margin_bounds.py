@@ -56,10 +56,7 @@ def test_the_bound_adds_its_three_terms():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (
-            lambda: margin_bound(0.0, 1.0, gamma=0.0, samples=5, delta=0.5),
-            "gamma 0.0",
-        ),
+        (lambda: margin_bound(0.0, 1.0, gamma=0.0, samples=5, delta=0.5), "gamma 0.0"),
         (lambda: two_layer_complexity(np.ones((17, 2))), "2\\*\\*17 signs"),
         (lambda: two_layer_complexity(np.ones((3, 3))), r"\(samples, 2\)"),
         (lambda: frobenius_complexity([[1.0]], 0), "layers is 0"),

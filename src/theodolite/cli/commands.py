@@ -1,4 +1,4 @@
-"""The command line: parses and dispatches; whatever is heavy loads when it is used."""
+"""The command line: parses and dispatches; heavy imports happen on use."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,13 @@ from theodolite import __version__
 from .options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
 from .output import print_claims, print_json, print_summary
 from .run import raise_first, run
-from .streams import abandon_output, leave, open_streams, say, tell
+from .streams import (
+    abandon_output,
+    flush_and_exit,
+    open_streams,
+    print_error,
+    print_text,
+)
 from .survey import compare, survey
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ app.command("compare")(compare)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        tell(f"theodolite {__version__}")
+        print_text(f"theodolite {__version__}")
         raise typer.Exit
 
 
@@ -72,7 +78,7 @@ def list_studies(
 
     lines, damages = listed(paper, trust=trust, out=out)
     print_claims(lines, as_json, statements)
-    _name(damages)
+    _print_damage(damages)
 
 
 app.command("run")(run)
@@ -101,7 +107,7 @@ def show(
     entry, (folder, summary), damages = last_run(
         study, trust=trust, out=out, code=redraw
     )
-    _name(damages)
+    _print_damage(damages)
     if redraw and entry is not None:
         draw_again(entry, folder)
     paths = [
@@ -113,7 +119,7 @@ def show(
         return
     print_summary(summary)
     for path in paths:
-        tell(f"figure {path}")
+        print_text(f"figure {path}")
 
 
 @app.command()
@@ -123,8 +129,7 @@ def report(
         Path | None, typer.Option(help="File to write; report.html in --out.")
     ] = None,
     errata: Annotated[
-        Path | None,
-        typer.Option(help="Write the page of errata to this file instead."),
+        Path | None, typer.Option(help="Write the page of errata to this file instead.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -145,13 +150,13 @@ def report(
     if as_json:
         print_json({"report" if errata is None else "errata": str(path)})
     else:
-        tell(f"wrote {path}")
-    _name(damages)
+        print_text(f"wrote {path}")
+    _print_damage(damages)
 
 
 @app.command()
 def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
-    """Read every file of every run; write what is damaged anew from finished cells.
+    """Check every file of every run; rewrite damaged ones from finished cells.
 
     Nothing that is whole is touched and no cell is computed. The exit code is 1 if
     something is still wrong.
@@ -161,16 +166,16 @@ def repair(out: Out = RESULTS, as_json: AsJson = False) -> None:
 
     if not out.is_dir():
         raise RunError(f"no runs in {out}, which is not there: pass --out FOLDER")
-    found = list(repair_runs(out))
+    repaired = list(repair_runs(out))
     if as_json:
-        print_json([one.to_dict() for one in found])
+        print_json([one.to_dict() for one in repaired])
     else:
-        for one in found:
+        for one in repaired:
             if one.healed:
-                tell(f"{one.folder}: healed {', '.join(one.healed)}")
-        whole = sum(not one.left for one in found)
-        tell(f"{whole} of {len(found)} runs in {out} are whole")
-    raise_first([problem for one in found for problem in one.left])
+                print_text(f"{one.folder}: healed {', '.join(one.healed)}")
+        whole = sum(not one.left for one in repaired)
+        print_text(f"{whole} of {len(repaired)} runs in {out} are whole")
+    raise_first([problem for one in repaired for problem in one.left])
 
 
 @app.command("data")
@@ -181,7 +186,7 @@ def list_data(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List datasets: what is found where, verified or not.
+    """List datasets: which are there, where, and whether they are verified.
 
     The exit code is 1 if a set that was found and checked is wrong.
     """
@@ -193,27 +198,27 @@ def list_data(
     if as_json:
         print_json([listing.to_dict() for listing in listings])
     else:
-        _tell_data(listings, wrong)
+        _print_datasets(listings, wrong)
         if not verify:
-            tell("--verify loads each set and checks its published digests")
+            print_text("--verify loads each set and checks its published digests")
     if wrong:
         raise typer.Exit(1)
 
 
-def _tell_data(listings: list["Listing"], wrong: list["Listing"]) -> None:
+def _print_datasets(listings: list["Listing"], wrong: list["Listing"]) -> None:
     for listing in listings:
         state = f"{listing.place} ({listing.checked})" if listing.found else "not found"
         sizes = ", ".join(f"{split} {n:,}" for split, n in listing.sizes.items())
-        told = sizes if listing not in wrong else ""
-        tell(f"{listing.name:<14} {state}")
-        tell(f"{'':<14} {told or listing.advice or 'any size'}")
+        detail = sizes if listing not in wrong else ""
+        print_text(f"{listing.name:<14} {state}")
+        print_text(f"{'':<14} {detail or listing.advice or 'any size'}")
 
 
-def _name(damages: Sequence["Damage"]) -> None:
-    """Say what was passed over because it is damaged."""
+def _print_damage(damages: Sequence["Damage"]) -> None:
+    """Print which damaged files were skipped."""
     if damages:
         more = f" and {len(damages) - 1} more files" if len(damages) > 1 else ""
-        say(
+        print_error(
             f"{damages[0]}{more}: what is whole is shown, and {damages[0].advice} "
             "heals the rest from the finished cells"
         )
@@ -228,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     open_streams()
     # Figures go to files: a shell's choice of windows, or a wrong one, is nothing here.
     os.environ["MPLBACKEND"] = "agg"
-    leave(_run(None if arguments is None else list(arguments)))
+    flush_and_exit(_run(None if arguments is None else list(arguments)))
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -237,7 +242,7 @@ def _run(arguments: list[str] | None) -> int:
         code = app(arguments, standalone_mode=False)
     except SystemExit as ended:
         # No command of ours ends so; a success that was not reached is none.
-        say(
+        print_error(
             f"code that the command ran called sys.exit({ended.code!r}): remove the "
             "call, and the same command goes on from finished work"
         )
@@ -246,36 +251,40 @@ def _run(arguments: list[str] | None) -> int:
         # Typer makes this of any end of a file; that of a prompt comes without cause.
         if isinstance(stopped.__cause__, EOFError):
             raise stopped.__cause__ from None
-        say("stopped; finished work is kept, and the same command goes on from there")
+        print_error(
+            "stopped; finished work is kept, and the same command goes on from there"
+        )
         return 130
     except MemoryError:
-        say("the memory does not suffice: run fewer --jobs, or a smaller --scale")
+        print_error(
+            "the memory does not suffice: run fewer --jobs, or a smaller --scale"
+        )
         return 1
     except OSError as error:
         if error.filename is None:
             abandon_output()
         what = "the output" if error.filename is None else error.filename
-        say(f"cannot use {what} ({error.strerror or error}): try another place")
+        print_error(f"cannot use {what} ({error.strerror or error}): try another place")
         return 1
     except Exception as error:
         from theodolite.core import TheodoliteError
 
         if isinstance(error, TheodoliteError):
-            say(str(error))
+            print_error(str(error))
             return 1
         # Typer's own, of which releases differ in where it comes from.
         if not hasattr(error, "format_message"):
             raise
-        say(_misused(error))
+        print_error(_misused(error))
         return 2
     return code if isinstance(code, int) and not isinstance(code, bool) else 0
 
 
 def _misused(error: Any) -> str:
-    """Return what is wrong with a command line in a sentence, and where to look."""
-    said = " ".join(error.format_message().split()).rstrip(".")
+    """Return one sentence: what is wrong with the command line, and where to look."""
+    message = " ".join(error.format_message().split()).rstrip(".")
     path = error.ctx.command_path if getattr(error, "ctx", None) else "theodolite"
-    return f"{said[:1].lower()}{said[1:]}; `{path} --help` says what there is"
+    return f"{message[:1].lower()}{message[1:]}; `{path} --help` says what there is"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Options that several commands share, and what becomes of them."""
+"""Options that several commands share, and the consent to run code of others."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -34,7 +35,7 @@ RESULTS = Path("out")
 
 
 def use_data(folder: Path | None) -> None:
-    """Make a folder of datasets known here and to all workers."""
+    """Set the folder of datasets for this process and all its workers."""
     if folder is None:
         return
     try:
@@ -49,3 +50,34 @@ def use_data(folder: Path | None) -> None:
             "a folder with mnist/ in it"
         )
     os.environ["THEODOLITE_DATA"] = str(folder.absolute())
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name on the command line is a Python file.
+
+    Example:
+        >>> is_file_name("studies/mine.py"), is_file_name("li2016demystifying")
+        (True, False)
+    """
+    return name.endswith(".py")
+
+
+def require_trust(code: str, *, trust: bool) -> None:
+    """Ask the user whether code may run; without a terminal require ``--trust``.
+
+    Args:
+        code: What would run, in words.
+        trust: Whether ``--trust`` was passed.
+
+    Raises:
+        ConfigError: Nobody could be asked, or the answer was no.
+    """
+    from theodolite.core import ConfigError, not_trusted, printable
+
+    if trust:
+        return
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise not_trusted(code)
+    asked = " ".join(printable(code).split())
+    if not typer.confirm(f"Run {asked} with all your rights?", err=True):
+        raise ConfigError(f"{code} was not run, since it is not trusted: read it first")

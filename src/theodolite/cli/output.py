@@ -1,4 +1,4 @@
-"""What the command line prints of claims and studies."""
+"""How the command line prints claims and studies."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from .streams import speaks_unicode, tell
+from .streams import print_text, speaks_unicode
 
 if TYPE_CHECKING:
     from theodolite.core import (
@@ -38,7 +38,7 @@ class Line:
         return self.claim.name
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the line for machines."""
+        """Return the line as JSON values."""
         one = self.verdict
         return {
             "paper": self.paper,
@@ -68,15 +68,15 @@ def lines_of(summary: "Summary") -> list[Line]:
 
 
 def print_json(value: Any) -> None:
-    """Print a value for machines."""
+    """Print a value as JSON."""
     from theodolite.core import to_strict_json
 
     escaped = not speaks_unicode()
-    tell(json.dumps(to_strict_json(value), indent=2, ensure_ascii=escaped))
+    print_text(json.dumps(to_strict_json(value), indent=2, ensure_ascii=escaped))
 
 
 def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> None:
-    """Print claims, for machines or for people."""
+    """Print claims as JSON or as text."""
     if as_json:
         print_json([line.to_dict() for line in lines])
     else:
@@ -84,7 +84,7 @@ def print_claims(lines: list[Line], as_json: bool, statements: bool = False) -> 
 
 
 def print_lines(lines: list[Line], *, statements: bool = False) -> None:
-    """Print claims by study, on request with what they say, then how many hold."""
+    """Print claims by study, then how many hold; statements are optional."""
     from theodolite.core import count_verdicts
 
     width = max((len(line.name) for line in lines), default=0)
@@ -92,26 +92,26 @@ def print_lines(lines: list[Line], *, statements: bool = False) -> None:
     for line in lines:
         study = f"{line.paper}/{line.study}"
         if study != last:
-            tell(f"{study}{f' ({line.scale})' if line.scale else ''}")
+            print_text(f"{study}{f' ({line.scale})' if line.scale else ''}")
             last = study
         verdict = str(line.verdict.verdict) if line.verdict else "not run"
         kind = "" if line.claim.kind == "claim" else str(line.claim.kind)
         marks = "".join(f"  [{one}]" for one in _marks(line.verdict))
-        tell(
+        print_text(
             f" {line.name:<{width}}  {kind:<7}  {line.claim.place}{marks}",
             mark=f"  {verdict:<9}",
             colour=_COLOURS.get(verdict),
         )
         if statements:
-            tell(_told(line.claim.statement))
+            print_text(_wrapped(line.claim.statement))
     if lines:
         waiting = sum(x.verdict is None and x.claim.kind == "claim" for x in lines)
         judged = [line.verdict for line in lines if line.verdict is not None]
-        tell(str(count_verdicts(judged, not_run=waiting)))
+        print_text(str(count_verdicts(judged, not_run=waiting)))
 
 
-def _told(statement: str) -> str:
-    """Return a statement under the name of its claim, broken to the screen."""
+def _wrapped(statement: str) -> str:
+    """Return a statement, indented and wrapped to the terminal's width."""
     room = max(40, get_terminal_size().columns - 1)
     indent = "  " + _INDENT
     return fill(
@@ -121,26 +121,26 @@ def _told(statement: str) -> str:
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print a judged study: its claims, what decided them, and where they turn."""
-    tell(f"{summary.full_name}: {summary.study.title}")
-    tell(
+    """Print a judged study: its claims, the deciding numbers, and their margins."""
+    print_text(f"{summary.full_name}: {summary.study.title}")
+    print_text(
         f"scale {summary.scale}, judged {summary.judged}, "
         f"{summary.cost.cpu_s:.1f} s of processor time\n"
     )
     for one in summary.claims:
         kind = "" if one.kind == "claim" else f", {one.kind}"
         marks = "".join(f"  [{mark}]" for mark in _marks(one))
-        tell(
+        print_text(
             f" {one.claim} ({one.place}{kind}){marks}",
             mark=f"{one.verdict:<9}",
             colour=_COLOURS.get(one.verdict),
         )
         for line in _grounds(one):
-            tell(f"{_INDENT}{line}")
+            print_text(f"{_INDENT}{line}")
 
 
 def _marks(verdict: "SavedVerdict | None") -> Iterator[str]:
-    """Yield what a reader should know of a verdict at a glance."""
+    """Yield the tags that are printed behind a verdict."""
     if verdict is None:
         return
     if verdict.kind == "erratum":
@@ -157,18 +157,18 @@ def _grounds(verdict: "SavedVerdict") -> Iterator[str]:
     printed = " as printed" if verdict.kind == "erratum" else ""
     for name, ruling in verdict.rulings:
         whose = {"own": "this run", "committed": "committed run"}[name]
-        told = f"{ruling.outcome}{printed}: " if both or printed else ""
-        yield f"{f'{whose}, ' if both else ''}{told}{ruling.because}"
+        prefix = f"{ruling.outcome}{printed}: " if both or printed else ""
+        yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.because}"
         if ruling.corrected is not None:
-            told = f"{ruling.corrected.outcome} as corrected: "
-            yield f"{f'{whose}, ' if both else ''}{told}{ruling.corrected_because}"
+            prefix = f"{ruling.corrected.outcome} as corrected: "
+            yield f"{f'{whose}, ' if both else ''}{prefix}{ruling.corrected_because}"
     yield from _hanging(verdict)
     for name, number in verdict.numbers.items():
         yield f"{name}: {_number(number)}"
 
 
 def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
-    """Yield the margins and choices of ours, and where the verdict would turn."""
+    """Yield our margins and choices, and at which margin the verdict would change."""
     yield from (leaf.margin for leaf in verdict.ruling.judged.ours)
     corrected = verdict.ruling.corrected
     if corrected is not None:
@@ -178,7 +178,7 @@ def _hanging(verdict: "SavedVerdict") -> Iterator[str]:
 
 
 def _deciding(leaf: "SavedJudgement") -> dict[str, Any]:
-    """Return the number that decides, for machines."""
+    """Return the deciding number as JSON values."""
     kept = ("name", "value", "error", "low", "high", "n", "region", "turns_at", "note")
     return {name: getattr(leaf, name) for name in kept}
 

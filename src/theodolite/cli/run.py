@@ -1,4 +1,4 @@
-"""The command that runs studies; whatever is heavy loads when it is used."""
+"""The command that runs studies; heavy imports happen on use."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import typer
 
 from .options import RESULTS, AsJson, DataFolder, Out, Trust, use_data
 from .output import Line, lines_of, print_claims, print_json
-from .streams import say, tell
+from .streams import print_error, print_text
 
 if TYPE_CHECKING:
     from theodolite.studies import Plan
@@ -115,7 +115,7 @@ def run(
                 quiet = as_json or isinstance(progress, LiveProgress)
                 lines, problems = _run_studies(plans, out, how, quiet=quiet)
     except KeyboardInterrupt:
-        say(f"stopped; {_kept(plans, out)}")
+        print_error(f"stopped; {_kept(plans, out)}")
         raise typer.Exit(130) from None
     if chosen is None:
         print_claims(lines, as_json)
@@ -123,13 +123,13 @@ def run(
     elif as_json:
         print_json(chosen.to_dict())
     else:
-        tell(chosen.to_text())
+        print_text(chosen.to_text())
 
 
 def _run_studies(
     plans: list["Plan"], out: Path, how: dict[str, Any], *, quiet: bool
 ) -> tuple[list[Line], list[str]]:
-    """Run one after the other; one that fails leaves the others their verdicts.
+    """Run studies one after the other; a failure does not stop the others.
 
     Unless ``quiet``, each prints one line when it is done.
     """
@@ -153,9 +153,10 @@ def _run_studies(
             continue
         lines += lines_of(summary)
         if not quiet:
-            took, found = watch.read().wall_s, count_verdicts(summary.claims).outcomes
+            took = watch.read().wall_s
+            outcomes = count_verdicts(summary.claims).outcomes
             name = f"[{place}/{len(plans)}] {plan.entry.full_name}"
-            say(f"{name}: done in {took:.1f} s ({found})")
+            print_error(f"{name}: done in {took:.1f} s ({outcomes})")
     return lines, problems
 
 
@@ -169,7 +170,7 @@ def _kept(plans: list["Plan"], out: Path) -> str:
 
 
 def raise_first(problems: list[str]) -> None:
-    """Raise what went wrong first, and say how much more did."""
+    """Raise the first problem, with the number of the others."""
     if problems:
         from theodolite.core import RunError
 

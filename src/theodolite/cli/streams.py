@@ -1,4 +1,4 @@
-"""Where the command line speaks: streams that may be closed, full or of old encodings.
+"""Output of the command line, to streams that may be closed, full or not Unicode.
 
 Whatever they are, a command ends with its exit code, and with one sentence where it
 failed and there is still somebody to hear it.
@@ -14,7 +14,7 @@ import typer
 
 
 def open_streams() -> None:
-    """Make standard streams safe to write to, before anything else is opened.
+    """Make the standard streams safe to write to, before any other file is opened.
 
     A closed one becomes the null device: the next file that is opened would take its
     place, and receive what was meant for a person. Characters that an encoding lacks
@@ -34,18 +34,18 @@ def open_streams() -> None:
 
 
 def speaks_unicode() -> bool:
-    """Say whether standard output can carry every character."""
+    """Return whether standard output can encode every character."""
     encoding = getattr(sys.stdout, "encoding", None) or ""
     return encoding.lower().replace("-", "").replace("_", "").startswith("utf")
 
 
 def _coloured() -> bool:
-    """Say whether colour is welcome; see https://no-color.org."""
+    """Return whether to print in colour; see https://no-color.org."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def tell(text: str, *, mark: str = "", colour: str | None = None) -> None:
-    """Print to standard output, with nothing in it that acts on a terminal.
+def print_text(text: str, *, mark: str = "", colour: str | None = None) -> None:
+    """Print to standard output; control characters are escaped.
 
     Args:
         text: Lines of any origin.
@@ -59,8 +59,8 @@ def tell(text: str, *, mark: str = "", colour: str | None = None) -> None:
     typer.echo(mark + _safe(text))
 
 
-def say(sentence: str) -> None:
-    """Tell a person something on standard error, in one line."""
+def print_error(sentence: str) -> None:
+    """Print one line to standard error."""
     line = _safe(" ".join(f"theodolite: {sentence}".split()))
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
@@ -74,8 +74,8 @@ def _safe(text: str) -> str:
     return printable(text)
 
 
-def leave(code: int) -> NoReturn:
-    """End the process, with all that was said delivered or a sentence why not."""
+def flush_and_exit(code: int) -> NoReturn:
+    """Flush the output and exit; print a sentence if the output cannot be written."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has enough of it
@@ -83,7 +83,9 @@ def leave(code: int) -> NoReturn:
         code = 141
     except (OSError, ValueError) as error:
         _abandon(sys.stdout)
-        say(f"the output could not be written ({_reason(error)}): write it elsewhere")
+        print_error(
+            f"the output could not be written ({_reason(error)}): write it elsewhere"
+        )
         code = code or 1
     try:
         sys.stderr.flush()
@@ -93,7 +95,7 @@ def leave(code: int) -> NoReturn:
 
 
 def abandon_output() -> None:
-    """Give up on standard output, which has failed already."""
+    """Redirect standard output to the null device after it has failed."""
     _abandon(sys.stdout)
 
 
@@ -106,7 +108,7 @@ def _null() -> TextIOWrapper:
 
 
 def _abandon(stream: object) -> None:
-    """Let what is left in a stream go nowhere, so that the interpreter ends quietly."""
+    """Redirect a stream to the null device, so that Python exits without an error."""
     with suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,13 +1,13 @@
-"""From names on the command line to studies, ours and those of others."""
+"""From names on the command line to studies."""
 
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .options import is_file_name, require_trust
 from .output import Line, lines_of
-from .streams import say
-from .trust import is_file_name, require_trust
+from .streams import print_error
 
 if TYPE_CHECKING:
     from theodolite.core import Summary
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
-    """Return the studies that names stand for, each once.
+    """Return the studies with these names, each once.
 
     A broken study of others is left out of ``all`` with a sentence; asked for by its
     name it is an error.
@@ -28,7 +28,7 @@ def named_studies(names: Iterable[str], *, trust: bool) -> list["Entry"]:
         if is_file_name(name):
             entries += studies_in_file(name, trust=trust)
         elif name == "all":
-            tell_problems()
+            print_problems()
             entries += usable(select(name))
         else:
             entries += select(name)
@@ -46,7 +46,7 @@ def listed(
     from theodolite.studies import catalogue
 
     if paper is None:
-        tell_problems()
+        print_problems()
         entries, results = usable(catalogue()), results_in(out)
     elif is_file_name(paper):
         entries = studies_in_file(paper, trust=trust)
@@ -105,17 +105,17 @@ def last_run(
                 "pass the file that it ran from, or install its package"
             ) from None
     results = results_in(out, paper=paper, study=study)
-    found = results.last(paper, study)
-    if found is None:
+    last = results.last(paper, study)
+    if last is None:
         raise RunError(
             f"{paper}/{study} has no verdicts in {out}: run `theodolite run "
             f"{asked} --scale quick --out {shlex.quote(str(out))}` first"
         )
-    return entry, found, results.damages
+    return entry, last, results.damages
 
 
 def named_study(name: str, *, trust: bool) -> "Entry":
-    """Return the one study that a name or a file stands for."""
+    """Return the study with this name, or the only one of a file."""
     from theodolite.core import ConfigError
     from theodolite.studies import find
 
@@ -140,23 +140,23 @@ def studies_in_file(name: str, *, trust: bool) -> list["Entry"]:
 
 
 def usable(entries: Iterable["Entry"]) -> list["Entry"]:
-    """Return the studies that load; of the others of others a sentence is said."""
+    """Return the studies that can be loaded; print a sentence about each other one."""
     from theodolite.core import StudyError
 
-    found = []
+    loaded = []
     for entry in entries:
         try:
             _ = entry.study
         except StudyError as error:
-            say(str(error))
+            print_error(str(error))
         else:
-            found.append(entry)
-    return found
+            loaded.append(entry)
+    return loaded
 
 
-def tell_problems() -> None:
-    """Say which papers of others cannot be used, and why."""
+def print_problems() -> None:
+    """Print which installed papers cannot be used, and why."""
     from theodolite.studies import plugin_problems
 
     for problem in plugin_problems():
-        say(problem)
+        print_error(problem)

@@ -1,4 +1,4 @@
-"""Commands that survey and compare networks; what is heavy loads when it is used."""
+"""Commands that survey and compare networks; heavy imports happen on use."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import Trust, require_trust
 from .output import print_json
-from .streams import say, tell
-from .trust import require_trust
+from .streams import print_error, print_text
 
 if TYPE_CHECKING:
     from theodolite.survey import ApprovedSpec, Subject, Survey
@@ -50,9 +50,6 @@ Measures = Annotated[
 ]
 Optimiser = Annotated[
     str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
-]
-Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the code named without asking.")
 ]
 
 
@@ -109,15 +106,15 @@ def survey(
             model, data=data, loss=chosen, weights=weights, shape=_shape(shape),
             batch_size=batch_size, n_batches=batches, seed=seed, device=device,
         )  # fmt: skip
-        found = _surveyed(
+        result = _surveyed(
             subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
             measures=_names(measures), **({"tries": True} if tries else {}),
         )  # fmt: skip
-    _tell(found, html, to_json)
-    if _is_interrupted(found):
-        say("stopped; what was measured until then is shown")
+    _write_result(result, html, to_json)
+    if _is_interrupted(result):
+        print_error("stopped; what was measured until then is shown")
         raise typer.Exit(130)
-    _refuse_empty(found)
+    _refuse_empty(result)
 
 
 def compare(
@@ -163,10 +160,10 @@ def compare(
             )
             for model in models
         ]  # fmt: skip
-        found = [
+        surveys = [
             one
             if isinstance(one, Survey)
-            else _whole(
+            else _complete(
                 _surveyed(
                     one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
                     measures=_names(measures),
@@ -174,37 +171,37 @@ def compare(
             )
             for one in made
         ]  # fmt: skip
-    _tell(side_by_side(*found), html, to_json)
+    _write_result(side_by_side(*surveys), html, to_json)
 
 
 @contextmanager
 def _stopped_in_a_sentence() -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and the code that shells expect."""
+    """Turn Ctrl-C into a sentence and exit code 130."""
     try:
         yield
     except KeyboardInterrupt:
-        say("stopped before there was anything to show: run the command again")
+        print_error("stopped before there was anything to show: run the command again")
         raise typer.Exit(130) from None
 
 
-def _is_interrupted(found: "Survey") -> bool:
-    return any(one.status == "interrupted" for one in found.measured)
+def _is_interrupted(result: "Survey") -> bool:
+    return any(one.status == "interrupted" for one in result.measured)
 
 
-def _whole(found: "Survey") -> "Survey":
-    """Return a survey that nobody interrupted; half of a comparison is none."""
-    if _is_interrupted(found):
+def _complete(result: "Survey") -> "Survey":
+    """Return a complete survey; raise KeyboardInterrupt for an interrupted one."""
+    if _is_interrupted(result):
         raise KeyboardInterrupt
-    _refuse_empty(found)
-    return found
+    _refuse_empty(result)
+    return result
 
 
-def _refuse_empty(found: "Survey") -> None:
-    """Refuse a survey without a number, with the reason of its first measure."""
-    if why := found.why_empty:
+def _refuse_empty(result: "Survey") -> None:
+    """Refuse a survey without any number, with the reason of its first measure."""
+    if why := result.why_empty:
         from theodolite.core import SubjectError
 
-        raise SubjectError(f"nothing was measured of {found.title}: {why}")
+        raise SubjectError(f"nothing was measured of {result.title}: {why}")
 
 
 def _list_zoo() -> None:
@@ -212,7 +209,7 @@ def _list_zoo() -> None:
 
     width = max(map(len, ZOO))
     for name, one in ZOO.items():
-        tell(f"{name:<{width}}  {one.says}")
+        print_text(f"{name:<{width}}  {one.says}")
 
 
 def _is_saved(spec: str) -> bool:
@@ -220,7 +217,7 @@ def _is_saved(spec: str) -> bool:
 
 
 def _approved(text: str, *, trust: bool) -> "ApprovedSpec":
-    """Have a person approve the code that a SPEC names, before any of it runs."""
+    """Ask the user to approve the code that a SPEC names, before any of it runs."""
     from theodolite.survey import approve
 
     return approve(text, trust=trust, ask=partial(require_trust, trust=trust))
@@ -267,21 +264,21 @@ def _names(text: str | None) -> tuple[str, ...] | None:
 
 
 def _check_files(html: Path | None, to_json: Path | None) -> None:
-    """Refuse places that cannot be written before time is spent."""
+    """Refuse files that cannot be written, before the survey starts."""
     from theodolite.core import ConfigError
 
     if html is not None and html == to_json:
         raise ConfigError(f"--html and --json both name {html}: pass two files")
     for path in (html, to_json):
-        if path is not None and str(path) != "-" and (why := _obstacle(path)):
+        if path is not None and str(path) != "-" and (why := _why_not_writable(path)):
             raise ConfigError(
                 f"{path} cannot be written, since {why}: pass the path of a file in a "
                 "folder that is yours to write to"
             )
 
 
-def _obstacle(path: Path) -> str:
-    """Say what stands in the way of a file; empty where nothing does."""
+def _why_not_writable(path: Path) -> str:
+    """Return why a file cannot be written, empty if it can."""
     if path.is_dir():
         return "it is a folder"
     # Devices, pipes and open files are written through, others put in their folder.
@@ -297,14 +294,14 @@ def _obstacle(path: Path) -> str:
     return "its folder may not be written to"
 
 
-def _tell(found: Any, html: Path | None, to_json: Path | None) -> None:
+def _write_result(result: Any, html: Path | None, to_json: Path | None) -> None:
     if str(to_json) == "-":
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        tell(str(found))
+        print_text(str(result))
     if to_json is not None and str(to_json) != "-":
-        found.to_json(to_json)
-        say(f"wrote {to_json}")
+        result.to_json(to_json)
+        print_error(f"wrote {to_json}")
     if html is not None:
-        found.to_html(html)
-        say(f"wrote {html}")
+        result.to_html(html)
+        print_error(f"wrote {html}")

@@ -65,7 +65,7 @@ _REAL = "biuf"
 def as_real(
     name: str, value: object, *, error: type[TheodoliteError] = ConfigError
 ) -> np.ndarray:
-    """Return booleans, whole numbers or floats as an array of the type they have.
+    """Return booleans, integers or floats as an array of the same type.
 
     Args:
         name: What the value is called in a message.
@@ -142,7 +142,7 @@ def as_numbers(
 def convert_fields(
     owner: object, **wanted: tuple[int | str | EllipsisType, ...]
 ) -> None:
-    """Pass fields of a frozen dataclass through :func:`as_numbers`, in place.
+    """Convert fields of a frozen dataclass to arrays, by :func:`as_numbers`.
 
     Args:
         owner: The dataclass, from within its ``__post_init__``.
@@ -154,7 +154,7 @@ def convert_fields(
 
 
 def as_integer(name: str, value: object, least: int) -> int:
-    """Return a whole number from a limit up as a Python one, which never wraps.
+    """Return an integer, at least ``least``, as a Python int, which never overflows.
 
     Example:
         >>> as_integer("units", np.uint8(200), 1) * 2

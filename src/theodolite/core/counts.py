@@ -1,4 +1,4 @@
-"""How many verdicts say what, counted in one way for everyone who tells it."""
+"""Counts of verdicts, for the command line and the report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -44,18 +44,18 @@ class VerdictCounts:
         return _outcomes(self.claims)
 
     def __str__(self) -> str:
-        told = [f"{_several(self.total, 'claim')}: {self.outcomes}"]
-        told[0] += f", {self.not_run} not run" if self.not_run else ""
+        parts = [f"{_several(self.total, 'claim')}: {self.outcomes}"]
+        parts[0] += f", {self.not_run} not run" if self.not_run else ""
         if self.hanging:
-            told[0] += f" ({self.hanging} of them by a margin or choice of ours)"
-        told.append(f"{self.confirmed} of {self.errata} errata confirmed")
+            parts[0] += f" ({self.hanging} of them by a margin or choice of ours)"
+        parts.append(f"{self.confirmed} of {self.errata} errata confirmed")
         if beyond := sum(self.beyond.values()):
-            told.append(f"{beyond} beyond the paper: {_outcomes(self.beyond)}")
+            parts.append(f"{beyond} beyond the paper: {_outcomes(self.beyond)}")
         if self.committed:
             verb = "rests" if self.committed == 1 else "rest"
             count = _several(self.committed, "verdict")
-            told.append(f"{count} {verb} on committed runs")
-        return "; ".join(told)
+            parts.append(f"{count} {verb} on committed runs")
+        return "; ".join(parts)
 
 
 def count_verdicts(
@@ -88,7 +88,7 @@ def _counted(verdicts: Iterable[SavedVerdict]) -> dict[Outcome, int]:
 
 
 def _beside(verdict: SavedVerdict) -> str:
-    """Return how the run's own rows stand to a verdict that rests on others."""
+    """Return whether the run's own rows agree with the committed verdict."""
     if verdict.alone is verdict.verdict:
         return "same"
     return "open" if verdict.alone is Outcome.UNDECIDED else "other"

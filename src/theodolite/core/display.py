@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def draw_figure(how: str, what: Any, **settings: Any) -> "Figure":
-    """Return the figure that one of the drawings of ``theodolite.figures`` makes."""
+    """Return the figure that a function of ``theodolite.figures`` draws."""
     figures = import_module("theodolite.figures")
     return getattr(figures, how)(what, **settings)
 
@@ -29,10 +29,7 @@ _NOTE = "opacity: 0.7; font-size: 90%"
 
 
 def html_table(
-    headline: str,
-    header: Sequence[str],
-    body: Iterable[Sequence[Any]],
-    note: str = "",
+    headline: str, header: Sequence[str], body: Iterable[Sequence[Any]], note: str = ""
 ) -> str:
     """Return a headline, a table and a note as HTML.
 
@@ -62,7 +59,7 @@ _FRONT = 4
 
 
 def join_lines(lines: Sequence[str]) -> str:
-    """Return lines that fit, saying how many are left out.
+    """Return lines as text that fits on a screen, with a note on what is left out.
 
     Example:
         >>> join_lines(["a", "b" * 100]) == "a" + chr(10) + "b" * 79 + "…"
@@ -76,7 +73,7 @@ def join_lines(lines: Sequence[str]) -> str:
 
 
 def lines_of(reading: "Reading") -> list[str]:
-    """Return what a reading says: its status, each quantity, its circumstances."""
+    """Return the summary of a reading: its status, each quantity, its metadata."""
     return [headline(reading), *_quantities(reading), metadata_line(reading)]
 
 
@@ -86,7 +83,7 @@ def headline(reading: "Reading") -> str:
 
 
 def metadata_line(reading: "Reading") -> str:
-    """Return how, under which norms and at what cost."""
+    """Return one line: the method, the norm mode and the cost."""
     cost = reading.cost
     counts = norm_counts(reading.norm_layers)
     parts = [f"norm mode {reading.norm_mode}" + (f" ({counts})" if counts else "")]

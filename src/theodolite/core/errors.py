@@ -16,7 +16,7 @@ _SAFE = "\n\t\u200c\u200d"
 
 
 def printable(text: str) -> str:
-    r"""Return text in which nothing acts on a terminal or reorders what it shows.
+    r"""Return text without control characters or bidirectional overrides.
 
     Characters that would are written as escapes of JSON, so that a JSON text keeps its
     meaning. Tabs and line feeds stay.
@@ -65,7 +65,7 @@ class MeasurementError(TheodoliteError):
 
 
 class DistributedError(TheodoliteError):
-    """One of several processes that work together was lost, or failed."""
+    """One of the processes of a distributed measurement was lost, or failed."""
 
 
 class SurgeryError(TheodoliteError):
@@ -81,11 +81,11 @@ class SubjectError(TheodoliteError):
 
 
 class StudyError(TheodoliteError):
-    """A study of others that cannot be loaded or used."""
+    """A study from another package or file cannot be loaded or used."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
-    """Build the error for an unregistered name, with the nearest right one.
+    """Return the error for an unknown name, with the most similar known one.
 
     A name that begins as the wrong one does is nearer than any other.
 
@@ -103,7 +103,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError
 
 
 def not_trusted(code: str) -> ConfigError:
-    """Build the error for code of others that nobody has allowed to run.
+    """Return the error for code that the user has not allowed to run.
 
     Example:
         >>> str(not_trusted("the file net.py"))[:51]

@@ -1,4 +1,4 @@
-"""How much memory is free, as far as the system tells."""
+"""How much memory is free."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ _GROUPS = (
 
 
 def free_memory() -> int:
-    """Return the bytes that this process may still take, 2⁶³ where nobody knows.
+    """Return the bytes that this process may still allocate, 2⁶³ if unknown.
 
     Example:
         >>> free_memory() > 0
@@ -29,7 +29,7 @@ def free_memory() -> int:
 
 
 def _machine() -> int:
-    """Read what the kernel calls available, or else all physical memory."""
+    """Return the kernel's available memory, or else all physical memory."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -44,7 +44,7 @@ def _machine() -> int:
 
 
 def _group() -> int:
-    """Read what a container may still take, where it has a limit."""
+    """Return what a container may still allocate, if it has a limit."""
     base = Path(_CONTAINER)
     for limit, used, facts in _GROUPS:
         try:
@@ -58,6 +58,6 @@ def _group() -> int:
 
 
 def _cached(path: Path) -> int:
-    """Read how much of a container's use are files that can be dropped."""
+    """Return how much of a container's memory is file cache."""
     rows = (line.split() for line in path.read_text().splitlines())
     return sum(int(value) for name, value in rows if name == "inactive_file")

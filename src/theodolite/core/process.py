@@ -1,4 +1,4 @@
-"""What threads of one process share: who measures now, and where work may stop.
+"""One thread measures at a time; long work can be stopped at safe points.
 
 A model, the random generators and settings such as the default dtype belong to the
 whole process, and a measurement changes them for a while: so one thread measures at a
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import wraps
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 P = ParamSpec("P")
@@ -32,7 +32,7 @@ _STOP: ContextVar[_Checks] = ContextVar("stop", default=())
 
 
 def safe_point() -> None:
-    """Stop here if the time is over, or if somebody pressed Ctrl-C meanwhile.
+    """Stop here if a time limit has passed or Ctrl-C was pressed.
 
     Raises:
         KeyboardInterrupt: It was pressed, and waited until now.
@@ -44,7 +44,7 @@ def safe_point() -> None:
 
 
 class StopCheck:
-    """Has every safe point inside call a function, which raises to stop the work.
+    """Every safe point inside calls a function, which raises to stop the work.
 
     Args:
         check: Called without arguments.
@@ -69,7 +69,7 @@ class StopCheck:
 
 
 class Exclusive:
-    """Only one thread of the process at a time is inside; the others wait.
+    """A context for one thread of the process at a time; the others wait.
 
     It may be entered again inside. Ctrl-C waits meanwhile for the next safe point, or
     for the end; pressed twice, it waits only for what restores a state.
@@ -97,12 +97,7 @@ class Exclusive:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _turn.give_back()
         _ctrl_c.leave(self._interruptible, self._handles)
 
@@ -110,7 +105,7 @@ class Exclusive:
 def exclusive(
     *, interruptible: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Have a whole function run inside of :class:`Exclusive`.
+    """Run a function inside :class:`Exclusive`.
 
     Args:
         interruptible: As there.
@@ -128,7 +123,7 @@ def exclusive(
 
 
 class DelayInterrupt:
-    """Ctrl-C waits for the end of what runs inside, even if it is pressed twice."""
+    """Ctrl-C waits until this context ends, even if it is pressed twice."""
 
     def __enter__(self) -> None:
         self._counts = _in_main_thread()
@@ -139,7 +134,7 @@ class DelayInterrupt:
 
 
 class ActForThread:
-    """Has a thread work for the one that made this, inside of :class:`Exclusive`.
+    """Let a thread use the :class:`Exclusive` context of the thread that made this.
 
     That one waits meanwhile; threads that work for it see to it themselves that they
     do not disturb one another.
@@ -156,7 +151,7 @@ class ActForThread:
 
 
 class _Turn:
-    """A lock that a thread may take again, and that any thread may give back.
+    """A reentrant lock that any thread may release.
 
     The latter happens where a generator that holds it is collected elsewhere.
     """
@@ -191,7 +186,7 @@ class _Turn:
                 self._free.notify_all()
 
     def _wait(self, me: int) -> None:
-        began, said, place = time.monotonic(), False, object()
+        began, warned, place = time.monotonic(), False, object()
         self._waiting.append(place)
         try:
             while self._owner not in (None, me) or (
@@ -199,8 +194,8 @@ class _Turn:
             ):
                 if not self._free.wait(_LOOK):
                     safe_point()
-                if not said and time.monotonic() - began > _PATIENCE:
-                    said = True
+                if not warned and time.monotonic() - began > _PATIENCE:
+                    warned = True
                     warnings.warn(self._held(), RuntimeWarning, stacklevel=4)
         finally:
             self._waiting.remove(place)
@@ -217,7 +212,7 @@ class _Turn:
 
 
 class _CtrlC:
-    """What becomes of Ctrl-C in the main thread, the only one that Python tells."""
+    """Handles Ctrl-C in the main thread, the only one that receives it."""
 
     def __init__(self) -> None:
         self.pending: tuple[int, FrameType | None] | None = None
@@ -285,7 +280,7 @@ def _in_main_thread() -> bool:
 
 
 def _at_an_edge(frame: FrameType | None) -> bool:
-    """Say whether some context is being entered or left, so a state is half changed."""
+    """Return whether a context is being entered or left."""
     while frame is not None:
         if frame.f_code.co_name in ("__enter__", "__exit__"):
             return True

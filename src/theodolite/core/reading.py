@@ -1,4 +1,4 @@
-"""What an instrument returns: values with their errors and circumstances."""
+"""What an instrument returns: values with their errors and metadata."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -66,7 +66,7 @@ class Reading:
         return self._checked(labels)
 
     def rows(self, **labels: Any) -> Rows:
-        """Melt the reading into flat rows; the given labels win over its own."""
+        """Return the reading as flat rows; given labels override its own."""
         errors = set(self.error_of.values())
         coordinates = self._checked(self.coordinates())
         circumstances = self._circumstances()
@@ -108,10 +108,10 @@ class Reading:
         return repr(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a row a line of the summary."""
-        first, *told = self.summary_lines()
-        cut = [line.strip().partition("  ") for line in told]
-        rows = [(name, said.strip()) for name, gap, said in cut if gap]
+        """Return the summary as an HTML table for notebooks."""
+        first, *lines = self.summary_lines()
+        cut = [line.strip().partition("  ") for line in lines]
+        rows = [(name, text.strip()) for name, gap, text in cut if gap]
         notes = [name for name, gap, _ in cut if not gap]
         return html_table(first, (), rows, "; ".join(notes))
 
@@ -125,7 +125,7 @@ class Reading:
         return lines_of(self)
 
     def plot(self, **settings: Any) -> "Figure":
-        """Draw the reading, each kind in its way, in the style of the house.
+        """Return a figure of the reading.
 
         Args:
             **settings: Of ``figures.draw_reading``, such as ``title``.
@@ -148,7 +148,7 @@ class Reading:
         return load(path, cls)
 
     def check(self) -> None:
-        """Refuse values whose shapes do not fit their dims, or errors their values."""
+        """Check that values fit their dims, and errors their values."""
         self._checked(self.coordinates())
         for name in self.error_of:
             self._error(name, np.shape(getattr(self, name)))

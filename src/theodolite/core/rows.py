@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def pandas_frame(rows: "Sequence[Row]") -> "pandas.DataFrame":
-    """Return rows as a data frame of pandas, a column a label."""
+    """Return rows as a pandas data frame, one column per label."""
     return optional("pandas").DataFrame(columns_of(rows))
 
 
@@ -33,7 +33,7 @@ def polars_frame(rows: "Sequence[Row]") -> "polars.DataFrame":
 
 
 def columns_of(rows: "Sequence[Row]") -> dict[str, list[Any]]:
-    """Return columns in the order in which they are first met, None where absent.
+    """Return columns in order of first appearance, None where a row has no value.
 
     Example:
         >>> columns_of([{"a": 1}, {"a": 2, "b": 3}])
@@ -45,7 +45,7 @@ def columns_of(rows: "Sequence[Row]") -> dict[str, list[Any]]:
 
 
 def optional(name: str) -> Any:
-    """Import a library of the extra, or say how to get it."""
+    """Import an optional library, or say how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -68,7 +68,7 @@ _LINE = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class Rows(Sequence[Row]):
-    """An immutable table of rows with just the verbs that studies need.
+    """An immutable table of rows with the few methods that studies need.
 
     Rows go in as plain JSON values and come out as copies.
 
@@ -98,7 +98,7 @@ class Rows(Sequence[Row]):
 
     @classmethod
     def of_plain(cls, rows: Iterable[dict[str, Any]]) -> "Rows":
-        """Take over rows that are plain already and nobody else's, as JSON gives."""
+        """Return a table of rows that are JSON values already; they are not copied."""
         return cls._of(rows)
 
     @classmethod
@@ -121,7 +121,7 @@ class Rows(Sequence[Row]):
         return Rows._of((*self._rows, *Rows(other)._rows))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as JSON lines, to the first that differs: NaN is NaN, 1 not 1.0."""
+        """Compare as JSON lines: NaN equals NaN, 1 differs from 1.0."""
         if not isinstance(other, Rows) or len(self) != len(other):
             return False
         pairs = zip(self._rows, other._rows, strict=True)
@@ -143,7 +143,7 @@ class Rows(Sequence[Row]):
         return html_table(repr(self), list(kept), body, note)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a data frame, a column a label (extra ``theodolite[tables]``)."""
+        """Return a pandas data frame (extra ``theodolite[tables]``)."""
         return pandas_frame(self._rows)
 
     def to_polars(self) -> "polars.DataFrame":

@@ -1,4 +1,4 @@
-"""Readings on disk: arrays as NumPy writes them, all else in a header of JSON.
+"""Readings on disk: a NumPy archive of arrays with a JSON header.
 
 Nothing in a file is executed or unpickled. A file is a zip archive, not compressed, so
 that nothing inside is larger than it says. The class of a reading is looked up among
@@ -57,7 +57,7 @@ class _Header:
 
 
 def save(reading: "Reading", path: str | Path) -> None:
-    """Write a reading to a file, in one piece or not at all."""
+    """Write a reading to a file, completely or not at all."""
     arrays: dict[str, np.ndarray] = {}
     header = {"format": _FORMAT, "version": _VERSION, **_values(reading, arrays)}
     target = Path(path)
@@ -77,7 +77,7 @@ def save(reading: "Reading", path: str | Path) -> None:
 
 
 def load(path: str | Path, kind: type["Reading"]) -> Any:
-    """Return the reading of a file, if it is of a kind and whole."""
+    """Return the reading of a file; refuse another kind or a damaged file."""
     try:
         with zipfile.ZipFile(path) as archive:
             reading = _read(archive, path)

@@ -66,13 +66,13 @@ def read_record(kind: type[T], content: Any, *, number: int) -> T:
         raise SchemaError(f"holds a {type(content).__name__}, wanted an object")
     came = content.get("format")
     if type(came) is not int or came != number:
-        told = f"format {came}" if type(came) is int else "no format number"
-        raise SchemaError(f"has {told}, wanted format {number}")
+        came_with = f"format {came}" if type(came) is int else "no format number"
+        raise SchemaError(f"has {came_with}, wanted format {number}")
     return read_value(kind, content)
 
 
 def read_value(kind: Any, content: Any, hook: Any = None) -> Any:
-    """Return JSON values as a type wants them.
+    """Return JSON values converted to a type.
 
     Args:
         kind: The type.

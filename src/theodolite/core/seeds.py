@@ -1,4 +1,4 @@
-"""One seed determines everything.
+"""Seeds and random streams: one seed determines everything.
 
 A stream is named by a root seed and labels, never by the order in which work is
 scheduled, so a trial draws the same numbers alone, in a pool or on a cluster.
@@ -12,7 +12,7 @@ from .errors import ConfigError
 
 
 def derive(seed: int, *labels: str | int) -> int:
-    """Return a seed of 63 bits for the stream that the labels name.
+    """Return a 63-bit seed that depends on a seed and labels.
 
     A NumPy integer is the same label as the int, an enum of strings as its string.
 

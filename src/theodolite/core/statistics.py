@@ -1,8 +1,8 @@
-"""Means, intervals and paired tests over networks.
+"""Means and lines over networks.
 
 The unit of replication is the network (the seed): inputs to one network share its
 weights and are not independent draws. A NaN or infinite value is never left out: it
-makes the spread, the interval and the p-value NaN.
+makes the standard error NaN.
 """
 
 import math
@@ -13,7 +13,6 @@ import numpy as np
 
 from .errors import ConfigError
 from .rows import Row, Rows
-from .seeds import stream
 
 
 def group_means(rows: Rows, by: Iterable[str], *, log: bool = False) -> Rows:
@@ -103,106 +102,6 @@ def estimate(values: Sequence[float] | np.ndarray) -> Estimate:
         mean = float(sample.mean())
         std = float(sample.std(ddof=1)) if sample.size > 1 else float("nan")
     return Estimate(mean, std / float(np.sqrt(sample.size)), std, sample.size)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval, its level and the estimate it is for."""
-
-    low: float
-    high: float
-    level: float
-    centre: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-def bootstrap_interval(
-    values: Sequence[float] | np.ndarray,
-    *,
-    level: float = 0.95,
-    n_resamples: int = 9_999,
-    seed: int = 0,
-) -> Interval:
-    """Bias-corrected and accelerated bootstrap interval of the mean.
-
-    Notation: BCa of Efron (1987). A sample without spread gives a point.
-    """
-    from scipy.stats import bootstrap
-
-    sample = _sample(values)
-    if not 0 < level < 1:
-        raise ConfigError(f"level {level} is not between 0 and 1: try 0.95")
-    centre = estimate(sample).mean
-    if not np.isfinite(sample).all():
-        return Interval(float("nan"), float("nan"), level, centre)
-    if sample.size < 2:
-        return Interval(float("-inf"), float("inf"), level, centre)
-    spread = float(np.ptp(sample))
-    if spread == 0:
-        return Interval(centre, centre, level, centre)
-    # Centred and scaled, since the acceleration cubes deviations, which underflow.
-    interval = bootstrap(
-        ((sample - centre) / spread,),
-        np.mean,
-        confidence_level=level,
-        n_resamples=n_resamples,
-        rng=stream(seed, "bootstrap"),
-    ).confidence_interval
-    low, high = centre + spread * interval.low, centre + spread * interval.high
-    return Interval(float(low), float(high), level, centre)
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """Two treatments of the same networks, compared pair by pair.
-
-    Attributes:
-        difference: Mean of first minus second.
-        stderr: Its standard error.
-        p_value: Two-sided sign-flip permutation p-value; exact up to 13 pairs, NaN
-            where a difference is.
-        n: Number of pairs.
-    """
-
-    difference: float
-    stderr: float
-    p_value: float
-    n: int
-
-
-def paired_test(
-    first: Sequence[float] | np.ndarray,
-    second: Sequence[float] | np.ndarray,
-    *,
-    n_resamples: int = 9_999,
-    seed: int = 0,
-) -> PairedTest:
-    """Test whether paired samples differ in mean, by flipping signs of differences."""
-    from scipy.stats import permutation_test
-
-    a, b = _sample(first), _sample(second)
-    if a.shape != b.shape:
-        raise ConfigError(
-            f"paired samples have {a.size} and {b.size} values: pass one pair a network"
-        )
-    with np.errstate(invalid="ignore"):  # of infinite values
-        difference = a - b
-    gap = estimate(difference)
-    if not np.isfinite(difference).all():
-        return PairedTest(gap.mean, gap.stderr, float("nan"), a.size)
-    if a.size < 2 or not np.any(difference):
-        return PairedTest(gap.mean, gap.stderr, 1.0, a.size)
-    result = permutation_test(
-        (a, b),
-        lambda x, y, axis: np.mean(x - y, axis=axis),
-        permutation_type="samples",
-        n_resamples=n_resamples,
-        vectorized=True,
-        rng=stream(seed, "permutation"),
-    )
-    return PairedTest(gap.mean, gap.stderr, float(result.pvalue), a.size)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far a number may be trusted, and under which normalisation it was taken."""
+"""The status of a measurement, and the mode of normalisation layers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
     @classmethod
     def worst(cls, statuses: Iterable["Status"]) -> "Status":
-        """Return the status that a whole has, given those of its parts."""
+        """Return the worst status of several."""
         return min(statuses, key=_GRAVEST_FIRST.index)
 
     @classmethod
@@ -80,7 +80,7 @@ _GRAVEST_FIRST = [
 
 
 class NormMode(StrEnum):
-    """Which statistics normalisation layers use while a number is taken.
+    """Which statistics normalisation layers use during a measurement.
 
     ``BATCH``: each batch by its own statistics, differentiated through.
     ``FULL``: statistics of all the data given, differentiated through.
@@ -100,7 +100,7 @@ class NormMode(StrEnum):
 
     @property
     def by_batch(self) -> bool:
-        """Whether norms in train mode take the statistics of each batch alone."""
+        """Whether norms in train mode use the statistics of each batch."""
         return self in (NormMode.BATCH, NormMode.AS_IS)
 
     @classmethod

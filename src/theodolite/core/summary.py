@@ -90,14 +90,14 @@ class SavedJudgement:
 
     @property
     def leaves(self) -> tuple["SavedJudgement", ...]:
-        """All numbers judged below this."""
+        """All single numbers below this node."""
         if not self.pieces:
             return (self,) if self.region is not None else ()
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
 
     @property
     def ours(self) -> tuple["SavedJudgement", ...]:
-        """A leaf for each region that is ours: what decides, or is the least sure."""
+        """The deciding or least certain leaf of each region that is ours."""
         leaves: dict[Region, SavedJudgement] = {}
         for leaf in sorted(self.leaves, key=self._least_sure_first):
             if leaf.region is not None and leaf.region.source == "ours":
@@ -110,12 +110,12 @@ class SavedJudgement:
         if self.region is None or self.region.source == "paper":
             return ""
         whose = "ours" if self.region.source == "ours" else "what rounding allows"
-        told = f"the region {self.region} is {whose}"
-        told += f": {self.region.why}" if self.region.why else ""
+        text = f"the region {self.region} is {whose}"
+        text += f": {self.region.why}" if self.region.why else ""
         if self.turns_at is None:
-            return told
+            return text
         end = "a margin of" if self.region.two_sided else "an end at"
-        return f"{told}; the number's verdict turns at {end} {self.turns_at:.3g}"
+        return f"{text}; the number's verdict turns at {end} {self.turns_at:.3g}"
 
     def _least_sure_first(self, leaf: "SavedJudgement") -> tuple[bool, bool, float]:
         chance = leaf.p_fails if self.outcome is Outcome.FAILS else leaf.p_holds
@@ -124,7 +124,7 @@ class SavedJudgement:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedRuling:
-    """What one set of rows says of a claim; of an erratum also as corrected."""
+    """The verdict of one set of rows on a claim; for an erratum, also as corrected."""
 
     outcome: Outcome
     because: str
@@ -208,7 +208,7 @@ class SavedVerdict:
 
     @property
     def numbers(self) -> Mapping[str, SavedNumber]:
-        """Further numbers that teach, of the ruling that counts."""
+        """Other numbers of the ruling that counts."""
         return self.ruling.numbers
 
     @property
@@ -255,7 +255,7 @@ class SavedFigure:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedFinding:
-    """A claim that a chapter tells, and how the names of its key numbers begin."""
+    """A claim of a chapter, and prefixes of the names of its key numbers."""
 
     claim: str
     numbers: tuple[str, ...] = ()

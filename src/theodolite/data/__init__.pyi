@@ -1,6 +1,4 @@
 from .augmentation import augment as augment
-from .cache import cache_folder as cache_folder
-from .cache import clear_cache as clear_cache
 from .dataset import Dataset as Dataset
 from .dataset import one_hot as one_hot
 from .listing import Listing as Listing

@@ -13,7 +13,7 @@ def augment(
     padding: int = 4,
     flip: bool = True,
 ) -> torch.Tensor:
-    """Crop each image at random from its zero-padded self, and mirror half of them.
+    """Return random crops of zero-padded images, half of them mirrored.
 
     Draws are made on the generator's device, so a CPU generator gives the same crops
     on every device. Zeros mean black for raw pixels and the mean colour for

@@ -1,4 +1,4 @@
-"""Decode once, then map: arrays kept as ``.npy`` files that processes share.
+"""A cache of decoded arrays: ``.npy`` files that processes share by memory map.
 
 An entry is three files: inputs, labels and a small record, written last, with their
 digests, shapes and types, and the record's own digest. Its name holds a hash of the
@@ -10,7 +10,6 @@ the same bytes. A damaged entry is made again.
 import hashlib
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -71,26 +70,6 @@ def cached(
     return _fetch(stem) or built
 
 
-def clear_cache() -> int:
-    """Delete every entry of the cache and return the bytes freed."""
-    freed = 0
-    for path in _files(cache_folder(), (*_PARTS, "tmp")):
-        try:
-            facts = path.lstat()
-            if stat.S_ISDIR(facts.st_mode):  # none of ours
-                continue
-            path.unlink(missing_ok=True)
-        except FileNotFoundError:  # another process was faster
-            continue
-        except OSError as error:
-            raise DataError(
-                f"{escape(path)} cannot be deleted ({reason_of(error)}): check who may "
-                "write to the cache, or delete it by hand"
-            ) from error
-        freed += facts.st_size
-    return freed
-
-
 def _stem(label: str, sources: Sequence[Path]) -> str:
     """Name an entry: label, hash of the paths, hash of sizes and times."""
     sizes = [size_of(source) for source in sources]
@@ -130,7 +109,7 @@ def _fetch(stem: str) -> Decoded | None:
 
 
 def _recorded(path: Path) -> dict[str, Any]:
-    """Read a record; refuse one that is not as it was written."""
+    """Return a record; refuse a changed one."""
     if size_of(path) > _MOST_RECORD:
         raise ValueError(f"{path} is no record")
     facts = json.loads(path.read_text(encoding="utf-8"))
@@ -186,7 +165,7 @@ def _save(path: Path, array: np.ndarray) -> None:
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the place, then move there in one step."""
+    """Write a temporary file, then rename it."""
     handle, name = tempfile.mkstemp(".tmp", path.stem[:32], path.parent)
     os.close(handle)
     try:

@@ -1,4 +1,4 @@
-"""Published checksums, and the comparison of what was read with them.
+"""Published checksums, and the check of arrays against them.
 
 Where digests of the decoded arrays are known they decide, in any file format;
 otherwise the files themselves must match byte for byte.
@@ -140,7 +140,7 @@ def files_match(name: str, files: Sequence[Path]) -> bool | None:
 def verify(
     name: str, split: str, arrays: Decoded, files: Sequence[Path], *, how_to: str
 ) -> bool:
-    """Return whether arrays are verified; refuse what differs from the published.
+    """Return whether arrays are verified; refuse arrays that differ from the published.
 
     Args:
         name: Published dataset.

@@ -14,14 +14,7 @@ import numpy as np
 
 from theodolite.core import DataError
 
-from .files import (
-    SplitFiles,
-    call_reader,
-    escape,
-    read_limited,
-    read_xz,
-    size_of,
-)
+from .files import SplitFiles, call_reader, escape, read_limited, read_xz, size_of
 from .plain_pickle import read_plain_pickle
 
 _PIXELS = 3 * 32 * 32
@@ -157,7 +150,7 @@ def _byte_labels(path: Path, labels: Any, wanted: int) -> np.ndarray:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return some names of unknown number and length, fit for a sentence."""
+    """Return the first names, shortened, for a message."""
     return ", ".join(escape(name[:20]) for name in sorted(names)[:5]) or "none"
 
 

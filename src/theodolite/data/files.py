@@ -1,4 +1,4 @@
-"""The user's files: found in a folder, opened with care.
+"""The user's files: locate them in a folder and read them safely.
 
 A file may be a pipe that never ends, a link to nowhere, a folder without permission, a
 few kilobytes that inflate to gigabytes, or have a name that no terminal can print.
@@ -51,7 +51,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def call_reader(path: Path, read: Callable[[Path], Result]) -> Result:
-    """Call a reader, and turn any error that it raises into a :class:`DataError`."""
+    """Call a reader; turn any error into a :class:`DataError`."""
     try:
         return read(path)
     except DataError:
@@ -114,7 +114,7 @@ def size_of(path: Path) -> int:
 
 
 def read_limited(path: Path, most: int, what: str) -> bytes:
-    """Return the bytes of a file, of which there may be no more than ``most``.
+    """Return the bytes of a file; refuse more than ``most``.
 
     Args:
         path: A regular file.
@@ -137,7 +137,7 @@ def read_limited(path: Path, most: int, what: str) -> bytes:
 
 
 def read_xz(path: Path, most: int, what: str) -> bytes:
-    """Return what an xz file inflates to, stopping one byte past ``most``."""
+    """Return the decompressed bytes of an xz file; refuse more than ``most``."""
     content = read_limited(path, most, what)
     check_memory(path, most if len(content) > 2**16 else 0)
 
@@ -159,7 +159,7 @@ def read_xz(path: Path, most: int, what: str) -> bytes:
 
 
 def check_memory(what: str | os.PathLike[str], size: int) -> None:
-    """Refuse an array that does not fit, with one copy, into the free memory."""
+    """Refuse an array if it and one copy do not fit into the free memory."""
     free = free_memory()
     if size > _SHARE * free:
         raise DataError(

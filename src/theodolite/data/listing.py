@@ -1,4 +1,4 @@
-"""The known datasets: where they were found, and whether they are verified."""
+"""The known datasets: where they are, and whether they are verified."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

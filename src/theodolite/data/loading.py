@@ -233,7 +233,7 @@ def pack_dataset(dataset: Dataset) -> dict[str, Any]:
 
 
 def unpack_dataset(parcel: Mapping[str, Any], checksum: str | None = None) -> Dataset:
-    """Return the dataset of a parcel, or refuse one that was changed.
+    """Return a packed dataset; refuse one that was changed.
 
     Args:
         parcel: What :func:`pack_dataset` returned.

@@ -1,4 +1,4 @@
-"""Read the pickles of CIFAR without running anything that is in them.
+"""Read the pickles of CIFAR without running their code.
 
 A pickle is a program that may call any function. This reader never hands it to
 Python's own: it steps through the operations itself, knows the few that build text,
@@ -95,7 +95,7 @@ def _encode(text: str, encoding: str = "latin1") -> bytes:
 
 
 class _Machine:
-    """Takes the operations of a pickle, one by one, with a stack and a memo."""
+    """Interprets the operations of a pickle with a stack and a memo."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -157,10 +157,7 @@ def _cifar10_layouts(split: str) -> tuple[Layout, ...]:
 
 
 def _cifar100_layouts(split: str) -> tuple[Layout, ...]:
-    return (
-        Layout("pickle", ((split,),)),
-        Layout("binary", ((f"{split}.bin",),)),
-    )
+    return (Layout("pickle", ((split,),)), Layout("binary", ((f"{split}.bin",),)))
 
 
 def _cifar_places(number: int) -> tuple[str, ...]:

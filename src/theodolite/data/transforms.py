@@ -84,7 +84,7 @@ class ChannelStatistics:
 def standardise_channels(
     images: Numbers, dtype: type[np.floating] = np.float32
 ) -> tuple[np.ndarray, ChannelStatistics]:
-    """Bring every channel to mean 0 and deviation 1, over all images and pixels.
+    """Return images whose channels have mean 0 and standard deviation 1.
 
     Args:
         images: (N, H, W) of one channel or (N, H, W, C); uint8 is divided by 255.
@@ -128,7 +128,7 @@ def standardise_channels(
 
 
 def two_classes(dataset: Dataset, a: int | str, b: int | str) -> Dataset:
-    """Keep two classes, labelled 0 for ``a`` and 1 for ``b``, in the old order.
+    """Return the samples of two classes, labelled 0 for ``a`` and 1 for ``b``.
 
     The labels -1 and +1 are ``two_classes(…).signs()``.
 

@@ -1,4 +1,4 @@
-"""Second moments: whitening, and few samples with the moments of many."""
+"""Whitening, and few samples with the second moments of many."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Rows to figures: the house style, its marks and its files; computes nothing.
+"""Draw figures from rows, in one style; computes nothing.
 
 Nothing of matplotlib is imported until a name of this package is used.
 """

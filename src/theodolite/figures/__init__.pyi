@@ -15,7 +15,6 @@ from .legends import legend as legend
 from .legends import shared_legend as shared_legend
 from .marks import band as band
 from .marks import curve as curve
-from .marks import end_mark as end_mark
 from .marks import line as line
 from .marks import reference_line as reference_line
 from .marks import row_band as row_band

@@ -121,7 +121,7 @@ def count_axis(ax: Axes, which: Which = "x") -> None:
 
 
 def match_limits(one: Figure, other: Figure) -> None:
-    """Give panels of two finished figures that show the same the same limits.
+    """Set equal limits on matching panels of two finished figures.
 
     Panels show the same where title and labels of the axes are equal, and no other
     panel of their figure has these. Other panels do not change, and neither do axes

@@ -131,8 +131,7 @@ def draw_ensemble(rows: Rows, *, title: str | None = None) -> Figure:
         reference_line(
             panel, rows.value(quantity="effective_depth", part=part), along="y"
         )
-    panel.set_xlabel("path length")
-    panel.set_ylabel("share of energy")
+    panel.set(xlabel="path length", ylabel="share of energy")
     panel.set_ylim(bottom=0)
     if title:
         panel.set_title(title)
@@ -224,7 +223,7 @@ _MOST_NAMES = 40
 
 @house_style()
 def draw_cross_section(rows: Rows, *, title: str | None = None) -> Figure:
-    """Draw what each block does, from the input on the left to the output.
+    """Return a figure of every block along the depth of a network.
 
     Args:
         rows: Rows with ``depth`` and ``block``: quantiles ``singular_value`` by
@@ -267,7 +266,7 @@ def _strips(panel: Axes, rows: Rows) -> None:
             grid[shares.index(row["share"]), int(row["depth"])] = max(log, -12.0)
     reach = min(4.0, max(0.5, float(np.nanmax(np.abs(grid)))))
     edges = np.arange(grid.shape[1] + 1) - 0.5
-    drawn = panel.pcolormesh(
+    image = panel.pcolormesh(
         edges,
         np.linspace(0, 1, len(shares) + 1),
         grid,
@@ -278,7 +277,7 @@ def _strips(panel: Axes, rows: Rows) -> None:
     panel.set_ylabel("share")
     panel.grid(False)
     panel.figure.colorbar(
-        drawn, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
+        image, ax=panel, label=r"$\log_{10}$ singular value", pad=0.01
     )
 
 

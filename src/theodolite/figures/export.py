@@ -1,4 +1,4 @@
-"""A figure as files: equal figures give equal bytes, and few of them."""
+"""Save figures as small files; equal figures give equal bytes."""
 
 import logging
 import re
@@ -90,7 +90,7 @@ def save(
 
 @contextmanager
 def _drawn_once(figure: Any) -> Iterator[None]:
-    """Keep matplotlib from drawing each file twice: the layout is already made.
+    """Make matplotlib draw each file once; the layout is already done.
 
     It draws first wherever there is a layout engine, even a placeholder, and no public
     call removes that one.

@@ -99,7 +99,7 @@ _LENGTHS = {1: "one", 2: "two", 3: "three", 4: "four", 6: "six", 12: "twelve"}
 
 
 def kind_style(name: str) -> SeriesStyle:
-    """Return the look of a kind, the same in every figure.
+    """Return the style of a kind of network, the same in every figure.
 
     Args:
         name: One of ``KINDS``.

@@ -1,4 +1,4 @@
-"""Legends that never lie over data: in a free corner, below or beside the panels."""
+"""Legends that never cover data: in a free corner, below or beside the panels."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -110,7 +110,7 @@ def lay_out(figure: Figure) -> None:
 
 
 def _place(panel: Axes) -> bool:
-    """Put a panel's legend in a free place; return whether it had to leave."""
+    """Put a panel's legend in a free corner; return whether it moved outside."""
     one = panel.get_legend()
     if one is None or one.get_label() != _MOVABLE:
         return False

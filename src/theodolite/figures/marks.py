@@ -82,11 +82,11 @@ def band(
         bars: dict[str, Any] = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
         bars |= {"fmt": "none", "ecolor": style.colour, "label": _label(None)}
         ax.errorbar(xs, ys, yerr=spread, **bars)
-    drawn = _draw_points(ax, xs, ys, hollow, style, line, marker_size, means)
-    drawn.set_label(_label(label))
+    artist = _draw_points(ax, xs, ys, hollow, style, line, marker_size, means)
+    artist.set_label(_label(label))
     if ends and xs.size:
         end_mark(ax, xs[-1], ys[-1], style=style, means=ends)
-    return drawn
+    return artist
 
 
 def curve(
@@ -108,7 +108,7 @@ def curve(
         label: Its own name in the legend.
         means: What dashed lines of all series mean, for one entry of the legend.
     """
-    (drawn,) = ax.plot(
+    (artist,) = ax.plot(
         _column("x", x),
         _column("y", y),
         color=style.colour,
@@ -117,14 +117,14 @@ def curve(
         label=_label(label, means),
         zorder=2.2,
     )
-    return drawn
+    return artist
 
 
 def line(
     ax: Axes, x: Values, y: Values, *, style: SeriesStyle, label: str | None = None
 ) -> Line2D:
     """Draw a series of many points: its line alone, without markers."""
-    (drawn,) = ax.plot(
+    (artist,) = ax.plot(
         _column("x", x),
         _column("y", y),
         color=style.colour,
@@ -133,7 +133,7 @@ def line(
         label=_label(label),
         zorder=2.4,
     )
-    return drawn
+    return artist
 
 
 def row_band(
@@ -183,7 +183,7 @@ def reference_line(
 
 def end_mark(ax: Axes, x: float, y: float, *, style: SeriesStyle, means: str) -> Line2D:
     """Mark with a cross where a series ends, and say why in the legend."""
-    (drawn,) = ax.plot(
+    (artist,) = ax.plot(
         [x],
         [y],
         color=style.colour,
@@ -195,7 +195,7 @@ def end_mark(ax: Axes, x: float, y: float, *, style: SeriesStyle, means: str) ->
         zorder=2.8,
         clip_on=False,
     )
-    return drawn
+    return artist
 
 
 def _draw_points(
@@ -210,7 +210,7 @@ def _draw_points(
 ) -> Line2D:
     shared: dict[str, Any] = {"color": style.colour, "markersize": size}
     shared["marker"] = style.marker
-    (drawn,) = ax.plot(
+    (artist,) = ax.plot(
         x,
         y,
         linestyle=style.line if line else "none",
@@ -232,7 +232,7 @@ def _draw_points(
             zorder=2.6 if size <= _MARKER_SIZE else 2.3,
             **shared,
         )
-    return drawn
+    return artist
 
 
 def _label(label: str | None, means: str | None = None) -> str:
@@ -252,7 +252,7 @@ def _column(name: str, values: Values) -> np.ndarray:
 
 
 def meaning(mark: Artist) -> str | None:
-    """Return what a mark means in every series, None where it was not given."""
+    """Return the meaning of a mark, None if it has none."""
     label = str(mark.get_label())
     return label.removeprefix(_PREFIX) if label.startswith(_PREFIX) else None
 

@@ -1,4 +1,4 @@
-"""Where marks lie in a drawn panel, which of them hide others or leave the panel.
+"""Marks of a panel: which hide others or leave the panel.
 
 All places are in pixels.
 """
@@ -65,7 +65,7 @@ def _exits(line: Line2D, low: float, high: float) -> list[tuple[float, float]]:
 
 
 def show_hidden(panel: Axes) -> None:
-    """Widen series that others lie over, so that they show as a rim around these."""
+    """Widen hidden series, so that they show as a rim around those above."""
     for one, over in hidden(panel):
         if has_marker(one):
             one.set_markersize(over.get_markersize() + _RIM)
@@ -74,7 +74,7 @@ def show_hidden(panel: Axes) -> None:
 
 
 def hidden(panel: Axes) -> Iterator[tuple[Line2D, Line2D]]:
-    """Yield each series that lies under others with the widest, uppermost first."""
+    """Yield each hidden series with the widest series above it, uppermost first."""
     order = sorted(series_of(panel), key=lambda one: one.get_zorder())
     for place in reversed(range(len(order))):
         above = [one for one in order[place + 1 :] if _covers(one, order[place])]

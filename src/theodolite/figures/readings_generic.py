@@ -121,8 +121,7 @@ def _draw_list(panel: Axes, reading: Reading, name: str) -> None:
     if value.ndim > 1:
         image = panel.imshow(value.reshape(len(value), -1), aspect="auto")
         panel.figure.colorbar(image, ax=panel, label=name)
-        panel.set_xlabel(dims[1])
-        panel.set_ylabel(dims[0])
+        panel.set(xlabel=dims[1], ylabel=dims[0])
         panel.grid(False)
         return
     places = labels[dims[0]]
@@ -133,8 +132,7 @@ def _draw_list(panel: Axes, reading: Reading, name: str) -> None:
         label_ticks(panel, [str(place) for place in places])
     if wants_log_axis(value):
         log_axis(panel, "y")
-    panel.set_xlabel(dims[0].replace("_", " "))
-    panel.set_ylabel(name.replace("_", " "))
+    panel.set(xlabel=dims[0].replace("_", " "), ylabel=name.replace("_", " "))
 
 
 def label_ticks(panel: Axes, names: list[str]) -> None:

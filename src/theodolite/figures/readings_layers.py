@@ -92,8 +92,7 @@ def draw_sharpness(reading: Any) -> Figure:
             label=name if count > 1 else None,
         )
     reference_line(panel, 0.0)
-    panel.set_xlabel("step")
-    panel.set_ylabel("largest eigenvalue" + ("s" if count > 1 else ""))
+    panel.set(xlabel="step", ylabel="largest eigenvalue" + ("s" if count > 1 else ""))
     if count > 1:
         legend(panel)
     return figure
@@ -139,8 +138,7 @@ def draw_margins(reading: Any) -> Figure:
     share = np.arange(1, len(margins) + 1) / max(len(margins), 1)
     right.step(margins, share, where="post", color=single_style().colour)
     reference_line(right, 0.0, along="y")
-    right.set_xlabel(r"margin of the normalised network")
-    right.set_ylabel("fraction up to here")
+    right.set(xlabel=r"margin of the normalised network", ylabel="fraction up to here")
     return figure
 
 
@@ -156,8 +154,7 @@ def draw_points(reading: Any) -> Figure:
         alpha=0.7,
     )
     panel.yaxis.set_major_locator(MaxNLocator(integer=True))
-    panel.set_xlabel("energy")
-    panel.set_ylabel("index")
+    panel.set(xlabel="energy", ylabel="index")
     return figure
 
 

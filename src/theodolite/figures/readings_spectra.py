@@ -31,8 +31,7 @@ def draw_matrix(reading: Any) -> Figure:
     image = panel.imshow(matrix, cmap="RdBu_r", norm=norm, interpolation="nearest")
     figure.colorbar(image, ax=panel, label="entry")
     panel.grid(False)
-    panel.set_xlabel("column")
-    panel.set_ylabel("row")
+    panel.set(xlabel="column", ylabel="row")
     return figure
 
 
@@ -43,14 +42,12 @@ def draw_singular(reading: Any) -> Figure:
     draw_line(left, np.arange(1, len(values) + 1), values, reading.value_error)
     if wants_log_axis(values):
         log_axis(left, "y")
-    left.set_xlabel("position")
-    left.set_ylabel("singular value")
+    left.set(xlabel="position", ylabel="singular value")
     style, error = single_style(), np.asarray(reading.cdf_error)
     low, high = (np.clip(reading.cdf + s * error, 0, 1) for s in (-1, 1))
     right.fill_between(reading.points, low, high, color=style.colour, alpha=0.25)
     right.plot(reading.points, reading.cdf, color=style.colour, linewidth=1.4)
-    right.set_xlabel("singular value")
-    right.set_ylabel("fraction up to here")
+    right.set(xlabel="singular value", ylabel="fraction up to here")
     right.set_ylim(-0.03, 1.03)
     return figure
 
@@ -61,8 +58,7 @@ def draw_spectrum(reading: Any) -> Figure:
     values, error = reading.eigenvalues, float(reading.eigenvalue_error)
     draw_line(panel, np.arange(1, len(values) + 1), values, None)
     _zero(panel, values, error)
-    panel.set_xlabel("rank")
-    panel.set_ylabel("eigenvalue")
+    panel.set(xlabel="rank", ylabel="eigenvalue")
     return figure
 
 
@@ -106,8 +102,7 @@ def draw_extremes(reading: Any) -> Figure:
             draw_line(panel, rank, values, errors, style=style, label=name)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     reference_line(panel, 0.0)
-    panel.set_xlabel("rank from its end")
-    panel.set_ylabel("eigenvalue")
+    panel.set(xlabel="rank from its end", ylabel="eigenvalue")
     legend(panel)
     return figure
 
@@ -123,8 +118,7 @@ def draw_diagonal(reading: Any) -> Figure:
         left.lines[-1].set_marker(".")
         left.lines[-1].set_linestyle("none")
     draw_line(right, np.arange(1, len(values) + 1), values[order], errors[order])
-    left.set_xlabel("entry, in the order of parameters")
-    left.set_ylabel("diagonal")
+    left.set(xlabel="entry, in the order of parameters", ylabel="diagonal")
     right.set_xlabel("rank")
     for panel in (left, right):
         reference_line(panel, 0.0)

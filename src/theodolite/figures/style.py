@@ -1,4 +1,4 @@
-"""How every figure looks: settings, colours, and one look per series.
+"""The style of every figure: settings, colours, and one style per series.
 
 A series takes its look from its place among names, or from its rank in an order. The
 user's own matplotlib settings change nothing.
@@ -99,7 +99,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in the house style, then leave matplotlib's settings as they were.
+    """A context with the style of all figures; it restores matplotlib's settings.
 
     The user's matplotlibrc has no effect, so that a figure is the same everywhere.
     Titles and legends take their look when they are added, so the whole drawing
@@ -164,18 +164,18 @@ class SeriesStyle:
     line: str
 
     def darker(self, marker: str, line: str | None = None) -> "SeriesStyle":
-        """Return the look of a related kind: a darker shade and another marker."""
+        """Return a related style: a darker shade and another marker."""
         shade = _mix(self.colour, TEXT_COLOUR, _DARKER)
         return replace(self, colour=shade, marker=marker, line=line or self.line)
 
     def lighter(self, marker: str, line: str | None = None) -> "SeriesStyle":
-        """Return the look of a related kind: a lighter shade and another marker."""
+        """Return a related style: a lighter shade and another marker."""
         shade = _mix(self.colour, BACKGROUND, _LIGHTER)
         return replace(self, colour=shade, marker=marker, line=line or self.line)
 
 
 def series_style(name: str, names: Sequence[str]) -> SeriesStyle:
-    """Return the look of a series from its place among all names of the study.
+    """Return the style of a series by its position among all names of the study.
 
     For names that are no kinds of :func:`kind_style` and have no order. Pass the same
     ``names`` for every figure, even if it draws only some, so that the look of a
@@ -203,7 +203,7 @@ def series_style(name: str, names: Sequence[str]) -> SeriesStyle:
 
 
 def ordered_style(value: Any, values: Sequence[Any]) -> SeriesStyle:
-    """Return the look of a level of an ordered quantity, such as a depth, by its rank.
+    """Return the style of a level of an ordered quantity, such as a depth.
 
     Args:
         value: Level to draw.

@@ -1,4 +1,4 @@
-r"""Identities between shapes: skips without parameters that shrink images.
+r"""Skips without parameters between different image shapes.
 
 Notation: $s$ stride, $n$ number of spatial axes, $c$ channels. Every block of $s^n$
 pixels becomes one pixel. The mean of a block times $s^{n/2}$ is its inner product with
@@ -17,14 +17,30 @@ from torch.nn import functional
 
 from theodolite.core import ConfigError
 
-_POOLS = {
-    1: functional.avg_pool1d,
-    2: functional.avg_pool2d,
-    3: functional.avg_pool3d,
-}
+_POOLS = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 
-class AverageSkip(nn.Module):
+class _ShapeSkip(nn.Module):
+    def __init__(
+        self,
+        channels_in: int,
+        channels_out: int,
+        stride: int = 1,
+        *,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        _check(channels_in, channels_out, stride, scale)
+        self.channels_in, self.channels_out = channels_in, channels_out
+        self.stride, self.scale = stride, scale
+
+    def extra_repr(self) -> str:
+        """Return shapes and scale."""
+        scale = "" if self.scale == 1 else f", scale={self.scale:g}"
+        return f"{self.channels_in}, {self.channels_out}, stride={self.stride}{scale}"
+
+
+class AverageSkip(_ShapeSkip):
     r"""Average pool of stride $s$ times $s^{n/2}$, channels padded with zeros.
 
     Of $c_{out} - c_{in}$ new channels, the smaller half stands before the old ones and
@@ -45,21 +61,6 @@ class AverageSkip(nn.Module):
         tensor([0., 2., 0.])
     """
 
-    def __init__(
-        self,
-        channels_in: int,
-        channels_out: int,
-        stride: int = 1,
-        *,
-        scale: float = 1.0,
-    ) -> None:
-        super().__init__()
-        _check(channels_in, channels_out, stride, scale)
-        self.channels_in, self.channels_out = channels_in, channels_out
-        self.stride, self.scale = stride, scale
-        extra = channels_out - channels_in
-        self.before, self.after = extra // 2, extra - extra // 2
-
     def forward(self, x: Tensor) -> Tensor:
         """Map (samples, channels, *sizes) to fewer pixels and more channels."""
         axes = _axes(self, x)
@@ -69,14 +70,11 @@ class AverageSkip(nn.Module):
             factor *= self.stride ** (axes / 2)
         if factor != 1:
             x = x * factor
-        return _padded(x, self.before, self.after)
-
-    def extra_repr(self) -> str:
-        """Say shapes and scale."""
-        return _settings(self)
+        extra = self.channels_out - self.channels_in
+        return _padded(x, extra // 2, extra - extra // 2)
 
 
-class HaarSkip(nn.Module):
+class HaarSkip(_ShapeSkip):
     r"""The same with details in place of zeros: all singular values are ``scale``.
 
     The new channels hold details in the order of an orthonormal basis of the block, of
@@ -96,19 +94,6 @@ class HaarSkip(nn.Module):
         tensor([-1.,  5., -2.,  0.])
     """
 
-    def __init__(
-        self,
-        channels_in: int,
-        channels_out: int,
-        stride: int = 1,
-        *,
-        scale: float = 1.0,
-    ) -> None:
-        super().__init__()
-        _check(channels_in, channels_out, stride, scale)
-        self.channels_in, self.channels_out = channels_in, channels_out
-        self.stride, self.scale = stride, scale
-
     def forward(self, x: Tensor) -> Tensor:
         """Map (samples, channels, *sizes) to fewer pixels and more channels."""
         axes = _axes(self, x)
@@ -120,10 +105,6 @@ class HaarSkip(nn.Module):
         x = torch.cat((details[:, :before], average, details[:, before:]), dim=1)
         x = x if self.scale == 1 else x * self.scale
         return _padded(x, missing // 2, missing - missing // 2)
-
-    def extra_repr(self) -> str:
-        """Say shapes and scale."""
-        return _settings(self)
 
 
 def _coefficients(x: Tensor, stride: int, axes: int, kept: int) -> Tensor:
@@ -155,7 +136,7 @@ def _padded(x: Tensor, before: int, after: int) -> Tensor:
     return functional.pad(x, (0, 0) * (x.ndim - 2) + (before, after))
 
 
-def _axes(skip: AverageSkip | HaarSkip, x: Tensor) -> int:
+def _axes(skip: _ShapeSkip, x: Tensor) -> int:
     """Count the spatial axes of a batch that a skip can take."""
     axes, stride = x.ndim - 2, skip.stride
     if (
@@ -190,8 +171,3 @@ def _check(into: int, out: int, stride: int, scale: float) -> None:
         raise ConfigError(f"scale must be a number, got {scale!r}")
     if not math.isfinite(scale):
         raise ConfigError(f"scale must be finite, got {scale!r}")
-
-
-def _settings(skip: AverageSkip | HaarSkip) -> str:
-    scale = "" if skip.scale == 1 else f", scale={skip.scale:g}"
-    return f"{skip.channels_in}, {skip.channels_out}, stride={skip.stride}{scale}"

@@ -15,7 +15,7 @@ _EPS = 1e-5  # added to variances, as torch's batch norms do
 
 
 class ClassifierNetwork(nn.Module):
-    """A chain of bias-free layers with ReLU between them, the last one linear.
+    """Bias-free layers with ReLU between them; the last one is linear.
 
     ``layers`` holds all but the last, which is ``head``; ``norms`` what follows each of
     them. ``blueprint`` remembers what it was built from.
@@ -75,7 +75,7 @@ class ClassifierNetwork(nn.Module):
 def initial_classifier_weights(
     blueprint: ClassifierBlueprint, *, seed: int
 ) -> list[np.ndarray]:
-    """Draw the matrix of every layer: normal, then scaled to ``start_norm``.
+    """Return the matrix of every layer: normal, then scaled to ``start_norm``.
 
     Blueprints that differ in ``start_norm`` or ``norm`` alone start in the same
     direction.
@@ -87,8 +87,8 @@ def initial_classifier_weights(
         [5.0, 5.0, 5.0, 5.0]
     """
     rng = stream(seed)
-    drawn = [rng.normal(size=shape) for shape in blueprint.shapes]
-    return [blueprint.start_norm * m / np.linalg.norm(m) for m in drawn]
+    samples = [rng.normal(size=shape) for shape in blueprint.shapes]
+    return [blueprint.start_norm * m / np.linalg.norm(m) for m in samples]
 
 
 def build_classifier(

@@ -13,7 +13,7 @@ from .layers import require_rows, uninitialised_linear
 
 
 class PathNetwork(nn.Module):
-    """Layers of ReLUs, all but the first beside an identity; the output is their sum.
+    """ReLU layers, all but the first with a skip; the output is the sum of the last.
 
     ``blueprint`` remembers what it was built from. The different weights are one
     parameter, ``weights``; ``matrix`` lays them out. Each layer has a ReLU of its own
@@ -51,10 +51,10 @@ def build_path_network(
 ) -> PathNetwork:
     """Make a network with normal weights, scaled to the blueprint's ``rms``."""
     network = PathNetwork(blueprint, dtype=dtype)
-    drawn = stream(seed).normal(size=blueprint.parameters)
-    drawn *= blueprint.rms / np.sqrt(np.mean(drawn**2))
+    samples = stream(seed).normal(size=blueprint.parameters)
+    samples *= blueprint.rms / np.sqrt(np.mean(samples**2))
     with torch.no_grad():
-        network.weights.copy_(torch.as_tensor(drawn))
+        network.weights.copy_(torch.as_tensor(samples))
     return network
 
 
@@ -191,5 +191,5 @@ def build_layerwise(
 
 def _draw_layer(linear: nn.Linear, rng: np.random.Generator, scale: float) -> None:
     shape = tuple(linear.weight.shape)
-    drawn = scale * rng.normal(size=shape) / np.sqrt(shape[1])
-    linear.weight.copy_(torch.as_tensor(drawn))
+    samples = scale * rng.normal(size=shape) / np.sqrt(shape[1])
+    linear.weight.copy_(torch.as_tensor(samples))

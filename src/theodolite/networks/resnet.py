@@ -96,8 +96,8 @@ def build_resnet(
             if isinstance(layer, nn.Conv2d | nn.Linear):
                 bound = 1 / np.sqrt(layer.weight[0].numel())
                 for parameter in layer.parameters():
-                    drawn = rng.uniform(-bound, bound, size=tuple(parameter.shape))
-                    parameter.copy_(torch.as_tensor(drawn))
+                    samples = rng.uniform(-bound, bound, size=tuple(parameter.shape))
+                    parameter.copy_(torch.as_tensor(samples))
     return network
 
 

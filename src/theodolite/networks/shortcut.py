@@ -92,10 +92,7 @@ class ShortcutUnit(nn.Module):
         width, last = blueprint.width, blueprint.shortcut - 1
         self.layers = nn.ModuleList(
             uninitialised_linear(
-                width,
-                width,
-                bias=blueprint.bias and place < last,
-                dtype=dtype,
+                width, width, bias=blueprint.bias and place < last, dtype=dtype
             )
             for place in range(blueprint.shortcut)
         )

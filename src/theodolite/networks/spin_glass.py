@@ -95,11 +95,11 @@ def build_spin_glass(
     interactions = []
     for order in blueprint.orders:
         repeats = tables[order][2] if order > 1 else np.ones(blueprint.width)
-        drawn = stream(seed, "couplings", blueprint.width, order).standard_normal(
+        samples = stream(seed, "couplings", blueprint.width, order).standard_normal(
             repeats.size
         )
         scale = -math.sqrt(weights[order] / float(blueprint.width) ** (order - 1))
-        couplings = torch.from_numpy(scale * np.sqrt(repeats) * drawn).to(dtype)
+        couplings = torch.from_numpy(scale * np.sqrt(repeats) * samples).to(dtype)
         interactions.append(Interaction(order, couplings))
     return SpinGlass(blueprint, interactions)
 

@@ -145,8 +145,8 @@ def build_system(
 
 def _draw(module: ParameterisedAffine, rng: np.random.Generator) -> None:
     shape = tuple(module.weight.shape)
-    drawn = rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
-    module.weight.copy_(torch.as_tensor(drawn))
+    samples = rng.normal(size=shape) / np.sqrt(np.prod(shape[1:]))
+    module.weight.copy_(torch.as_tensor(samples))
     if module.lengths is not None:
         module.lengths.copy_(module.weight.flatten(1).norm(dim=1))
 

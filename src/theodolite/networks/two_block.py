@@ -192,14 +192,14 @@ def _draw(
     rng = stream(seed, "weights", name)
     bound = 1 / math.sqrt(fan_in)
     if init == "default":
-        drawn = rng.uniform(-bound, bound, size=shape)
+        samples = rng.uniform(-bound, bound, size=shape)
     elif init == "orthogonal":
         square = rng.normal(size=(max(out, fan_in),) * 2)
-        drawn = np.linalg.qr(square)[0][:out, :fan_in].reshape(shape)
+        samples = np.linalg.qr(square)[0][:out, :fan_in].reshape(shape)
     else:
         variance = 2 / fan_in if init == "he" else 2 / (fan_in + fan_out)
-        drawn = math.sqrt(variance) * rng.normal(size=shape)
-    layer.weight.copy_(torch.as_tensor(scale * drawn))
+        samples = math.sqrt(variance) * rng.normal(size=shape)
+    layer.weight.copy_(torch.as_tensor(scale * samples))
     biases = stream(seed, "biases", name).uniform(-bound, bound, size=out)
     assert layer.bias is not None
     layer.bias.copy_(torch.as_tensor(biases))

@@ -1,4 +1,4 @@
-"""One kit for pages: scales, gauges, charts, SVG, text, template, style and scripts.
+"""Parts of HTML pages: scales, gauges, charts, SVG, text, templates.
 
 The report and the survey page are made with it. Start at ``page``, which fills in
 templates; ``charts``, ``gauges`` and ``heat`` draw on ``scales`` with ``svg``;

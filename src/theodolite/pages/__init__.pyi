@@ -35,4 +35,3 @@ from .svg import rectangle as rectangle
 from .svg import text_element as text_element
 from .svg_allowlist import parse_svg as parse_svg
 from .text import to_plain as to_plain
-from .text import unrenderable as unrenderable

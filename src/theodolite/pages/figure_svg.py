@@ -1,4 +1,4 @@
-"""A saved figure as part of a page, in few bytes.
+"""Embed a saved figure in a page.
 
 Figures of one style share letters, marks and looks: the page keeps each of them once,
 in :class:`SharedSvg`. What is left of a figure keeps only what
@@ -34,7 +34,7 @@ Follow = Literal["all", "text", "none"]
 
 
 class SharedSvg:
-    """What the drawings of one page share: each shape and each style once."""
+    """Shapes and styles shared by the drawings of one page."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[tuple[str, str], ...], str] = {}

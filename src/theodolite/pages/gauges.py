@@ -95,7 +95,7 @@ def draw_gauge(
 def draw_strip(
     number: GaugeNumber, scale: Scale, shared: SharedSvg, **frame: float
 ) -> Markup:
-    """Draw one number without an axis, beside words that say it.
+    """Draw one number without an axis, beside its text.
 
     It is as wide as its column: lines keep their width, and a line of no length with
     round ends is the dot. The region, which many strips have, is drawn once per page.

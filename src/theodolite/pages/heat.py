@@ -1,4 +1,4 @@
-"""Numbers as colours: colder below a middle, warmer above it."""
+"""Heat maps: colder colours below one, warmer above."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

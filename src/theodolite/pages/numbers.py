@@ -1,4 +1,4 @@
-"""Numbers as readers want them: as many digits as their error leaves."""
+"""Format numbers with as many digits as their error allows."""
 
 import math
 from dataclasses import dataclass, replace
@@ -40,10 +40,7 @@ _EXACT = Context(prec=700)
 
 
 def format_number(
-    value: float | None,
-    error: float | None = None,
-    *,
-    beside: float | None = None,
+    value: float | None, error: float | None = None, *, beside: float | None = None
 ) -> str:
     """Write a value with its error; None is a dash.
 

@@ -99,7 +99,7 @@ def as_tables(rows: Iterable[Row]) -> list[dict[str, list[Any]]]:
 
 
 def capitalise(text: str) -> str:
-    """Begin a text with a capital, unless a symbol or a name begins it.
+    """Return a text with a capital, unless it begins with a symbol or a name.
 
     Example:
         >>> capitalise("the ratio"), capitalise("cond(H) is"), capitalise("n = 2")

@@ -44,7 +44,7 @@ def text_element(
 def picture(
     look: str, label: str, width: float, height: float, *inside: object
 ) -> Markup:
-    """Return a drawing with a name for those who do not see it."""
+    """Return an SVG drawing with a label for screen readers."""
     return element(
         "svg", *inside, class_=look, viewBox=f"0 0 {width:.0f} {height:.0f}",
         role="img", aria_label=label,

@@ -1,4 +1,4 @@
-"""What a page takes from an SVG of others: the elements and attributes below.
+"""The elements and attributes that a page accepts from an SVG file.
 
 Everything else is left out: scripts, style sheets, links, animation, embedded HTML,
 event handlers, classes, and every address except that of a part of the same drawing

@@ -1,4 +1,4 @@
-"""A claim laid out for the template: what decides it, drawn, and its other numbers."""
+"""Prepare a claim for the template: its deciding number, drawn, and the others."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -4,19 +4,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from theodolite.core import (
-    Kind,
-    SavedJudgement,
-    SavedPaper,
-    SavedVerdict,
-    Summary,
-)
-from theodolite.pages import (
-    GaugeNumber,
-    format_interval,
-    format_number,
-    format_region,
-)
+from theodolite.core import Kind, SavedJudgement, SavedPaper, SavedVerdict, Summary
+from theodolite.pages import GaugeNumber, format_interval, format_number, format_region
 from theodolite.runs import write_text
 
 from .finished_runs import JudgedRun, OnDamage, in_order_of_paper, judged_runs

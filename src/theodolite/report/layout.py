@@ -1,4 +1,4 @@
-"""Summaries laid out for the template: papers, their story, studies and figures."""
+"""Prepare summaries for the template: papers, stories, studies and figures."""
 
 import re
 from collections import Counter
@@ -148,7 +148,7 @@ def _finding(entry: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def groups(claims: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Cut the claims of a study into those shown at once and those folded, by kind.
+    """Split the claims of a study into shown and folded groups, by kind.
 
     The paper's own claims come first, then errata, then what goes beyond it. What
     does not fit on a screen is folded, but never a single claim.
@@ -193,7 +193,7 @@ def _figures(
 
 
 def _which(run: JudgedRun, figure: SavedFigure) -> str:
-    """Say which run is drawn, in the caption's own words if it has some."""
+    """Return which run is drawn, from the caption if it says so."""
     match = _DRAWN_FROM.search(figure.caption)
     words = match[1] if match else ""
     if figure.source == "own" or words in ("", "this run"):
@@ -249,7 +249,7 @@ def minute(stamp: str) -> str:
 
 
 class _Names:
-    """Identifiers for the elements of one page, no two alike."""
+    """Unique identifiers for the elements of one page."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -10,7 +10,6 @@ from .executors.task import Executor as Executor
 from .executors.task import InProcess as InProcess
 from .executors.task import Report as Report
 from .executors.task import State as State
-from .executors.task import Task as Task
 from .executors.task import Work as Work
 from .folder.atomic import write_text as write_text
 from .folder.catalogue import SUMMARY as SUMMARY
@@ -20,19 +19,14 @@ from .folder.catalogue import results_in as results_in
 from .folder.catalogue import runs_in as runs_in
 from .folder.catalogue import write_summary as write_summary
 from .folder.cells import Cell as Cell
-from .folder.cells import cell_key as cell_key
-from .folder.cells import cell_name as cell_name
 from .folder.cells import describe as describe
 from .folder.checked import Damage as Damage
 from .folder.checked import DamagedError as DamagedError
 from .folder.folder import RunFolder as RunFolder
 from .folder.launch import Launch as Launch
-from .folder.launch import provenance as provenance
-from .folder.launch import usable_cores as usable_cores
 from .folder.spec import RunSpec as RunSpec
 from .progress.display import LiveProgress as LiveProgress
 from .progress.display import Progress as Progress
-from .progress.display import QuietProgress as QuietProgress
 from .progress.display import progress_for as progress_for
 from .progress.services import MLflowTracker as MLflowTracker
 from .progress.services import TensorBoardTracker as TensorBoardTracker

@@ -11,13 +11,12 @@ from .catalogue import (
 )
 from .chosen_cells import ChosenCells
 from .committed import CommittedRun, pack
-from .judging import evidence, evidence_of, redraw
-from .paper import Explorer, Paper
+from .judging import evidence_of, redraw, with_committed
+from .paper import Chapter, Explorer, Finding, Paper
 from .planning import Plan, plan_study, prepare_worker
 from .repair import Repaired, repair_runs
 from .running import Finished, last_summary, run_study
 from .small_studies import small_study
-from .story import Chapter, Finding
 from .study import SCALES, Committed, Drawing, Exhibit, Study, StudyConfig
 from .study_file import StudyFile
 
@@ -40,7 +39,6 @@ __all__ = [
     "StudyConfig",
     "StudyFile",
     "catalogue",
-    "evidence",
     "evidence_of",
     "find",
     "last_summary",
@@ -55,4 +53,5 @@ __all__ = [
     "select",
     "small_study",
     "studies_in_file",
+    "with_committed",
 ]

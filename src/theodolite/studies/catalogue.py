@@ -96,7 +96,7 @@ nothing.py: define STUDY = theodolite.studies.Study(…) in a module of its name
 
 
 def select(name: str) -> list[Entry]:
-    """Return what a name on the command line stands for.
+    """Return the studies that a name on the command line selects.
 
     ``all``, a paper, ``paper/study``, or a study's own name where it is unique. A
     study of this distribution comes before one of another package.
@@ -112,7 +112,7 @@ def select(name: str) -> list[Entry]:
 
 
 def find(name: str) -> Entry:
-    """Return the one study that a name stands for."""
+    """Return the study with this name."""
     for some in _own_first():
         matching = [e for e in some if name in (e.full_name, e.name)]
         if len(matching) == 1:
@@ -135,19 +135,19 @@ def _own_first() -> Iterator[list[Entry]]:
 
 
 def _unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:
-    """Name what comes nearest; all of them would fill a screen."""
+    """Return the error for an unknown name, with the most similar ones."""
     begun = [one for one in known if name and one.startswith(name)]
     near = (begun or get_close_matches(name, known, n=3, cutoff=0.6))[:3]
     *most, last = [repr(one) for one in near] or [""]
-    told = f"{', '.join(most)} or {last}" if most else last
-    hint = f"did you mean {told}? " if near else ""
+    names = f"{', '.join(most)} or {last}" if most else last
+    hint = f"did you mean {names}? " if near else ""
     return UnknownNameError(
         f"unknown {kind} {name!r}: {hint}`theodolite list` names all of them"
     )
 
 
 def _study_names(entries: Iterable[Entry]) -> Iterator[str]:
-    """Yield the shortest name that each study can be found by."""
+    """Yield the shortest unique name of each study."""
     entries = list(entries)
     short = [entry.name for entry in entries]
     for entry in entries:

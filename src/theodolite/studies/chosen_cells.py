@@ -1,4 +1,4 @@
-"""Some cells of a study: chosen by their labels, run, set beside committed rows."""
+"""Run some cells of a study, chosen by labels, and compare with committed rows."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class ChosenCells:
     apart: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a machine reads of them."""
+        """Return the result as JSON values."""
         return {
             "folder": str(self.folder.path),
             "cells": [dict(cell) for cell in self.cells],
@@ -44,7 +44,7 @@ class ChosenCells:
         }
 
     def to_text(self) -> str:
-        """Return what a person reads of them: a table, then where it is kept."""
+        """Return the result as text: a table, then its folder."""
         known, asked = self.execution.n_done_before, len(self.cells)
         lines = [
             *_table(self.rows),
@@ -91,7 +91,7 @@ def choose(
         wanted: Values as text by label; a cell matches with any one of each.
         name: The study, to be named where nothing matches.
     """
-    found = [
+    chosen = [
         cell
         for cell in cells
         if all(
@@ -99,8 +99,8 @@ def choose(
             for label, texts in wanted.items()
         )
     ]
-    if found:
-        return found
+    if chosen:
+        return chosen
     asked = ", ".join(f"{k}={v}" for k, vs in wanted.items() for v in vs)
     raise ConfigError(f"no cell of {name} has {asked}: its cells have {_known(cells)}")
 

@@ -1,4 +1,4 @@
-"""Long runs whose rows travel with the package.
+"""Long runs whose rows are part of the package.
 
 A paper's folder ``committed`` holds a JSON file a run: the config, what it was made
 with, and a table of columns and lines. Rows of theory, where the run had other data,
@@ -136,7 +136,7 @@ def unpack(saved: Mapping[str, Any]) -> Rows:
 
 
 def _honest(row: Row, digits: int) -> Row:
-    """Raise an error to what rounding the value leaves unknown."""
+    """Return the row with an error no smaller than the rounding of its value."""
     value, error = row.get("value"), row.get("error")
     if not isinstance(value, float) or not isinstance(error, float) or not value:
         return row

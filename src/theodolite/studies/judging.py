@@ -31,16 +31,16 @@ FORMATS = ("svg", "png", "pdf")
 
 
 def evidence_of(entry: Entry, config: Any, folder: RunFolder) -> Evidence:
-    """Gather a finished run's own rows, and the committed ones where it wants them."""
+    """Return the evidence of a finished run: its rows, and committed ones if wanted."""
     study = entry.study
     predicted = predicted_rows(entry, config, folder)
-    return evidence(
+    return with_committed(
         study, config, PredictedAndMeasured(predicted, folder.rows(study.cells(config)))
     )
 
 
-def evidence(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
-    """Set the committed rows beside a run's own, where its config asks for them."""
+def with_committed(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
+    """Return a run's rows as evidence, with committed rows if its config wants them."""
     committed = study.committed
     if committed is None or not config.committed:
         return Evidence(own)
@@ -52,7 +52,7 @@ def evidence(study: Study, config: Any, own: PredictedAndMeasured) -> Evidence:
 def judge(
     entry: Entry,
     folder: RunFolder,
-    found: Evidence,
+    evidence: Evidence,
     plan: Plan,
     formats: Sequence[str] = FORMATS,
 ) -> Summary:
@@ -71,10 +71,10 @@ def judge(
             "judged": datetime.now(UTC).isoformat(timespec="microseconds"),
             "command": plan.command,
             "cost": folder.cost().to_dict(),
-            "claims": [decide(claim, found).to_dict() for claim in study.claims],
-            "comparison": study.compare(found.own),
-            "figures": draw(entry, folder, found, formats),
-            "exhibits": exhibits(study, found),
+            "claims": [decide(claim, evidence).to_dict() for claim in study.claims],
+            "comparison": study.compare(evidence.own),
+            "figures": draw(entry, folder, evidence, formats),
+            "exhibits": exhibits(study, evidence),
         }
     )
     summary = check_summary(content, source=f"the summary of {entry.full_name}")
@@ -82,12 +82,12 @@ def judge(
     return summary
 
 
-def exhibits(study: Study, found: Evidence) -> list[dict[str, Any]]:
+def exhibits(study: Study, evidence: Evidence) -> list[dict[str, Any]]:
     """Return the tables for the explorer: of the committed run, and of this run."""
     return [
         {"name": one.name, "source": source, **_columns(one.table(both))}
         for one in study.exhibits
-        for source, both in (("committed", found.committed), ("own", found.own))
+        for source, both in (("committed", evidence.committed), ("own", evidence.own))
         if both
     ]
 
@@ -124,18 +124,21 @@ def predicted_rows(entry: Entry, config: Any, folder: RunFolder) -> Rows:
 
 
 def draw(
-    entry: Entry, folder: RunFolder, found: Evidence, formats: Sequence[str] = FORMATS
+    entry: Entry,
+    folder: RunFolder,
+    evidence: Evidence,
+    formats: Sequence[str] = FORMATS,
 ) -> list[dict[str, Any]]:
-    """Draw every figure: of the committed run where there is one, and of this run."""
+    """Draw every figure for the committed run, if there is one, and for this run."""
     drawn = []
     for drawing in entry.study.drawings:
         with figures.house_style():
-            runs = _runs(found, folder.spec.scale)
-            made = [(_figure(drawing, both), *told) for both, *told in runs]
+            runs = _runs(evidence, folder.spec.scale)
+            made = [(_figure(drawing, both), *origin) for both, *origin in runs]
             if len(made) > 1:
                 figures.match_limits(made[0][0], made[1][0])
-        for figure, suffix, source, told in made:
-            name, caption = drawing.name + suffix, f"{drawing.caption} {told}"
+        for figure, suffix, source, origin in made:
+            name, caption = drawing.name + suffix, f"{drawing.caption} {origin}"
             files = figures.save(figure, name, formats)
             for file, content in files.items():
                 folder.write(f"figures/{file}", content)
@@ -150,13 +153,13 @@ def _figure(drawing: Drawing, both: PredictedAndMeasured) -> Any:
 
 
 def _runs(
-    found: Evidence, scale: str
+    evidence: Evidence, scale: str
 ) -> list[tuple[PredictedAndMeasured, str, str, str]]:
-    """Return what is drawn: rows, the end of a name, whose they are, and words."""
+    """Return each run to draw: rows, suffix of the file name, source, caption."""
     here = f"Drawn from this run at scale {scale}."
-    if found.committed is None:
-        return [(found.own, "", "own", here)]
-    where = f" on {found.on}" if found.on else ""
-    told = f"Drawn from the committed run at paper scale{where}."
-    ours = [(found.own, "_here", "own", here)] if found.own else []
-    return [(found.committed, "", "committed", told), *ours]
+    if evidence.committed is None:
+        return [(evidence.own, "", "own", here)]
+    where = f" on {evidence.on}" if evidence.on else ""
+    words = f"Drawn from the committed run at paper scale{where}."
+    ours = [(evidence.own, "_here", "own", here)] if evidence.own else []
+    return [(evidence.committed, "", "committed", words), *ours]

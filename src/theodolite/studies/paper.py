@@ -1,4 +1,8 @@
-"""What a paper is: names for people, and where its studies are."""
+"""What a paper is: its name, its story, and where its studies are.
+
+The text of a chapter states no result. Results come from verdicts, so that the story
+changes with the numbers.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -7,7 +11,33 @@ from typing import Any
 
 from theodolite.core import to_strict_json
 
-from .story import Chapter
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim whose verdict a chapter reports.
+
+    Attributes:
+        claim: ``study/claim``.
+        numbers: How the names of the numbers to print begin; the first two by default.
+    """
+
+    claim: str
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A step of the paper's argument.
+
+    Attributes:
+        title: What it is about, in a line.
+        text: What the paper says there and how we ask; ``$…$`` is mathematics.
+        findings: What the numbers answer, in the order of the argument.
+    """
+
+    title: str
+    text: str
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -59,14 +89,7 @@ class Paper:
         return import_module(name).STORY if find_spec(name) else ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a report prints of the paper."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "authors": self.authors,
-            "year": self.year,
-            "studies": list(self.studies),
-            "story": [chapter.to_dict() for chapter in self.story],
-            "explorer": to_strict_json(self.explorer),
-            "url": self.url,
-        }
+        """Return the fields that reports print."""
+        fields = to_strict_json(self)
+        del fields["package"]
+        return {**fields, "story": to_strict_json(self.story)}

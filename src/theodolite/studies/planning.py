@@ -1,4 +1,4 @@
-"""Check a study before anything is computed: its config, its device and its data."""
+"""Check a study before the run: its config, its device and its data."""
 
 import os
 import shlex
@@ -34,7 +34,7 @@ from .work import StudyWork, part_name
 
 @dataclass(frozen=True)
 class Plan:
-    """A study that has been found able to run: its config, device and data are there.
+    """A study that can run: its config, device and data were checked.
 
     Attributes:
         entry: Which study.
@@ -136,7 +136,7 @@ def plan_study(
         for name in study.datasets(config)
         for split in study.splits
     }
-    sums = {name: found.checksum for name, found in needed.items()}
+    sums = {name: dataset.checksum for name, dataset in needed.items()}
     spec = RunSpec(
         paper=entry.paper.name,
         study=entry.name,
@@ -148,15 +148,15 @@ def plan_study(
     )
     from_folder = {
         part: sums[part]
-        for part, found in needed.items()
-        if data.needs_folder(found.name)
+        for part, dataset in needed.items()
+        if data.needs_folder(dataset.name)
     }
     command = _command(entry, scale, n_seeds, device, bool(from_folder))
     return Plan(entry, spec, config, command, from_folder)
 
 
 def _read(entry: Entry, sums: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the digests of what a run reads besides its settings.
+    """Return the digests of a run's inputs other than its settings.
 
     The code of a file is one of them, since nobody raises a ``revision`` while trying
     things out; packages go by theirs.
@@ -211,7 +211,7 @@ def _config_again(entry: Entry, folder: RunFolder) -> Any:
 
 
 def check_device(name: str, preset: str = "") -> None:
-    """Refuse a device that networks cannot live on here.
+    """Refuse a device that is not available.
 
     Args:
         name: The device.
@@ -252,7 +252,7 @@ def kept_settings(*, here: bool) -> AbstractContextManager[None]:
 
 
 def prepare_worker() -> None:
-    """Make a process compute one thing at a time, and the same thing every time."""
+    """Set one thread and deterministic algorithms in a worker process."""
     import torch
 
     torch.set_num_threads(1)
@@ -264,11 +264,7 @@ def prepare_worker() -> None:
 
 
 def _command(
-    entry: Entry,
-    scale: str,
-    n_seeds: int | None,
-    device: str | None,
-    from_folder: bool,
+    entry: Entry, scale: str, n_seeds: int | None, device: str | None, from_folder: bool
 ) -> str:
     name = entry.full_name if entry.file is None else shlex.quote(entry.file.path)
     parts = ["theodolite", "run", name, "--scale", scale]

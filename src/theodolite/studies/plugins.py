@@ -22,13 +22,13 @@ from .study import SCALES, Study
 
 GROUP = "theodolite.papers"
 _DISTRIBUTION = "theodolite"
-# What can name a folder of results, and be given on a command line.
+# Names that can be folders and command-line arguments.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
 class Plugins:
-    """Papers that installed packages bring.
+    """Papers of installed packages.
 
     Attributes:
         papers: Papers that can be used.
@@ -79,41 +79,41 @@ def _origin(point: EntryPoint) -> str:
 
 def _paper_of(point: EntryPoint, where: str) -> Paper:
     try:
-        found = point.load()
+        loaded = point.load()
     except (Exception, SystemExit) as error:
         raise StudyError(
             f"{where} cannot be imported ({reason(error)}): mend the package or "
             "uninstall it; all other studies can be used"
         ) from error
-    paper = checked_paper(found, f"{where} is", point.value)
+    paper = checked_paper(loaded, f"{where} is", point.value)
     return paper if paper.package else replace(paper, package=point.module)
 
 
-def checked_paper(found: Any, what: str, place: str) -> Paper:
-    """Return a paper of others if its names can be used.
+def checked_paper(paper: Any, what: str, place: str) -> Paper:
+    """Return a paper from another package if its names are valid.
 
     Args:
-        found: What they call a paper.
+        paper: What they call a paper.
         what: How a sentence on it begins.
         place: Where it stands.
     """
-    if not isinstance(found, Paper):
+    if not isinstance(paper, Paper):
         raise StudyError(
-            f"{what} {type(found).__name__} and not a theodolite.studies.Paper: let "
+            f"{what} {type(paper).__name__} and not a theodolite.studies.Paper: let "
             f"{place} be one"
         )
-    if not isinstance(found.studies, tuple) or not found.studies:
+    if not isinstance(paper.studies, tuple) or not paper.studies:
         raise StudyError(
-            f"{what} the paper {found.name!r}, whose studies are {found.studies!r}: "
+            f"{what} the paper {paper.name!r}, whose studies are {paper.studies!r}: "
             "pass a tuple of their names"
         )
-    for name in (found.name, *found.studies):
+    for name in (paper.name, *paper.studies):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise StudyError(
-                f"{what} the paper {found.name!r} with the name {name!r} in it: use "
+                f"{what} the paper {paper.name!r} with the name {name!r} in it: use "
                 "letters, digits, dashes and underscores"
             )
-    return found
+    return paper
 
 
 def study_of(paper: Paper, name: str) -> Study:
@@ -125,49 +125,49 @@ def study_of(paper: Paper, name: str) -> Study:
     full = f"{paper.name}/{name}"
     try:
         home = import_module(paper.package)
-        found = _candidate(home, paper, name)
+        candidate = _candidate(home, paper, name)
     except (Exception, SystemExit) as error:
         raise StudyError(
             f"the study {full} cannot be imported from {paper.package} "
             f"({reason(error)}): mend it, or name other studies"
         ) from error
-    return checked_study(found, full, paper.package)
+    return checked_study(candidate, full, paper.package)
 
 
 def _candidate(home: ModuleType, paper: Paper, name: str) -> Any:
     module = f"{paper.package}.{name}"
     if hasattr(home, "__path__") and _there(module):
         return getattr(import_module(module), "STUDY", None)
-    found = getattr(home, name, None)
-    if isinstance(found, Study) or len(paper.studies) > 1:
-        return found
+    candidate = getattr(home, name, None)
+    if isinstance(candidate, Study) or len(paper.studies) > 1:
+        return candidate
     return getattr(home, "STUDY", None)
 
 
 def _there(name: str) -> bool:
-    """Say whether there is a module of that name, imported or not."""
+    """Return whether there is a module of that name."""
     return name in sys.modules or find_spec(name) is not None
 
 
-def checked_study(found: Any, full: str, place: str) -> Study:
-    """Return a study of others if the runner can use it."""
-    if not isinstance(found, Study):
-        what = "nothing" if found is None else type(found).__name__
+def checked_study(candidate: Any, full: str, place: str) -> Study:
+    """Return a study from another package if it is valid."""
+    if not isinstance(candidate, Study):
+        what = "nothing" if candidate is None else type(candidate).__name__
         raise StudyError(
             f"the study {full} is {what} in {place}: define STUDY = "
             "theodolite.studies.Study(…) in a module of its name"
         )
-    missing = [scale for scale in SCALES if scale not in found.presets]
+    missing = [scale for scale in SCALES if scale not in candidate.presets]
     if missing:
         raise StudyError(
             f"the study {full} has no preset {missing[0]!r}: give one for each of "
             f"{', '.join(SCALES)}"
         )
-    return found
+    return candidate
 
 
 def reason(error: BaseException) -> str:
-    """Return what went wrong in code of others, in one line."""
+    """Return the reason of an error in one line."""
     lines = str(error).strip().splitlines()
-    said = f": {lines[0].rstrip('. ')}" if lines else ""
-    return f"{type(error).__name__}{said}"
+    detail = f": {lines[0].rstrip('. ')}" if lines else ""
+    return f"{type(error).__name__}{detail}"

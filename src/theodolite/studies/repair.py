@@ -1,4 +1,4 @@
-"""Heal damaged runs from their finished cells; nothing that is whole is touched."""
+"""Repair damaged runs from their finished cells; intact files are not touched."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -23,7 +23,7 @@ from .planning import plan_again, plan_study
 
 @dataclass(frozen=True)
 class Repaired:
-    """What became of a run that was looked through.
+    """The result of repairing one run.
 
     Attributes:
         folder: The run.
@@ -46,7 +46,7 @@ class Repaired:
 
 
 def repair_runs(root: Path | str) -> Iterator[Repaired]:
-    """Read every file of every run under a root, and heal what is damaged.
+    """Check every file of every run under a root, and repair damaged ones.
 
     Cells are never computed here: a run whose cells are damaged is left, with the
     command that computes them.
@@ -66,14 +66,16 @@ def _repaired(path: Path, entry: Entry | None) -> Repaired:
         return Repaired(path, left=(str(error),))
     damages = _damages(folder)
     try:
-        _heal(entry, folder, damages)
+        _repair_files(entry, folder, damages)
     except TheodoliteError as error:
         return Repaired(path, tuple(healed), (str(error),))
     return Repaired(path, (*healed, *(one.name for one in damages)))
 
 
-def _heal(entry: Entry | None, folder: RunFolder, damages: list[Damage]) -> None:
-    """Write anew what the finished cells give, set aside what nothing is lost by."""
+def _repair_files(
+    entry: Entry | None, folder: RunFolder, damages: list[Damage]
+) -> None:
+    """Rewrite what the finished cells determine; move other damaged files away."""
     own = [one for one in damages if not one.name.startswith("launches/")]
     if own and _was_judged(folder):
         if entry is None:
@@ -90,7 +92,7 @@ def _heal(entry: Entry | None, folder: RunFolder, damages: list[Damage]) -> None
 
 
 def _opened(path: Path, entry: Entry | None) -> tuple[RunFolder, list[str]]:
-    """Open a folder; write its ``run.json`` anew where that is damaged."""
+    """Open a folder; rewrite a damaged ``run.json``."""
     try:
         return RunFolder.open(path), []
     except DamagedError as damaged:
@@ -107,7 +109,7 @@ def _opened(path: Path, entry: Entry | None) -> tuple[RunFolder, list[str]]:
 
 
 def _presets(entry: Entry | None) -> Iterator[Any]:
-    """Yield what the presets of a study run, where their data are here."""
+    """Yield the specs of a study's presets, if their data are available."""
     if entry is None:
         return
     for scale in entry.study.presets:
@@ -116,14 +118,14 @@ def _presets(entry: Entry | None) -> Iterator[Any]:
 
 
 def _damages(folder: RunFolder) -> list[Damage]:
-    """Return all damage, that of files without a digest included."""
-    found = {damage.name: damage for damage in folder.damages()}
+    """Return all damaged files, including those without a digest."""
+    damages = {damage.name: damage for damage in folder.damages()}
     for read in (lambda: read_summary(folder), lambda: folder.read(PREDICTED)):
         try:
             read()
         except DamagedError as error:
-            found.setdefault(error.damage.name, error.damage)
-    return list(found.values())
+            damages.setdefault(error.damage.name, error.damage)
+    return list(damages.values())
 
 
 def _was_judged(folder: RunFolder) -> bool:
@@ -131,7 +133,7 @@ def _was_judged(folder: RunFolder) -> bool:
 
 
 def _judge_again(entry: Entry, folder: RunFolder, damaged: Iterable[str]) -> None:
-    """Write anew what is damaged of predictions, figures and summary."""
+    """Rewrite damaged predictions, figures and summary."""
     plan = plan_again(entry, folder)
     if PREDICTED in damaged:
         predicted_rows(entry, plan.config, folder)

@@ -40,10 +40,10 @@ def run_study(
     trackers: Iterable[Tracker] | Tracking = (),
     figure_formats: Sequence[str] = FORMATS,
 ) -> Finished:
-    """Bring a study's run folder to its verdicts; finished cells are kept.
+    """Run a study to its verdicts; finished cells are kept.
 
     Args:
-        plan: What :func:`plan_study` found able to run.
+        plan: The result of :func:`plan_study`.
         root: Folder of all results.
         pool: Workers to share with other studies.
         jobs: Worker processes where no pool is given; 0 works in this process.
@@ -69,8 +69,8 @@ def run_study(
                 label=entry.full_name,
                 trackers=tracking,
             )
-        found = evidence_of(entry, config, folder)
-        summary = judge(entry, folder, found, plan, figure_formats)
+        evidence = evidence_of(entry, config, folder)
+        summary = judge(entry, folder, evidence, plan, figure_formats)
         tracking.log(_verdicts(summary), len(cells))
     return Finished(folder, execution, summary)
 

@@ -1,4 +1,4 @@
-"""A study in ten lines: a function of a seed, and what is claimed of its numbers."""
+"""A study in ten lines: a function of a seed, and claims about its numbers."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -53,11 +53,11 @@ def small_study(
             "measure, Claim(…))"
         )
     name = getattr(measure, "__name__", "measure").replace("_", " ").capitalize()
-    told = (measure.__doc__ or name).strip().splitlines()[0].rstrip(".")
+    first_line = (measure.__doc__ or name).strip().splitlines()[0].rstrip(".")
     configs = [StudyConfig(n_seeds=count) for count in trials]
     return Study(
-        title=title or told,
-        summary=summary or " ".join(claim.statement for claim in claims) or told,
+        title=title or first_line,
+        summary=summary or " ".join(claim.statement for claim in claims) or first_line,
         presets=dict(zip(SCALES, configs, strict=True)),
         cells=_trials,
         predict=_nothing,
@@ -78,17 +78,17 @@ def _nothing(config: Any) -> Rows:
 def _measured(
     measure: Callable[[int], Measured], config: Any, cell: Mapping[str, Any]
 ) -> Rows:
-    found = measure(cell["trial"])
-    if isinstance(found, Reading):
-        return found.rows()
-    if isinstance(found, Rows):
-        return found
-    if not isinstance(found, Mapping):
+    result = measure(cell["trial"])
+    if isinstance(result, Reading):
+        return result.rows()
+    if isinstance(result, Rows):
+        return result
+    if not isinstance(result, Mapping):
         raise ConfigError(
-            f"the study's function returned a {type(found).__name__}: return numbers "
+            f"the study's function returned a {type(result).__name__}: return numbers "
             "by name, such as {'top': 2.0}, a reading or rows"
         )
     return Rows(
         {"quantity": name, "value": float(value), "error": 0.0}
-        for name, value in found.items()
+        for name, value in result.items()
     )

@@ -1,4 +1,4 @@
-"""A study in a single Python file, and how it travels to processes far away."""
+"""A study in a single Python file, and how workers get it."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ _PREFIX = "theodolite_study_in_"
 
 @dataclass(frozen=True)
 class StudyFile:
-    """A file with a study: its text travels, so that a worker needs no copy of it.
+    """A file with a study; its text is sent to workers, which need no copy.
 
     Attributes:
         path: Where it was read.
@@ -51,8 +51,8 @@ class StudyFile:
         module = self._module()
         place = f"PAPER in {self.path}"
         if hasattr(module, "PAPER"):
-            found = checked_paper(module.PAPER, f"{place} is", place)
-            return replace(found, package=module.__name__)
+            paper = checked_paper(module.PAPER, f"{place} is", place)
+            return replace(paper, package=module.__name__)
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", Path(self.path).stem) or "study"
         study = checked_study(
             getattr(module, "STUDY", None), f"{name}/{name}", self.path
@@ -67,7 +67,7 @@ class StudyFile:
         )
 
     def _module(self) -> ModuleType:
-        """Run the file once a process, as a module that pickles by its name."""
+        """Run the file once per process, as a module whose objects can be pickled."""
         name = f"{_PREFIX}{self.digest[:16]}"
         if name in sys.modules:
             return sys.modules[name]

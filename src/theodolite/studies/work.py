@@ -1,4 +1,4 @@
-"""A study's work as it travels: names and plain values, and the data where needed."""
+"""The work of a study, as it is sent to workers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,11 +53,11 @@ class StudyWork:
             ) from error
 
     def pack(self) -> dict[str, Any]:
-        """Return the datasets that a far process may lack; see ``Packable``."""
+        """Return the datasets that a remote process may lack; see ``Packable``."""
         return {part: data.pack_dataset(_load(part)) for part in self.checksums}
 
     def unpack(self, fetch: Callable[[str], Any]) -> None:
-        """Find each dataset where this process is, or fetch it."""
+        """Load each dataset here, or fetch it."""
         for part, checksum in self.checksums.items():
             if not _found_here(part, checksum):
                 data.register_dataset(data.unpack_dataset(fetch(part), checksum))

@@ -235,11 +235,11 @@ def test_counts_that_agree_by_chance(n):
 
 def test_power_grows_with_networks_as_foretold():
     """The number of networks that a verdict asks for does decide most simulations."""
-    told = [
+    judgements = [
         judge(sampled("y", stream(3, "told", i).normal(0.5, 1.0, 6)), above(0))
         for i in range(200)
     ]
-    needed = [shares.needed for shares in told if shares.needed is not None]
+    needed = [shares.needed for shares in judgements if shares.needed is not None]
     assert len(needed) > 50
     n = int(np.median(needed))
     shares = rates(

@@ -17,7 +17,7 @@ from tests.studies.counterfactuals import (
 )
 from theodolite.core import PredictedAndMeasured
 from theodolite.studies import find
-from theodolite.studies.judging import evidence
+from theodolite.studies.judging import with_committed
 
 STUDY = "relu_exact"
 INVARIANT = "relu-condition-invariant"
@@ -84,7 +84,7 @@ def test_the_measure_is_the_paper_s_on_the_paper_s_data():
 
 def test_the_committed_run_decides(smoke_root):
     study, both = rows_of(smoke_root, STUDY)
-    found = evidence(study, study.presets["quick"], both).committed
+    found = with_committed(study, study.presets["quick"], both).committed
     for claim in study.claims:
         assert claim.rule(found).outcome == "HOLDS", claim.name
 

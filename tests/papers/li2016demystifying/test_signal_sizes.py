@@ -20,7 +20,7 @@ from tests.studies.counterfactuals import (
 from theodolite.core import PreactivationBlueprint, PredictedAndMeasured, Rows
 from theodolite.networks import build
 from theodolite.studies import find
-from theodolite.studies.judging import evidence
+from theodolite.studies.judging import with_committed
 from theodolite_papers.li2016demystifying.signal_sizes.measure import responses
 
 STUDY = "signal_sizes"
@@ -86,7 +86,7 @@ def test_responses_are_judged_by_how_they_go_with_depth(power, wanted, smoke_roo
 
 def test_the_committed_run_decides(smoke_root):
     study, both = rows_of(smoke_root, STUDY)
-    found = evidence(study, study.presets["quick"], both).committed
+    found = with_committed(study, study.presets["quick"], both).committed
     for claim in study.claims:
         if not claim.own_rows_only:
             assert claim.rule(found).outcome == "HOLDS", claim.name

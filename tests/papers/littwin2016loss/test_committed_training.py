@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from theodolite.core import PredictedAndMeasured, Rows, decide
-from theodolite.studies import evidence, find
+from theodolite.studies import find, with_committed
 
 HOLDS, FAILS, UNDECIDED = "HOLDS", "FAILS", "UNDECIDED"
 SAID = {
@@ -59,7 +59,7 @@ SAID = {
 @pytest.mark.parametrize("name", SAID)
 def test_verdicts_on_committed_rows(name):
     study = find(name).study
-    found = evidence(
+    found = with_committed(
         study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
     )
     said = {claim.name: decide(claim, found) for claim in study.claims}
@@ -85,7 +85,7 @@ def test_the_paper_scale_is_what_was_run(name):
 
 def committed_pieces(name):
     study = find("depth_along_training").study
-    found = evidence(
+    found = with_committed(
         study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
     )
     (claim,) = [c for c in study.claims if c.name == name]
@@ -114,7 +114,7 @@ def test_kinds_of_network_that_agree(name, held, failed):
 
 def test_doubled_scales_of_norms_do_not_double_beta_and_doubled_weights_do():
     study = find("depth_along_training").study
-    found = evidence(
+    found = with_committed(
         study, study.presets["quick"], PredictedAndMeasured(Rows(), Rows())
     )
     (claim,) = [c for c in study.claims if c.name == "scale-is-lambda"]

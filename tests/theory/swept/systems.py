@@ -18,10 +18,7 @@ OWN = [
     {"weight": np.arange(9.0).reshape(3, 3)},
     ({"weight": np.eye(3)}, {}, {"weight": np.eye(3)[:2]}),
 ]
-PAIRS = [
-    *zip(SYSTEM.layers, OWN, strict=True),
-    (BatchNormLayer(features=3), {}),
-]
+PAIRS = [*zip(SYSTEM.layers, OWN, strict=True), (BatchNormLayer(features=3), {})]
 
 
 def sized(n):

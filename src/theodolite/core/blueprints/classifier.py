@@ -1,11 +1,11 @@
-"""Plain ReLU classifiers of a few layers, each started at a norm that is set."""
+"""Plain ReLU classifiers of a few layers with a given initial norm."""
 
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_whole
+from .description import Blueprint, check_integers
 
 ClassifierFamily = Literal["dense", "convolutional"]
 ClassifierNorm = Literal["batch", "none"]
@@ -56,7 +56,7 @@ class ClassifierBlueprint(Blueprint):
     start_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole(self, "width", "depth", "outputs")
+        check_integers(self, "width", "depth", "outputs")
         if self.family not in get_args(ClassifierFamily):
             raise unknown_name("family", self.family, get_args(ClassifierFamily))
         if self.norm not in get_args(ClassifierNorm):

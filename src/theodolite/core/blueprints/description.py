@@ -88,7 +88,7 @@ def require_kind(
     task: str,
     otherwise: str = "measure this network with instruments",
 ) -> None:
-    """Refuse what is no blueprint of the kind that a task is for.
+    """Refuse a blueprint of another kind than a task needs.
 
     Args:
         blueprint: What came.
@@ -107,15 +107,15 @@ def require_kind(
     )
 
 
-def check_whole(blueprint: Blueprint, *names: str) -> None:
-    """Refuse fields that are no whole numbers from 1 up."""
+def check_integers(blueprint: object, *names: str) -> None:
+    """Refuse fields that are not integers of at least 1."""
     for name in names:
         value = getattr(blueprint, name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
 
 
-def check_flags(blueprint: Blueprint, *names: str) -> None:
+def check_flags(blueprint: object, *names: str) -> None:
     """Refuse fields that are neither True nor False."""
     for name in names:
         if not isinstance(value := getattr(blueprint, name), bool):

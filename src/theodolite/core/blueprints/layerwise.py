@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_whole
+from .description import Blueprint, check_integers
 
 Normalisation = Literal["scalar", "batch", "none"]
 
@@ -50,7 +50,7 @@ class LayerwiseBlueprint(Blueprint):
     init_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole(self, "inputs", "width", "depth", "classes")
+        check_integers(self, "inputs", "width", "depth", "classes")
         if self.norm not in get_args(Normalisation):
             raise unknown_name("norm", self.norm, get_args(Normalisation))
         scale = self.init_scale

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final, get_args
 import numpy as np
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_whole
+from .description import Blueprint, check_flags, check_integers
 
 Sharing = Literal["cyclic", "by_input"]
 
@@ -52,10 +52,10 @@ class PathBlueprint(Blueprint):
     scale: float | None = None
 
     def __post_init__(self) -> None:
-        check_whole(self, "inputs", "width", "depth")
+        check_integers(self, "inputs", "width", "depth")
         check_flags(self, "skip")
         if self.unique is not None:
-            check_whole(self, "unique")
+            check_integers(self, "unique")
         if self.sharing not in get_args(Sharing):
             raise unknown_name("sharing", self.sharing, get_args(Sharing))
         scale = self.scale

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_whole
+from .description import Blueprint, check_flags, check_integers
 
 ImageNormalisation = Literal["batch", "none"]
 
@@ -56,7 +56,9 @@ class PreactivationBlueprint(Blueprint):
     branch_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole(self, "depth", "shortcut", "width", "stages", "channels", "classes")
+        check_integers(
+            self, "depth", "shortcut", "width", "stages", "channels", "classes"
+        )
         check_flags(self, "skip")
         if self.norm not in get_args(ImageNormalisation):
             raise unknown_name("norm", self.norm, get_args(ImageNormalisation))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_whole
+from .description import Blueprint, check_integers
 
 ResnetBlock = Literal["basic", "bottleneck"]
 ResnetStem = Literal["small", "large"]
@@ -63,7 +63,7 @@ class ResnetBlueprint(Blueprint):
     added_identity: float = 0.0
 
     def __post_init__(self) -> None:
-        check_whole(self, "width", "channels", "classes")
+        check_integers(self, "width", "channels", "classes")
         object.__setattr__(self, "blocks", _as_blocks(self.blocks))
         if self.block not in get_args(ResnetBlock):
             raise unknown_name("block", self.block, get_args(ResnetBlock))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_whole, parse_activation
+from .description import Blueprint, check_flags, check_integers, parse_activation
 
 Initialisation = Literal["zero", "small", "xavier", "orthogonal"]
 Position = Literal["pre", "mid", "post"]
@@ -53,7 +53,7 @@ class ShortcutBlueprint(Blueprint):
     init_scale: float = 0.01
 
     def __post_init__(self) -> None:
-        check_whole(self, "width", "depth", "shortcut")
+        check_integers(self, "width", "depth", "shortcut")
         if self.depth % self.shortcut:
             near = self.depth - self.depth % self.shortcut or self.shortcut
             raise ConfigError(

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, ClassVar, final
 
 from ..errors import ConfigError
-from .description import Blueprint, check_whole
+from .description import Blueprint, check_integers
 
 # Shares of the variance by order of interaction, r to ε_r², in order of r.
 Mixture = tuple[tuple[int, float], ...]
@@ -53,7 +53,7 @@ class SpinGlassBlueprint(Blueprint):
     depth: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(self, "width")
+        check_integers(self, "width")
         if self.width < 2:
             raise ConfigError(
                 f"width is {self.width}: a sphere in fewer than 2 dimensions has no "
@@ -106,7 +106,7 @@ def as_mixture(mixture: object, *, least: int = 1, task: str = "") -> Mixture:
     total = math.fsum(weight for _, weight in kept)
     if abs(total - 1) > _SUM_ERROR:
         raise ConfigError(
-            f"the mixture {_told(kept)} sums to {total:.10g}: pass squared weights "
+            f"the mixture {_short(kept)} sums to {total:.10g}: pass squared weights "
             "that sum to 1"
         )
     if kept[0][0] < least:
@@ -141,6 +141,6 @@ def _pairs(mixture: object) -> list[tuple[int, float]]:
     return [(int(order), float(weight)) for order, weight in pairs]
 
 
-def _told(mixture: Mixture) -> str:
+def _short(mixture: Mixture) -> str:
     shown = ", ".join(f"{r}: {w:.4g}" for r, w in mixture[:4])
     return f"{{{shown}{', …' if len(mixture) > 4 else ''}}}"

@@ -10,6 +10,9 @@ from ..errors import ConfigError, unknown_name
 from .description import Blueprint
 from .system_layers import (
     AffineLayer,
+    BatchNormLayer,
+    ConvolutionLayer,
+    FlattenLayer,
     NonlinearLayer,
     Parameterisation,
     Shape,
@@ -41,7 +44,7 @@ class ResidualLayer(SystemLayer):
         object.__setattr__(self, "branch", as_layers("branch", self.branch))
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         after = shape
         for layer in self.branch:
             after = layer.shape_after(after)
@@ -68,6 +71,16 @@ class ResidualLayer(SystemLayer):
         return {"layer": self.kind, "branch": [one.to_dict() for one in self.branch]}
 
 
+_LAYERS: tuple[type[SystemLayer], ...] = (
+    AffineLayer,
+    ConvolutionLayer,
+    BatchNormLayer,
+    NonlinearLayer,
+    FlattenLayer,
+    ResidualLayer,
+)
+
+
 def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
     """Return layers, or what their ``to_dict`` gave, as a tuple of layers."""
     given = tuple(layers) if isinstance(layers, list | tuple) else ()
@@ -84,7 +97,7 @@ def as_layers(name: str, layers: object) -> tuple[SystemLayer, ...]:
 
 
 def _from_dict(fields: Mapping[str, Any]) -> SystemLayer:
-    kinds = {one.kind: one for one in SystemLayer.__subclasses__()}
+    kinds = {one.kind: one for one in _LAYERS}
     name = fields.get("layer")
     if name not in kinds:
         raise unknown_name("layer", str(name), kinds)

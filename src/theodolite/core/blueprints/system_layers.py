@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
+from .description import check_flags, check_integers
 
 # What turns parameters into a matrix: themselves; rows, or entries, over the root of
 # eps plus their squares; a length times a direction, without eps.
@@ -39,12 +40,12 @@ class SystemLayer(ABC):
 
     @abstractmethod
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
 
     @property
-    @abstractmethod
     def parameters(self) -> int:
         """Number of trainable numbers."""
+        return 0
 
     @property
     def weighted(self) -> int:
@@ -56,9 +57,51 @@ class SystemLayer(ABC):
         return {"layer": self.kind, **vars(self)}
 
 
+class _MatrixLayer(SystemLayer):
+    """A layer with one parameterised matrix, ``out`` rows by ``columns``."""
+
+    out: int
+    parameterisation: Parameterisation
+    eps: float
+    scale: float
+    bias: bool
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Columns of the matrix."""
+
+    @property
+    def weight_bound(self) -> float:
+        """Least upper bound of the norm of k P over all parameters."""
+        rows, entries = self.out, self.out * self.columns
+        squares = {"weight_norm": rows, "entry_norm": entries}
+        return self.scale * math.sqrt(squares.get(self.parameterisation, math.inf))
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable numbers."""
+        lengths = self.parameterisation == "length_direction"
+        return self.out * (self.columns + lengths + self.bias)
+
+    @property
+    def weighted(self) -> int:
+        """Number of matrices and kernels."""
+        return 1
+
+    def _check(self) -> None:
+        check_integers(self, "into", "out")
+        known = get_args(Parameterisation)
+        if self.parameterisation not in known:
+            raise unknown_name("parameterisation", self.parameterisation, known)
+        _check_positive("eps", self.eps)
+        _check_positive("scale", self.scale)
+        check_flags(self, "bias")
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class AffineLayer(SystemLayer):
+class AffineLayer(_MatrixLayer):
     r"""$Z \mapsto k\,P(w) Z + b 1^\top$.
 
     ``weight_norm``: $P(w)_i = w_i (\epsilon + \|w_i\|^2)^{-1/2}$ for rows $w_i$;
@@ -92,34 +135,23 @@ class AffineLayer(SystemLayer):
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _check_whole(self, "into", "out")
-        _check_parameterisation(self)
+        self._check()
 
     @property
-    def weight_bound(self) -> float:
-        """Least upper bound of the norm of k P over all parameters."""
-        return self.scale * _supremum(self.parameterisation, self.out, self.into)
+    def columns(self) -> int:
+        """Columns of the matrix: features before."""
+        return self.into
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if shape != (self.into,):
             raise _unfit(self, shape, (self.into,))
         return (self.out,)
 
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return _weights(self, self.into) + self.bias * self.out
-
-    @property
-    def weighted(self) -> int:
-        """Number of matrices and kernels."""
-        return 1
-
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class ConvolutionLayer(SystemLayer):
+class ConvolutionLayer(_MatrixLayer):
     """A convolution: the affine layer with a row a channel, on unfolded patches.
 
     Attributes:
@@ -151,20 +183,14 @@ class ConvolutionLayer(SystemLayer):
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _check_whole(self, "into", "out")
-        _check_parameterisation(self)
+        self._check()
         for name, least in (("kernel", 1), ("stride", 1), ("padding", 0)):
             _check_pair(name, getattr(self, name), least)
 
     @property
-    def patch(self) -> int:
-        """Numbers in a patch."""
+    def columns(self) -> int:
+        """Columns of the kernel as a matrix: numbers in a patch."""
         return self.into * self.kernel[0] * self.kernel[1]
-
-    @property
-    def weight_bound(self) -> float:
-        """Least upper bound of the norm of k P over all parameters."""
-        return self.scale * _supremum(self.parameterisation, self.out, self.patch)
 
     @property
     def overlap(self) -> int:
@@ -173,7 +199,7 @@ class ConvolutionLayer(SystemLayer):
         return -(-a // c) * -(-b // d)
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if len(shape) != 3 or shape[0] != self.into:
             raise _unfit(self, shape, (self.into, "height", "width"))
         sides = [
@@ -188,16 +214,6 @@ class ConvolutionLayer(SystemLayer):
                 f"with padding {self.padding}: pass larger images or more padding"
             )
         return (self.out, *sides)
-
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return _weights(self, self.patch) + self.bias * self.out
-
-    @property
-    def weighted(self) -> int:
-        """Number of matrices and kernels."""
-        return 1
 
 
 @final
@@ -223,13 +239,13 @@ class BatchNormLayer(SystemLayer):
     statistics: BatchStatistics = "batch"
 
     def __post_init__(self) -> None:
-        _check_whole(self, "features")
+        check_integers(self, "features")
         _check_positive("eps", self.eps)
         if self.statistics not in get_args(BatchStatistics):
             raise unknown_name("statistics", self.statistics, get_args(BatchStatistics))
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, or say why it cannot be."""
+        """Return the shape of a sample after the layer, or refuse its shape."""
         if not shape or shape[0] != self.features:
             raise _unfit(self, shape, (self.features, "…"))
         return shape
@@ -264,13 +280,8 @@ class NonlinearLayer(SystemLayer):
             raise unknown_name("nonlinearity", self.activation, NONLINEARITIES)
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer, which does not change."""
+        """Return the shape of a sample after the layer, which does not change."""
         return shape
-
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return 0
 
 
 @final
@@ -281,48 +292,14 @@ class FlattenLayer(SystemLayer):
     kind: ClassVar[str] = "flatten"
 
     def shape_after(self, shape: Shape) -> Shape:
-        """Return the shape of a sample behind the layer."""
+        """Return the shape of a sample after the layer."""
         return (math.prod(shape),)
-
-    @property
-    def parameters(self) -> int:
-        """Number of trainable numbers."""
-        return 0
-
-
-def _weights(layer: AffineLayer | ConvolutionLayer, columns: int) -> int:
-    lengths = layer.out if layer.parameterisation == "length_direction" else 0
-    return layer.out * columns + lengths
-
-
-def _supremum(parameterisation: str, rows: int, columns: int) -> float:
-    return {
-        "weight_norm": math.sqrt(rows),
-        "entry_norm": math.sqrt(rows * columns),
-    }.get(parameterisation, math.inf)
-
-
-def _check_parameterisation(layer: AffineLayer | ConvolutionLayer) -> None:
-    known = get_args(Parameterisation)
-    if layer.parameterisation not in known:
-        raise unknown_name("parameterisation", layer.parameterisation, known)
-    _check_positive("eps", layer.eps)
-    _check_positive("scale", layer.scale)
-    if not isinstance(layer.bias, bool):
-        raise ConfigError(f"bias is {layer.bias!r}: pass True or False")
 
 
 def _check_positive(name: str, value: Any) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and 0 < value < math.inf):
         raise ConfigError(f"{name} is {value!r}: pass a positive number, as 1.0")
-
-
-def _check_whole(layer: SystemLayer, *names: str) -> None:
-    for name in names:
-        value = getattr(layer, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigError(f"{name} is {value!r}: pass a whole number from 1 up")
 
 
 def _check_pair(name: str, value: object, least: int) -> None:
@@ -339,8 +316,8 @@ def _check_pair(name: str, value: object, least: int) -> None:
 def _unfit(
     layer: SystemLayer, shape: Shape, wanted: tuple[int | str, ...]
 ) -> ConfigError:
-    told = ", ".join(map(str, wanted)) + "," * (len(wanted) == 1)
+    sizes = ", ".join(map(str, wanted)) + "," * (len(wanted) == 1)
     return ConfigError(
         f"samples of shape {shape} come to a layer of kind {layer.kind} that wants "
-        f"({told}): change its sizes or the layer before it"
+        f"({sizes}): change its sizes or the layer before it"
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final, get_args
 
 from ..errors import ConfigError, unknown_name
-from .description import Blueprint, check_flags, check_whole
+from .description import Blueprint, check_flags, check_integers
 
 Isometry = Literal["average", "haar", "random"]
 Place = Literal["skip", "branch"]
@@ -80,7 +80,7 @@ class TwoBlockBlueprint(Blueprint):
 
     def __post_init__(self) -> None:
         whole = ("width", "depth", "wide", "side", "classes", "stem_kernel")
-        check_whole(self, *whole, "stem_pool", "kernel", "stride")
+        check_integers(self, *whole, "stem_pool", "kernel", "stride")
         check_flags(self, "skips")
         options = {"isometry": Isometry, "place": Place, "init": LayerInitialisation}
         for name, known in options.items():
@@ -93,12 +93,12 @@ class TwoBlockBlueprint(Blueprint):
 
     @property
     def inner(self) -> int:
-        """Side of the image behind the stem."""
+        """Side of the image after the stem."""
         return (self.side - self.stem_kernel + 1) // self.stem_pool
 
     @property
     def shrunk(self) -> int:
-        """Side of the image behind the second block."""
+        """Side of the image after the second block."""
         return self.inner // self.stride
 
     @property
@@ -108,7 +108,7 @@ class TwoBlockBlueprint(Blueprint):
 
     @property
     def features(self) -> int:
-        """Numbers that the readout is given."""
+        """Number of inputs of the readout."""
         return self.wide * self.shrunk**2
 
     @property

@@ -1,4 +1,4 @@
-"""What a claim is judged on: a run's own rows, and those of a committed long run."""
+"""The evidence for a claim: a run's rows, and those of a committed long run."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -67,7 +67,7 @@ class Judgement:
 
     @property
     def leaves(self) -> tuple["Judgement", ...]:
-        """All numbers judged below this."""
+        """All single numbers below this node."""
         if self.quantity is not None:
             return (self,)
         return tuple(leaf for piece in self.pieces for leaf in piece.leaves)
@@ -151,7 +151,7 @@ class Judgement:
         if self.note and not self.pieces and self.quantity is None:
             return self.note
         leaf = self.deciding
-        return f"{_said(leaf)}{_counted(self)}{_wanting(self)}"
+        return f"{_interval_text(leaf)}{_counted(self)}{_wanting(self)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; infinite ends are None."""
@@ -223,7 +223,7 @@ def all_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
 
 
 def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
-    """Judge whether some piece holds."""
+    """Judge whether at least one piece holds."""
     if not pieces:
         return undecided("there was nothing to judge", name)
     return Judgement(
@@ -237,7 +237,7 @@ def any_of(pieces: Sequence[Judgement], name: str = "") -> Judgement:
 
 
 def excluding_rival(judgement: Judgement, rival: Judgement) -> Judgement:
-    """Let a judgement hold only where the numbers exclude the rival.
+    """Return a judgement that holds only if the numbers also exclude the rival.
 
     Where they do not, they could not have told the claim from its rival, and it is
     left open; what fails, fails whatever the rival does.
@@ -253,7 +253,7 @@ def excluding_rival(judgement: Judgement, rival: Judgement) -> Judgement:
 
 
 def undecided(why: str, name: str = "") -> Judgement:
-    """Judge nothing, for a reason."""
+    """Return an undecided judgement, with the reason."""
     return Judgement(
         name=name, rule="every", p_holds=1.0, p_fails=1.0, random=False, note=why
     )
@@ -285,8 +285,8 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _said(leaf: Judgement) -> str:
-    """Say where a leaf's interval lies."""
+def _interval_text(leaf: Judgement) -> str:
+    """Return where a leaf's interval lies."""
     if leaf.quantity is None or leaf.region is None:
         return leaf.note
     name = leaf.name or leaf.quantity.name
@@ -310,7 +310,7 @@ def _short(value: float) -> str:
 
 
 def _counted(judgement: Judgement) -> str:
-    """Say how many pieces there are beside the one that decides."""
+    """Return how many pieces agree with the deciding one."""
     leaves = judgement.leaves
     if len(leaves) < 2:
         return ""
@@ -319,7 +319,7 @@ def _counted(judgement: Judgement) -> str:
 
 
 def _wanting(judgement: Judgement) -> str:
-    """Say how many networks would decide."""
+    """Return how many networks would decide."""
     if judgement.outcome is not Outcome.UNDECIDED or not judgement.random:
         return ""
     if not any(math.isfinite(end) for end in judgement.deciding.interval):

@@ -22,9 +22,7 @@ Test = Callable[[PredictedAndMeasured], Judgement]
 
 # In double precision, theory and measurement agree to this part of the largest entry.
 ROUNDING = below(
-    1e-10,
-    source="rounding",
-    why="products and sums of this length in double precision",
+    1e-10, source="rounding", why="products and sums of this length in double precision"
 )
 
 
@@ -155,7 +153,7 @@ def _listed(tests: Iterable[Test | Iterable[Test]]) -> list[Test]:
 
 
 def against(test: Test, rival: Test) -> Test:
-    """A test that holds only where its rival is excluded."""
+    """Return a test that holds only if its rival is excluded."""
     return lambda both: excluding_rival(test(both), rival(both))
 
 
@@ -211,13 +209,13 @@ def _levels(
             name,
         )
     pieces = [make(level)(both) for level in levels]
-    told = [
+    labelled = [
         renamed(piece, f"{piece.name}, {label} {_plain(level)}")
         if f"{label} {level}" not in piece.name
         else piece
         for piece, level in zip(pieces, levels, strict=True)
     ]
-    return join(told, name)
+    return join(labelled, name)
 
 
 def _plain(level: Any) -> str:

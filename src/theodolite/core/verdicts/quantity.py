@@ -1,4 +1,4 @@
-r"""A number that a verdict rests on, with all that is not known about it.
+r"""The number behind a verdict, with its uncertainty.
 
 Every kind answers two questions: where do its bounds lie at a level $\alpha$, each
 wrong with probability at most $\alpha$; and how surely does it lie beyond a point, as

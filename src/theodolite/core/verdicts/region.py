@@ -1,4 +1,4 @@
-"""Where a claim says that a number lies, and who says where it ends."""
+"""The range that a claim states for a number, and the source of its ends."""
 
 import math
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ class ByNetwork:
         return sampled(name, values, errors, self.note)
 
     def minus(self, other: "ByNetwork") -> "ByNetwork":
-        """Return the differences network by network, of those that both have."""
+        """Return the differences, network by network, for networks in both."""
         both = self.values.keys() & other.values.keys()
         return ByNetwork(
             {k: self.values[k] - other.values[k] for k in both},
@@ -107,13 +107,13 @@ def difference(
 
     def read(both: PredictedAndMeasured) -> Quantity:
         parts = [by_network(rows(both), log=log) for rows in (first, second)]
-        told = name or _axis(f"{first} less {second}", log)
+        title = name or _axis(f"{first} less {second}", log)
         if paired:
-            return parts[0].minus(parts[1]).mean(told)
+            return parts[0].minus(parts[1]).mean(title)
         means = [
             part.mean(str(s)) for part, s in zip(parts, (first, second), strict=True)
         ]
-        return combined(told, means, (1.0, -1.0))
+        return combined(title, means, (1.0, -1.0))
 
     return read
 
@@ -145,13 +145,13 @@ def slope(
     def read(both: PredictedAndMeasured) -> Quantity:
         table = rows(both)
         levels = table.levels(over)
-        told = name or f"{'exponent' if log_x and log_y else 'slope'} of {rows}"
+        title = name or f"{'exponent' if log_x and log_y else 'slope'} of {rows}"
         if len(levels) < points:
             why = f"{len(levels)} values of {over} do not fix a slope"
-            return sampled(told, [], note=why)
+            return sampled(title, [], note=why)
         lever = _lever(levels, log_x)
         groups = [by_network(table.where(**{over: x}), log=log_y) for x in levels]
-        return _slope_of(told, groups, lever)
+        return _slope_of(title, groups, lever)
 
     return read
 
@@ -165,18 +165,18 @@ def slope_difference(
     log_y: bool = True,
     name: str = "",
 ) -> Read:
-    """Read how much faster the first rises than the second, network by network.
+    """Return the difference of two slopes, network by network.
 
     Both are followed over the values of the label that both have.
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:
         tables = [rows(both) for rows in (first, second)]
-        told = name or f"exponent of {first} less that of {second}"
+        title = name or f"exponent of {first} less that of {second}"
         common = sorted(set.intersection(*(set(t.levels(over)) for t in tables)))
         if len(common) < 3:
             why = f"{len(common)} common values of {over} do not fix a slope"
-            return sampled(told, [], note=why)
+            return sampled(title, [], note=why)
         slopes = [
             slope_by_network(
                 table.where(lambda row: row[over] in common),
@@ -186,7 +186,7 @@ def slope_difference(
             )
             for table in tables
         ]
-        return slopes[0].minus(slopes[1]).mean(told)
+        return slopes[0].minus(slopes[1]).mean(title)
 
     return read
 
@@ -252,14 +252,14 @@ def span(rows: Select, *, name: str = "") -> Read:
     """Read the largest less the least value, relative to the largest magnitude."""
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        told = name or f"relative change of {rows}"
+        title = name or f"relative change of {rows}"
         table = rows(both)
         if not len(table):
-            return known(told, math.nan, note="there are no such rows")
+            return known(title, math.nan, note="there are no such rows")
         pairs = np.array([_pair(row, False) for row in table])
         scale = float(np.abs(pairs[:, 0]).max()) or 1.0
         bound = 2 * float(pairs[:, 1].max()) / scale
-        return known(told, float(np.ptp(pairs[:, 0])) / scale, bound)
+        return known(title, float(np.ptp(pairs[:, 0])) / scale, bound)
 
     return read
 
@@ -283,21 +283,23 @@ def largest_distance(
     """
 
     def read(both: PredictedAndMeasured) -> Quantity:
-        told = name or f"largest distance of {second} from {first}"
+        title = name or f"largest distance of {second} from {first}"
         ours = {tuple(row.get(k) for k in by): row for row in first(both)}
         gaps, bounds = [], []
         for row in second(both):
             partner = ours.get(tuple(row.get(k) for k in by))
             if partner is None:
-                return known(told, math.nan, note=f"{second} has a row without partner")
+                return known(
+                    title, math.nan, note=f"{second} has a row without partner"
+                )
             (a, da), (b, db) = _pair(partner, False), _pair(row, False)
             scale = abs(a) if relative else 1.0
             gaps.append(abs(a - b) / scale if scale else math.nan)
             bounds.append((da + db) / scale if scale else math.inf)
         if not gaps:
-            return known(told, math.nan, note="there are no such rows")
+            return known(title, math.nan, note="there are no such rows")
         value = float(np.max(gaps))
-        return known(told, value, float(np.max(np.add(gaps, bounds))) - value)
+        return known(title, value, float(np.max(np.add(gaps, bounds))) - value)
 
     return read
 

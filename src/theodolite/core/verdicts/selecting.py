@@ -74,12 +74,12 @@ class Select:
         return replace(self, name=name)
 
     def __str__(self) -> str:
-        told = ", ".join(
+        labels = ", ".join(
             str(v).replace("_", "-") if isinstance(v, str) else f"{k} {v}"
             for k, v in self.labels.items()
         )
         name = self.name or self.quantity.replace("_", " ")
-        return f"{name} ({told})" if told else name
+        return f"{name} ({labels})" if labels else name
 
 
 def measured(

@@ -162,9 +162,7 @@ def _logger(
 
 
 def _executor(
-    jobs: int | None,
-    initialise: Callable[[], None] | None,
-    pool: Executor | None,
+    jobs: int | None, initialise: Callable[[], None] | None, pool: Executor | None
 ) -> AbstractContextManager[Executor]:
     if pool is not None:
         if jobs is not None or initialise is not None:

@@ -10,7 +10,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable
 from multiprocessing.connection import Connection, wait
-from types import TracebackType
 from typing import Any, Self
 
 from theodolite.core import ConfigError, RunError
@@ -146,7 +145,7 @@ def _named(error: Exception) -> str:
 
 
 def _end_with_parent(tie: bool) -> None:
-    """Ask the kernel, where it can, and watch the parent as well."""
+    """End this worker when its parent ends."""
     if sys.platform == "linux" and tie:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch_parent, daemon=True).start()
@@ -232,12 +231,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _busy(self) -> list[Worker]:

@@ -1,4 +1,4 @@
-"""What becomes of one cell: computed, found, busy elsewhere, failed, unsaved.
+"""Compute one cell, and its outcome: computed, found, busy, failed, unsaved.
 
 An executor carries a :class:`Task` to cells. Where it can reach the folder it
 calls the task, which locks, checks, computes and saves on the spot. Where it
@@ -32,7 +32,7 @@ Work = Callable[[dict[str, Any]], Iterable[Row]]
 
 
 class State(StrEnum):
-    """What became of a cell."""
+    """The outcome of a cell."""
 
     COMPUTED = "computed"
     FOUND = "found"
@@ -43,7 +43,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Report:
-    """What an executor tells about a cell; small and picklable."""
+    """What an executor reports about a cell; small and picklable."""
 
     state: State
     cost: Cost = field(default_factory=Cost)
@@ -71,7 +71,7 @@ class Task:
     work: Work
 
     def __call__(self, cell: Cell) -> Report:
-        """Compute and save a cell, unless it is done or somebody is at it."""
+        """Compute and save a cell, unless it is done or another process computes it."""
         try:
             with refusing("write to", self.folder.path), self.folder.lock(cell) as mine:
                 if not mine:
@@ -83,7 +83,7 @@ class Task:
             return Report(State.UNSAVED, message=str(error))
 
     def compute(self, cell: Cell) -> Computed:
-        """Do the work, wherever this is; touches no folder."""
+        """Compute a cell in this process; no file is written."""
         watch = Stopwatch()
         try:
             rows = list(self.work(labels(cell)))
@@ -113,7 +113,7 @@ class Task:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Something that carries a task to cells and reports as they finish.
+    """Computes cells of a task, and reports as they finish.
 
     Attributes:
         jobs: How many cells are worked on at once; 0 in this process.
@@ -175,7 +175,7 @@ class InProcess:
 
 @contextmanager
 def one_thread_environment(**more: str) -> Iterator[None]:
-    """Ask libraries that start now for one thread; put the environment back.
+    """Set one thread for libraries that load now; restore the environment.
 
     Args:
         more: Other variables to set meanwhile.

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and locks that end with their holder."""
+"""Atomic file writes, and locks that end with their process."""
 
 import errno
 import functools
@@ -37,7 +37,7 @@ _ADVICE = {
 
 @contextmanager
 def refusing(action: str, folder: Path) -> Iterator[None]:
-    """Turn an error of the operating system into a sentence about the folder."""
+    """Turn an OSError into a RunError about the folder."""
     try:
         yield
     except OSError as error:
@@ -50,7 +50,7 @@ def refusing(action: str, folder: Path) -> Iterator[None]:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put a whole file in place: temporary file, fsync, rename, fsync the folder.
+    """Write a file atomically: temporary file, fsync, rename, fsync the folder.
 
     Raises:
         OSError: The file could not be written; what was at ``path`` is untouched
@@ -71,7 +71,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place, and sweep what killed writers left beside it.
+    """Write a file atomically; remove temporary files of killed processes.
 
     A link stays, and the file that it leads to is put in place. A device, a pipe or a
     file that is open already, such as ``/dev/stdout``, is written through and never
@@ -103,7 +103,7 @@ def _replaceable(path: Path) -> Path | None:
 
 
 def write_text(path: Path | str, text: str) -> Path:
-    """Write a file, whole or not at all, with the folders that it needs.
+    """Write a text file atomically; create its folders.
 
     Args:
         path: File to write, or a link to one; a device or a pipe is written
@@ -131,7 +131,7 @@ def write_text(path: Path | str, text: str) -> Path:
 
 
 def sweep(folder: Path) -> None:
-    """Remove temporary files whose writer is dead; leave everybody else's."""
+    """Remove temporary files of processes that have ended."""
     _sweep(folder.rglob(f".*{_SUFFIX}"))
 
 
@@ -162,7 +162,7 @@ def _alive(pid: int) -> bool:
 
 
 def _zombie(pid: int) -> bool:
-    """Say whether a process has ended but was not yet collected by its parent."""
+    """Return whether a process is a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -181,7 +181,7 @@ def _here() -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself survive a power cut, where folders can be synced."""
+    """Sync the folder, so that the rename survives a power cut."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -205,7 +205,7 @@ else:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Take a lock if it is free; say whether it was.
+    """Take a lock if it is free; return whether it was.
 
     The file goes away with the lock, so a folder does not fill with them.
 

@@ -59,7 +59,7 @@ def cell_name(cell: Cell) -> str:
 
 
 def describe(cell: Cell) -> str:
-    """Return a cell as a person reads it.
+    """Return a cell as readable text.
 
     Example:
         >>> describe({"kind": "xavier", "depth": 16})

@@ -1,4 +1,4 @@
-"""Files of a run with a digest beside them: read whole and unaltered, or not at all.
+"""Files of a run with digests, so that a damaged file is never read.
 
 ::
 
@@ -29,7 +29,7 @@ _TRIES, _PAUSE_S = 4, 0.02
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of a run that is not as it was written.
+    """A damaged file of a run.
 
     Attributes:
         folder: The run's folder.
@@ -47,7 +47,7 @@ class Damage:
 
     @property
     def advice(self) -> str:
-        """The command that heals it."""
+        """The command that repairs it."""
         root = self.folder.parents[3] if len(self.folder.parents) > 3 else self.folder
         return f"`theodolite repair --out {shlex.quote(str(root))}`"
 
@@ -56,7 +56,7 @@ class Damage:
 
 
 class DamagedError(RunError):
-    """A file of a run that cannot be trusted; ``damage`` says which and why."""
+    """A file of a run is damaged; ``damage`` says which and why."""
 
     def __init__(self, damage: Damage) -> None:
         self.damage = damage
@@ -69,7 +69,7 @@ class DamagedError(RunError):
 
 
 def write_checked(folder: Path, name: str, content: bytes) -> Path:
-    """Put a file and its digest in place; nothing is written where both are there.
+    """Write a file and its digest, unless both are there.
 
     Killed at any moment it leaves a file that its digest vouches for: while one is
     replaced by another, the digests of both are kept.
@@ -140,7 +140,7 @@ def written_names(folder: Path) -> list[str]:
 
 
 def damage_of(folder: Path, name: str) -> Damage | None:
-    """Return what is wrong with a file that was written, None where it is whole."""
+    """Return the damage of a file, None if it is intact."""
     try:
         content = read_checked(folder, name)
     except DamagedError as error:
@@ -149,7 +149,7 @@ def damage_of(folder: Path, name: str) -> Damage | None:
 
 
 def set_aside(folder: Path, name: str) -> None:
-    """Move a damaged file out of the way, to be looked at; forget its digest."""
+    """Move a damaged file to ``damaged/`` and delete its digest."""
     _move(folder / name, folder / "damaged" / name)
     check = _check_of(folder, name)
     clear_place(check)
@@ -157,7 +157,7 @@ def set_aside(folder: Path, name: str) -> None:
 
 
 def clear_place(path: Path) -> None:
-    """Move a folder away that stands where a file belongs."""
+    """Move away a folder that has the name of a file."""
     if path.is_dir():
         _move(path, path.with_name(f"{path.name}.damaged"))
 

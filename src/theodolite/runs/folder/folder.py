@@ -1,4 +1,4 @@
-"""A run folder: what was asked, every launch, one file per finished cell.
+"""A run folder: its spec, every launch, one file per finished cell.
 
 ::
 
@@ -135,7 +135,7 @@ class RunFolder:
             raise
 
     def done(self, cell: Cell) -> bool:
-        """Say whether a cell is finished and its file whole."""
+        """Return whether a cell is finished and its file intact."""
         return self._load(cell) is not None
 
     def pending(self, cells: Iterable[Cell]) -> list[Cell]:
@@ -143,7 +143,7 @@ class RunFolder:
         return [cell for cell in unique(cells) if not self.done(cell)]
 
     def save(self, cell: Cell, rows: Iterable[Row], cost: Cost) -> None:
-        """Keep a finished cell; whoever reads sees all of it or nothing."""
+        """Save a finished cell atomically."""
         content = encode(cell, rows, cost)
         with refusing("write to", self.path):
             clear_place(self._file(cell))
@@ -185,7 +185,7 @@ class RunFolder:
         return checked_text(self.path, name)
 
     def was_written(self, name: str) -> bool:
-        """Say whether a file was written once, there or not."""
+        """Return whether a file was ever written."""
         return name in written_names(self.path)
 
     def set_aside(self, name: str) -> None:
@@ -194,7 +194,7 @@ class RunFolder:
             set_aside(self.path, name)
 
     def damages(self) -> list[Damage]:
-        """Read every file of the run, and return what is wrong with any of them."""
+        """Check every file of the run, and return all damage."""
         damages = [damage_of(self.path, name) for name in written_names(self.path)]
         return [*filter(None, damages), *self._torn_cells()]
 
@@ -204,7 +204,7 @@ class RunFolder:
         return Launch(self.path, jobs=jobs, spec=spec)
 
     def launches(self) -> list[dict[str, Any]]:
-        """Return the launch records that are whole, oldest first."""
+        """Return the intact launch records, oldest first."""
         return list(_records(self.path))
 
     def lock(self, cell: Cell) -> AbstractContextManager[bool]:
@@ -212,7 +212,7 @@ class RunFolder:
         return try_lock(self.path / "locks" / cell_name(cell))
 
     def clean(self) -> None:
-        """Remove what killed processes left: part files and free locks."""
+        """Remove temporary files and free locks of killed processes."""
         sweep(self.path)
         for path in (self.path / "locks").glob("*"):
             try:
@@ -292,7 +292,7 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _launched(path: Path) -> Iterator[RunSpec]:
-    """Yield what the launches of a folder were to run, the last first."""
+    """Yield the specs of a folder's launches, the last first."""
     for record in reversed(list(_records(path))):
         with suppress(*_UNREADABLE):
             yield RunSpec.from_dict(record["spec"])

@@ -1,4 +1,4 @@
-"""One record for each launch on a run folder, and where numbers come from."""
+"""Launch records of a run folder, with versions and machine."""
 
 import functools
 import importlib.metadata
@@ -57,7 +57,7 @@ class Launch:
         self._record["cpu_s"] += cost.cpu_s
 
     def fail(self, cell: str, message: str, trace: str) -> None:
-        """Add one failed cell, with its traceback for whoever mends it."""
+        """Add one failed cell with its traceback."""
         self._record["failures"][cell] = {"message": message, "trace": trace}
 
     @property
@@ -104,7 +104,7 @@ def _outcome(error: BaseException | None) -> str:
 
 
 def provenance() -> dict[str, Any]:
-    """Return what a later reader needs to obtain the same numbers again."""
+    """Return versions and machine, to reproduce the numbers."""
     return {
         **code_version(),
         "python": platform.python_version(),

@@ -104,7 +104,7 @@ class RunSpec:
 
 
 def canonical(value: Any, what: str = "config") -> str:
-    """Write a value as JSON that does not depend on how it was spelt.
+    """Return a value as canonical JSON.
 
     Key order, tuples or lists, sets, NumPy scalars or Python numbers make no
     difference; 1 and 1.0 do, because a study may treat them differently.

@@ -1,8 +1,7 @@
-"""How far a run is: a live display on a terminal, silence elsewhere."""
+"""Progress of a run: a live display on a terminal, nothing elsewhere."""
 
 import os
 import time
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from theodolite.core import Cost, printable
@@ -18,7 +17,7 @@ else:  # rich is loaded only for a display that is drawn
 
 @runtime_checkable
 class Progress(Protocol):
-    """What :func:`execute` tells while it works; one start and finish a study."""
+    """Receives the progress of :func:`execute`; one start and finish per study."""
 
     def start(self, total: int, done: int, label: str) -> None:
         """Begin a study of ``total`` cells, ``done`` of them from before."""
@@ -48,12 +47,7 @@ class QuietProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Do nothing."""
 
 
@@ -91,7 +85,7 @@ class LiveProgress:
         self._bars.update(self._task, advance=1, rate=f"{rate:.3g} cells/s")
 
     def finish(self) -> None:
-        """Stop the clock of the current study; its bar stays to be read."""
+        """Stop the clock of the current study; its bar stays visible."""
         if self._task is not None:
             self._bars.stop_task(self._task)
             self._task = None
@@ -102,12 +96,7 @@ class LiveProgress:
         self._held = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the display."""
         self._held = False
         self._bars.stop()

@@ -171,11 +171,7 @@ class WandbTracker:
     """
 
     def __init__(
-        self,
-        project: str,
-        mode: str | None = None,
-        *,
-        folder: Path | str | None = None,
+        self, project: str, mode: str | None = None, *, folder: Path | str | None = None
     ) -> None:
         self._wandb = library("wandb", "wandb")
         self._project, self._mode = project, mode

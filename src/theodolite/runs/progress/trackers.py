@@ -1,4 +1,4 @@
-"""Trackers: send the rows of a run to a dashboard; the run folder stays the record."""
+"""Trackers send the rows of a run to a dashboard as well as to the run folder."""
 
 import importlib
 import logging
@@ -15,7 +15,7 @@ _LOG = logging.getLogger("theodolite.tracking")
 
 @runtime_checkable
 class Tracker(Protocol):
-    """Something that is told of a run; see :class:`Tracking` for its safety."""
+    """Receives the rows of a run; :class:`Tracking` catches its errors."""
 
     def start(self, spec: Mapping[str, Any]) -> None:
         """Begin a run: ``paper``, ``study``, ``digest``, ``config`` and the like."""
@@ -31,7 +31,7 @@ class Tracker(Protocol):
 
 
 class Tracking:
-    """Trackers that cannot harm a run; itself a tracker.
+    """Several trackers as one; their errors never stop a run.
 
     One that raises is named once in the log, on standard error by default, and
     told nothing more.
@@ -190,7 +190,7 @@ def tag_of(row: Row, study: str, suffix: str = "") -> str:
 
 
 def library(name: str, extra: str) -> Any:
-    """Import what a tracker needs, or say how to install it."""
+    """Import the library of a tracker, or say how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

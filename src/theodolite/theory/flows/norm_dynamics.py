@@ -170,11 +170,7 @@ def layered_norm(
 
 
 def transient_time(
-    start: float,
-    layers: int,
-    outputs: Numbers,
-    labels: Numbers,
-    share: float = 0.5,
+    start: float, layers: int, outputs: Numbers, labels: Numbers, share: float = 0.5
 ) -> float:
     r"""Return when $\rho$ of Eq 28 reaches a share of its equilibrium.
 

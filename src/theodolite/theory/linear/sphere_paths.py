@@ -11,13 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from theodolite.core import (
-    ConfigError,
-    Numbers,
-    as_integer,
-    as_numbers,
-    stream,
-)
+from theodolite.core import ConfigError, Numbers, as_integer, as_numbers, stream
 
 from .linear_network import paired_samples
 

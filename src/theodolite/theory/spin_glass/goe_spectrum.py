@@ -30,7 +30,7 @@ def hermite_functions(
     return phi
 
 
-def whole_integrals(count: int) -> np.ndarray:
+def full_integrals(count: int) -> np.ndarray:
     r"""Return $\int \varphi_j$ over the line: zero for odd j, by a recursion for even.
 
     From $2\varphi_j' = \sqrt{j}\varphi_{j-1} - \sqrt{j+1}\varphi_{j+1}$, whose integral
@@ -111,10 +111,10 @@ def eigenvalue_density(
     phi = hermite_functions(n + 1, grid.nodes)
     # A factor that may grow goes into the recursion, where it cannot overflow.
     tilted = hermite_functions(n, grid.nodes, tilt=tilt)
-    below = grid.running(phi[n]) - whole_integrals(n + 1)[n] / 2
+    below = grid.running(phi[n]) - full_integrals(n + 1)[n] / 2
     density = (phi[:n] * tilted).sum(0) + np.sqrt(n) / 2 * tilted[n - 1] * below
     if n % 2:
-        density += tilted[n - 1] / whole_integrals(n)[n - 1]
+        density += tilted[n - 1] / full_integrals(n)[n - 1]
     return grid.nodes.ravel(), grid.weights.ravel(), density.ravel()
 
 
@@ -170,8 +170,8 @@ def _edge_panels(n: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     grid = Panels(low, high, int(np.ceil((high - low) / (_WIDTH * unit))), _PER)
     phi = hermite_functions(n, grid.nodes)
     running = grid.running(phi)
-    ends = whole_integrals(n)
-    whole = _bordered(_whole_products(n), ends)
+    ends = full_integrals(n)
+    whole = _bordered(_full_products(n), ends)
     norm = np.linalg.slogdet(whole)[1] / 2
     below = np.zeros((n, n))
     for panel in range(len(grid.nodes)):
@@ -206,12 +206,12 @@ def _shares(
     return none * np.array([1.0, once, twice / 2])
 
 
-def _whole_products(n: int) -> np.ndarray:
+def _full_products(n: int) -> np.ndarray:
     r"""Return $\iint sgn(y - x)\,\varphi_i(x)\varphi_j(y)$ over the plane."""
     reach = 2 * np.sqrt(n) + 12
     grid = Panels(-reach, reach, max(8, int(reach * np.sqrt(n) / np.pi)), _PER)
     phi = hermite_functions(n, grid.nodes)
-    left = grid.running(phi) - whole_integrals(n)[:, None, None] / 2
+    left = grid.running(phi) - full_integrals(n)[:, None, None] / 2
     product = (left * grid.weights).reshape(n, -1) @ phi.reshape(n, -1).T
     return product - product.T
 

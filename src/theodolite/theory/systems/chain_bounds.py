@@ -1,4 +1,4 @@
-r"""Bounds of a whole system, composed from those of its layers.
+r"""Bounds of a system, composed from those of its layers.
 
 Notation: $F = f_L \circ \dots \circ f_1$ at the data; $d_i \ge \|\partial_i F\|$ and
 $h_{ij} \ge \|\partial_i \partial_j F\|$ for the parameters of the i-th and j-th layers
@@ -160,7 +160,7 @@ def layer_bounds(
 
 
 def spectral_bound(matrix: np.ndarray) -> float:
-    """Return the norm of a symmetric matrix of bounds; infinity where one is."""
+    """Return the norm of a symmetric matrix of bounds; infinity if an entry is."""
     if not matrix.size:
         return 0.0
     if not np.isfinite(matrix).all():

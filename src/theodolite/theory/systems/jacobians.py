@@ -237,7 +237,7 @@ def unfolded(layer: ConvolutionLayer, z: np.ndarray) -> np.ndarray:
     windows = np.lib.stride_tricks.sliding_window_view(padded, (a, b), axis=(2, 3))
     windows = windows[:, :, ::down, ::along]
     moved = windows.transpose(0, 1, 4, 5, 2, 3)
-    return moved.reshape(len(z), layer.patch, -1)
+    return moved.reshape(len(z), layer.columns, -1)
 
 
 def composed(outer: np.ndarray, inner: np.ndarray, samples: int) -> np.ndarray:

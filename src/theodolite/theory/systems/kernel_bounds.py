@@ -169,7 +169,7 @@ def _onward(layer: SystemLayer, weights: Weights, z: np.ndarray) -> tuple[float,
     if isinstance(layer, ResidualLayer):
         size = len(z) * _widest(layer, z) ** 2 * (len(z) if _mixes(layer) else 1)
     elif isinstance(layer, ConvolutionLayer):
-        size = into * layer.patch * (out // layer.out)  # patches of every unit image
+        size = into * layer.columns * (out // layer.out)  # patches of every unit image
     if size > LARGEST_STACK:
         return 0.0, "its Jacobian is too large to compute, and counted as zero"
     return smallest_eigenvalue(input_jacobian(layer, weights, z)), ""

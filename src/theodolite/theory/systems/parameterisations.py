@@ -107,7 +107,7 @@ def parameterisation_bounds(
 def _normalised(
     layer: AffineLayer | ConvolutionLayer, ball: ParameterBall, k: float
 ) -> ParameterisationBounds:
-    columns = layer.patch if isinstance(layer, ConvolutionLayer) else layer.into
+    columns = layer.columns
     by_row = layer.parameterisation == "weight_norm"
     pieces = layer.out if by_row else layer.out * columns
     slope = layer.eps**-0.5

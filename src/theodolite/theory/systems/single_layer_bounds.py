@@ -194,7 +194,7 @@ def _convolution(
     shape = layer.shape_after(inputs.shape)
     places = math.sqrt(math.prod(shape[1:]))
     n, value = math.sqrt(inputs.samples), matrix.value * unfold
-    patch = min(inputs.sample, math.sqrt(layer.patch) * inputs.entries)
+    patch = min(inputs.sample, math.sqrt(layer.columns) * inputs.entries)
     outputs = Extent(
         samples=inputs.samples,
         shape=shape,

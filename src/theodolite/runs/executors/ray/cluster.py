@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from math import ceil
-from types import TracebackType
 from typing import Any, Self
 
 from theodolite.core import Cost, RunError
@@ -113,12 +112,7 @@ class RayCluster:
         self._open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open(self) -> tuple[Any, Capacity]:

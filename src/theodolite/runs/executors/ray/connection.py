@@ -161,10 +161,7 @@ def _package_environment(ray: Any) -> dict[str, Any] | None:
     mine = digest()
     if all(answer == mine for answer in _answers_of_nodes(ray, digest)):
         return None
-    return {
-        "py_modules": list(packages.values()),
-        "excludes": ["__pycache__", "*.pyc"],
-    }
+    return {"py_modules": list(packages.values()), "excludes": ["__pycache__", "*.pyc"]}
 
 
 def _packages() -> dict[str, str]:

@@ -66,6 +66,8 @@ from theodolite.cli import commands as cli
         ),
         (["run", "all", "--track", "tensorbord:x"], "did you mean 'tensorboard'"),
         (["run", "all", "--track", "wandb"], "use wandb:PROJECT"),
+        (["survey", "mlp", "--batches", "9" * 400], "made-up samples take"),
+        (["survey", "mlp", "--device", "privateuseone"], "cannot live on device"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )

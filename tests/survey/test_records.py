@@ -63,6 +63,14 @@ def test_what_is_not_finite_stays_known_in_strict_json(tmp_path):
         ),
         ({"blocks": [{"index": 0}]}, "at blocks[0]: Object missing required field"),
         ({"cost": None}, "at cost: Expected `object`, got `null`"),
+        (
+            {
+                "measured": [
+                    {"measure": "a", "status": "done", "rows": [{"quantity": []}]}
+                ]
+            },
+            "at measured[0].rows: Expected rows of single values",
+        ),
     ],
 )
 def test_wrong_json_is_one_sentence(change, said):

@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,29 @@ def test_wrong_data_are_one_sentence(arrays, words, tmp_path):
     with pytest.raises(TheodoliteError, match=words) as caught:
         subject_of("torch.nn:Linear(6, 3)", data=str(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "byte", "words"),
+    [(8, 1, "is encrypted"), (10, 99, "compression method is not supported")],
+)
+def test_an_archive_that_cannot_be_unpacked_is_one_sentence(
+    place, byte, words, tmp_path
+):
+    path = tmp_path / "rows.npz"
+    np.savez(path, **labelled([0, 1, 2]))
+    content = bytearray(path.read_bytes())
+    content[content.find(b"PK\x01\x02") + place] = byte
+    path.write_bytes(content)
+    with pytest.raises(TheodoliteError, match=words):
+        subject_of("torch.nn:Linear(6, 3)", data=str(path))
+
+
+def test_an_archive_of_other_things_is_one_sentence(tmp_path):
+    with zipfile.ZipFile(tmp_path / "rows.npz", "w") as archive:
+        archive.writestr("inputs.npy", "no array")
+    with pytest.raises(TheodoliteError, match="no real numbers named 'inputs'"):
+        subject_of("torch.nn:Linear(6, 3)", data=str(tmp_path / "rows.npz"))
 
 
 @pytest.mark.parametrize("loss", ["mse", "l1", "half-square", "bce"])

@@ -97,6 +97,8 @@ def read_value(kind: Any, content: Any, hook: Any = None) -> Any:
 def _rows(kind: type, value: Any) -> Any:
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
         raise TypeError(f"Expected a list of rows, got `{type(value).__name__}`")
+    if any(isinstance(one, list | dict) for row in value for one in row.values()):
+        raise TypeError("Expected rows of single values, got one that holds several")
     return kind(value)
 
 

@@ -97,7 +97,7 @@ def _on(model: nn.Module, device: str | None) -> nn.Module:
         return model
     try:
         return model.to(device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except Exception as error:  # torch refuses devices in many ways
         raise ConfigError(
             f"the model cannot live on device {device!r} ({told(error)[:120]}): try "
             "'cpu', or leave it out"

@@ -129,7 +129,7 @@ def attribute(home: Any, name: str, place: str) -> Any:
     for part in name.split("."):
         try:
             found = getattr(found, part)
-        except AttributeError:
+        except Exception:  # some modules say no in another way
             near = _near(part, home)
             raise SubjectError(
                 f"{place} has no {name!r}: {near or 'name a class or function in it'}"

@@ -109,7 +109,7 @@ def check_room(sample_bytes: int, samples: int) -> None:
     wanted, free = samples * sample_bytes, free_memory()
     if wanted > free:
         raise SubjectError(
-            f"{samples:,} made-up samples take {wanted / 2**30:,.1f} GiB and "
+            f"{samples:,} made-up samples take {-(-wanted // 2**30):,} GiB and "
             f"{free / 2**30:,.1f} GiB are free: make smaller batches, or fewer"
         )
 

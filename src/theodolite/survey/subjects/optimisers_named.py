@@ -1,6 +1,5 @@
 """An optimiser as a command line writes it."""
 
-import ast
 from typing import Any
 
 import torch
@@ -8,6 +7,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from theodolite.core import ConfigError, unknown_name
+
+from .specs import literal_arguments
 
 _EXAMPLE = "such as sgd:lr=0.1,momentum=0.9"
 
@@ -42,11 +43,11 @@ def _settings(written: str) -> dict[str, Any]:
     if not written.strip():
         return {}
     try:
-        call = ast.parse(f"f({written})", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
+        unnamed, settings = literal_arguments(written)
+        if unnamed:
             raise ValueError("a value without a name")
-        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        return settings
+    except ValueError as error:
         raise ConfigError(
             f"the settings {written!r} are not NAME=VALUE: write them {_EXAMPLE}"
         ) from error

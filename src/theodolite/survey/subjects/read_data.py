@@ -91,12 +91,16 @@ def _from_file(path: Path) -> tuple[np.ndarray, np.ndarray | None, str]:
         if path.is_file():
             _refuse_others(path)
         with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            read = {name: arrays[name] for name in arrays.files}
+    except DataError:
+        raise
+    except Exception as error:  # whatever bytes that are no archive may do
         raise DataError(
             f"the data {path} cannot be read ({told(error)}): pass a file of "
             "numpy.savez(path, inputs=…, labels=…)"
         ) from error
+    # Of entries that are no arrays there are bytes.
+    found = {name: one for name, one in read.items() if isinstance(one, np.ndarray)}
     inputs = next((found[n] for n in _INPUTS if n in found), None)
     targets = next((found[n] for n in _TARGETS if n in found), None)
     if inputs is None:

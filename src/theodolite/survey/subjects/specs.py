@@ -108,17 +108,37 @@ def _plain(text: str, called: bool) -> Spec:
 
 
 def _arguments(text: str, inside: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Read literals: numbers, texts, tuples, lists, dicts, True, False and None."""
+    """Return the arguments in the brackets of a SPEC."""
     try:
-        call = ast.parse(f"f({inside})", mode="eval").body
-        if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):
-            raise ValueError("no call")
-        args = tuple(ast.literal_eval(one) for one in call.args)
-        kwargs = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        return literal_arguments(inside)
+    except ValueError as error:
         raise ConfigError(
             f"the arguments ({inside}) of SPEC {text!r} are no plain values: pass "
             "numbers, quoted texts, tuples, lists, True, False or None, such as "
             "(10, depth=4)"
         ) from error
-    return args, kwargs
+
+
+def literal_arguments(text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments of a call: numbers, texts, tuples, lists, dicts, True, None.
+
+    Raises:
+        ValueError: The text is something else.
+
+    Example:
+        >>> literal_arguments("10, depth=4")
+        ((10,), {'depth': 4})
+    """
+    written = f"f({text})"
+    try:
+        call = ast.parse(written, mode="eval").body
+        # Brackets inside may close the call early; a comment may hide the last one.
+        whole = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if not whole or call.end_col_offset != len(written.encode()):
+            raise ValueError("more than arguments")
+        if any(k.arg is None for k in call.keywords):
+            raise ValueError("arguments without a name")
+        args = tuple(ast.literal_eval(one) for one in call.args)
+        return args, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError("no literals") from error

@@ -51,8 +51,9 @@ def _read(path: Path) -> Any:
         ) from error
     except pickle.UnpicklingError as error:
         raise SubjectError(
-            f"the weights {path} hold more than tensors and would run code when read: "
-            "save model.state_dict() alone, or convert them to safetensors"
+            f"the weights {path} are no checkpoint, or hold more than tensors, which "
+            "would run code when read: save model.state_dict() alone, or convert them "
+            "to safetensors"
         ) from error
     except SubjectError:
         raise

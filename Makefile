@@ -42,7 +42,7 @@ SMOKE := tests/core/test_reading.py tests/core/test_rows.py tests/figures/test_r
 	tests/figures/test_legends.py tests/networks/test_building.py tests/meeting/test_linear_network.py \
 	tests/instruments/test_readings_kept.py tests/instruments/test_extreme.py \
 	tests/runs/test_execute.py tests/runs/test_tracking.py tests/runs/test_ray_addresses.py \
-	tests/report/test_page.py tests/report/test_write.py tests/survey/test_watch_callbacks.py \
+	tests/report/test_page.py tests/report/test_write.py tests/survey/test_watch_callbacks.py tests/survey/test_subject_files.py \
 	tests/training/test_lightning.py tests/training/test_transformers.py \
 	tests/test_cli.py tests/test_everyday.py tests/test_lazy_imports.py
 
@@ -126,7 +126,7 @@ smoke-%:
 	@if ! $(INTERPRETER) -c '' 2>/dev/null; then echo "$*: not installed, so not tried"; exit; fi; \
 	set -e; $(INTERPRETER) -m venv .venv-$*; grep $(PINS) constraints.txt >.venv-$*/pins.txt; \
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile -c .venv-$*/pins.txt torch uv; \
-	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,tensorboard,mlflow,wandb]'; \
+	$(TRIED) $(RESOLUTION) --editable '.[tables,fast,ray,lightning,transformers,safetensors,tensorboard,mlflow,wandb]'; \
 	$(TRIED) pytest pytest-timeout hypothesis beartype jaxtyping; \
 	echo "$*: $$(.venv-$*/bin/python --version)"; \
 	OMP_NUM_THREADS=1 .venv-$*/bin/python -m pytest -q -W ignore::DeprecationWarning \

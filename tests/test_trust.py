@@ -14,12 +14,12 @@ from rich.console import Console
 from torch import nn
 
 import theodolite as theodolite_package
-from tests.command import theodolite
+from tests.command import in_a_process, theodolite
 from tests.report.papers import TRAINING
 from theodolite.cli.options import require_trust
 from theodolite.core import TheodoliteError
 from theodolite.runs import LiveProgress, RunFolder, RunSpec
-from theodolite.survey import subject_of
+from theodolite.survey import optimiser_of, subject_of
 from theodolite.survey.watching.telling import drawn
 
 SOURCES = Path(theodolite_package.__file__).parent
@@ -100,6 +100,19 @@ def test_a_call_in_a_spec_is_refused(ran, spec):
     assert theodolite("survey", spec).returncode == 1
     assert theodolite("survey", "torch.nn:Linear(__import__('evil'))").returncode == 1
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("inside", ["4, 2)(3", "4, 2)#", "4, 2)\n#"])
+def test_brackets_hold_arguments_alone(inside):
+    with pytest.raises(TheodoliteError, match="are no plain values"):
+        subject_of(f"torch.nn:Linear({inside})")
+    with pytest.raises(TheodoliteError, match="are not NAME=VALUE"):
+        optimiser_of(f"sgd:lr=0.1{inside[4:]}", nn.Linear(1, 1))
+
+
+def test_an_attribute_that_raises_is_one_sentence():
+    with pytest.raises(TheodoliteError, match=r"has no 'functional\.torch\.classes"):
+        subject_of("torch.nn:functional.torch.classes.a.b")
 
 
 def test_code_of_others_runs_when_trusted(ran):
@@ -239,6 +252,25 @@ def test_a_question_shows_the_name_that_it_asks_about(monkeypatch, capsys):
     asked = told.out + told.err
     assert r"safe\u202eyp.live.py\u001b[8m with all your rights?" in asked
     assert not acting(asked + str(caught.value))
+
+
+def test_logs_and_warnings_of_libraries_cannot_act_on_a_terminal(tmp_path):
+    scaling = {"type": HOSTILE, "factor": 2}
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    config = {"model_type": "llama", "rope_scaling": scaling, **dict.fromkeys(sizes, 2)}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    told = in_a_process("survey", f"hf:{tmp_path / 'config.json'}")
+    assert told.returncode == 1
+    assert r"\u001b[2J\u009b31m\u202eb\u2066\u007f" in told.stderr
+    assert not acting(told.stderr)
+    program = "import warnings, theodolite.cli.streams as s; s.open_streams()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; warnings.warn({HOSTILE!r})"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr.startswith(r"theodolite: UserWarning: a\u001b]0;title")
+    assert done.stderr.count("\n") == 1
+    assert not acting(done.stderr)
 
 
 def test_progress_cannot_act_on_a_terminal():

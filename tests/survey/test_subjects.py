@@ -1,6 +1,7 @@
 """Inputs, labels and losses for models that nobody here wrote, named in a line."""
 
 import json
+import socket
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
 from theodolite.survey import ZOO, dress, optimiser_of, subject_of
 from theodolite.survey.subjects.first_layer import candidates
+from theodolite.survey.subjects.hugging_face import _without_code
 from theodolite.survey.subjects.specs import parse_spec
 from theodolite.survey.subjects.zoo import inhabitant
 from theodolite.survey.subjects.zoo_networks import ClassicResnet
@@ -308,6 +310,22 @@ def test_a_config_names_no_code_of_others(config, tmp_path, monkeypatch):
     assert type(model).__module__.startswith("transformers.models.bert")
     assert not hasattr(model.config, "auto_map")
     assert model.config._attn_implementation == "eager"
+
+
+def test_a_config_downloads_nothing_and_names_no_file(config, monkeypatch):
+    asked = []
+
+    def refuse(*address, **more):
+        asked.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    spec = config("upernet", backbone="others/network", use_timm_backbone=False)
+    with pytest.raises(TheodoliteError, match="cannot build the model"):
+        subject_of(spec)
+    assert not asked
+    named = {"backbone_kwargs": {"checkpoint_path": "evil.pt", "out_indices": [1]}}
+    assert _without_code(named) == {"backbone_kwargs": {"out_indices": [1]}}
 
 
 @pytest.mark.parametrize(

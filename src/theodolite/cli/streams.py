@@ -6,6 +6,7 @@ failed and there is still somebody to hear it.
 
 import os
 import sys
+import warnings
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import NoReturn
@@ -31,6 +32,18 @@ def open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = _warning_line
+
+
+def escape_logs() -> None:
+    """Have libraries log nothing that acts on a terminal, whatever files say."""
+    import logging
+
+    class SafeRecord(logging.LogRecord):
+        def getMessage(self) -> str:
+            return _safe(super().getMessage())
+
+    logging.setLogRecordFactory(SafeRecord)
 
 
 def speaks_unicode() -> bool:
@@ -61,9 +74,18 @@ def print_text(text: str, *, mark: str = "", colour: str | None = None) -> None:
 
 def print_error(sentence: str) -> None:
     """Print one line to standard error."""
-    line = _safe(" ".join(f"theodolite: {sentence}".split()))
+    line = _line(sentence)
     with suppress(OSError, ValueError):
         print(line, file=sys.stderr, flush=True)
+
+
+def _line(sentence: str) -> str:
+    return _safe(" ".join(f"theodolite: {sentence}".split()))
+
+
+def _warning_line(message: Warning | str, category: type[Warning], *_: object) -> str:
+    """Return a warning of a library as it is printed."""
+    return _line(f"{category.__name__}: {message}") + "\n"
 
 
 def _safe(text: str) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from .options import Trust, require_trust
 from .output import print_json
-from .streams import print_error, print_text
+from .streams import escape_logs, print_error, print_text
 
 if TYPE_CHECKING:
     from theodolite.survey import ApprovedSpec, Subject, Survey
@@ -97,6 +97,7 @@ def survey(
             "no network was named: pass a SPEC, or --list for those that go by a name"
         )
     _check_files(html, to_json)
+    escape_logs()
     with _stopped_in_a_sentence():
         from theodolite.survey import subject_of
 
@@ -141,6 +142,7 @@ def compare(
 ) -> None:
     """Compare two networks, surveyed alike; the budget is for each."""
     _check_files(html, to_json)
+    escape_logs()
     with _stopped_in_a_sentence():
         from theodolite.survey import Survey, subject_of
         from theodolite.survey import compare as side_by_side

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from .made_up import place_of
 # Tokens of a made-up text, and samples of a made-up sound.
 _LENGTH, _SOUND = 16, 4000
 # Settings that make transformers fetch code or kernels, or have timm read files.
-_OF_OTHERS = ("auto_map", "attn_implementation", "_attn_implementation", "model_args")
+_OF_OTHERS = (
+    "auto_map",
+    "attn_implementation",
+    "_attn_implementation",
+    "model_args",
+    "checkpoint_path",
+)
 _OFF = {"use_cache": False, "use_pretrained_backbone": False}
 # Heads, the likeliest first; which of them a config allows, transformers says.
 _HEADS = (
@@ -47,9 +54,8 @@ def model_from_config(path: Path | str, *, seed: int) -> nn.Module:
         )
     try:
         plain = {**_without_code(settings), **_OFF}
-        config = known[kind].from_dict(plain)
-        with seeded(seed):
-            return _built(transformers, config)
+        with seeded(seed), _offline():
+            return _built(transformers, known[kind].from_dict(plain))
     except Exception as error:
         raise SubjectError(
             f"transformers cannot build the model of {path} ({told(error)[:300]}): "
@@ -97,6 +103,18 @@ def _library() -> Any:
             "'theodolite[transformers]'"
         ) from error
     return transformers
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Keep transformers and timm from the hub, where configs may name backbones."""
+    from huggingface_hub import constants
+
+    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def _built(transformers: Any, config: Any) -> nn.Module:

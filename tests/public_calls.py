@@ -126,13 +126,13 @@ def along(model, mode):
 
 
 def watched(model, mode):
-    optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.0)
     context = survey.watch(
-        model, optimiser, 1, loss=LOSS, batches=[(X, Y)], norm_mode=mode,
+        model, optimizer, 1, loss=LOSS, batches=[(X, Y)], norm_mode=mode,
         quantities=["loss", "gradient_norm"], live=False,
     )  # fmt: skip
     with context as watch:
-        optimiser.step()
+        optimizer.step()
     return watch.rows()
 
 
@@ -142,7 +142,7 @@ def probed(make, model, mode):
 
 
 def tried(model, mode):
-    subject = SimpleNamespace(model=model, batches=[(X, Y)], loss=LOSS, optimiser=None)
+    subject = SimpleNamespace(model=model, batches=[(X, Y)], loss=LOSS, optimizer=None)
     return survey.try_advice((), subject, seeds=2, steps=1)
 
 
@@ -274,7 +274,7 @@ OTHERS = {
 CALLS = {call: (Net, run) for call, run in NET.items()} | OTHERS
 # These change the model or its copies on purpose, or run no model at all.
 NOT_HERE = {
-    "apply_norm_mode", "norm_layers_as_is", "evaluate", "run_model", "optimiser_of",
+    "apply_norm_mode", "norm_layers_as_is", "evaluate", "run_model", "optimizer_of",
     "train", "train_many", "train_classifiers",
 }  # fmt: skip
 # And these run none of its layers.

@@ -68,7 +68,7 @@ def test_an_interrupt_before_anything_is_measured_is_one_sentence(net, command, 
 def test_a_survey_is_printed_and_written(net, tmp_path):
     files = ("--json", "found.json", "--html", "found.html")
     spec = (f"{net}:make(5)", "--trust", "--loss", f"{net}:loss")
-    result = theodolite("survey", *spec, *FEW, *files, "--optimiser", "sgd:lr=0.5")
+    result = theodolite("survey", *spec, *FEW, *files, "--optimizer", "sgd:lr=0.5")
     assert result.returncode == 0, result.stderr
     assert "net.py:make(5): 85 parameters" in result.stdout
     assert "MADE-UP inputs" in result.stdout
@@ -79,7 +79,7 @@ def test_a_survey_is_printed_and_written(net, tmp_path):
     saved = json.loads((tmp_path / "found.json").read_text())
     assert saved["inputs"].startswith("made up: Gaussian 4 (Linear '0')")
     assert saved["settings"]["loss"] == "loss"
-    assert saved["settings"]["optimiser"] == "SGD"
+    assert saved["settings"]["optimizer"] == "SGD"
     assert (tmp_path / "found.html").read_text().startswith("<!")
     # A survey that was kept is compared with a network that is surveyed now.
     result = theodolite("compare", "found.json", "net.py:make", "--trust", *FEW)
@@ -129,7 +129,7 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--loss", "mes"], "did you mean 'mse'"),
         (["mlp", "--loss", "torch.nn:Linaer"], "did you mean 'Linear'"),
         (["mlp", "--weights", "nowhere.pt"], "cannot be read"),
-        (["mlp", "--optimiser", "sgd:0.1"], "NAME=VALUE"),
+        (["mlp", "--optimizer", "sgd:0.1"], "NAME=VALUE"),
         (["mlp", "--norm-mode", "train"], "norm mode 'train'"),
         (["mlp", "--measures", "sharpnes"], "unknown measure 'sharpnes'"),
         (["mlp", "--budget", "soon"], "budget is 'soon'"),
@@ -140,7 +140,7 @@ def test_a_file_asks_at_a_terminal_and_is_refused_without_one(net, tmp_path):
         (["mlp", "--batches", "9" * 11], "GiB are free: make smaller batches"),
         (["mlp", "--seed", "9" * 20], "from 0 to below 2**62"),
         (["mlp", "--measures", ","], "--measures ',' names none"),
-        (["mlp", "--optimiser", ""], "unknown optimiser ''"),
+        (["mlp", "--optimizer", ""], "unknown optimizer ''"),
         (["mlp", "--html", "same", "--json", "same"], "both name same"),
         (["mlp", "--data", "text.npz"], "text.npz are no archive of arrays"),
         (["mlp", "--data", "array.npz"], "array.npz are no archive of arrays"),

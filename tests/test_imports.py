@@ -1,7 +1,9 @@
 """Who may import whom: parses every import of the package."""
 
 import ast
+import tokenize
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -363,3 +365,14 @@ def test_relative_imports_are_resolved_and_absolute_ones_seen():
     assert violations("core", down)
     assert absolute_imports("from theodolite.core.rows import Rows", "theodolite.core")
     assert not absolute_imports("from theodolite.core import Rows", "theodolite.data")
+
+
+def test_names_are_spelt_as_torch_spells_them():
+    wrong = [
+        (str(path.relative_to(SOURCE.parent)), token.string)
+        for path in SOURCE.parent.rglob("*.py*")
+        if path.suffix in (".py", ".pyi")
+        for token in tokenize.generate_tokens(StringIO(path.read_text()).readline)
+        if token.type == tokenize.NAME and "optimiser" in token.string.lower()
+    ]
+    assert not wrong

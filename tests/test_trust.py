@@ -19,7 +19,7 @@ from tests.report.papers import TRAINING
 from theodolite.cli.options import require_trust
 from theodolite.core import TheodoliteError
 from theodolite.runs import LiveProgress, RunFolder, RunSpec
-from theodolite.survey import optimiser_of, subject_of
+from theodolite.survey import optimizer_of, subject_of
 from theodolite.survey.watching.telling import drawn
 
 SOURCES = Path(theodolite_package.__file__).parent
@@ -107,7 +107,7 @@ def test_brackets_hold_arguments_alone(inside):
     with pytest.raises(TheodoliteError, match="are no plain values"):
         subject_of(f"torch.nn:Linear({inside})")
     with pytest.raises(TheodoliteError, match="are not NAME=VALUE"):
-        optimiser_of(f"sgd:lr=0.1{inside[4:]}", nn.Linear(1, 1))
+        optimizer_of(f"sgd:lr=0.1{inside[4:]}", nn.Linear(1, 1))
 
 
 def test_an_attribute_that_raises_is_one_sentence():

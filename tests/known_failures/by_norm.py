@@ -54,8 +54,8 @@ def _frozen(still: bool) -> Case:
         layer.requires_grad_(False)
         layer.train(not still)
     learned = [p for p in model.parameters() if p.requires_grad]
-    optimiser = torch.optim.SGD(learned, lr=0.01)
-    return Case(model=model, batches=clouds(), optimiser=optimiser)
+    optimizer = torch.optim.SGD(learned, lr=0.01)
+    return Case(model=model, batches=clouds(), optimizer=optimizer)
 
 
 def _decayed(everything: bool) -> Case:
@@ -69,8 +69,8 @@ def _decayed(everything: bool) -> Case:
         {"params": invariant, "weight_decay": decay},
         {"params": others, "weight_decay": 0.05},
     ]
-    optimiser = torch.optim.SGD(groups, lr=0.05)
-    return Case(model=model, batches=clouds(), optimiser=optimiser)
+    optimizer = torch.optim.SGD(groups, lr=0.05)
+    return Case(model=model, batches=clouds(), optimizer=optimizer)
 
 
 PAIRS = (

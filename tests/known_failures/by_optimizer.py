@@ -26,16 +26,16 @@ def _small() -> nn.Sequential:
 def _at_rate(rate: float) -> Case:
     with seeded(41):
         model = _small()
-    optimiser = torch.optim.SGD(model.parameters(), lr=rate)
-    return Case(model=model, batches=clouds(), optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    return Case(model=model, batches=clouds(), optimizer=optimizer)
 
 
 def _without_head(forgotten: bool) -> Case:
     with seeded(42):
         model = _small()
     learned = model[0].parameters() if forgotten else model.parameters()
-    optimiser = torch.optim.SGD(learned, lr=0.1)
-    return Case(model=model, batches=clouds(), optimiser=optimiser)
+    optimizer = torch.optim.SGD(learned, lr=0.1)
+    return Case(model=model, batches=clouds(), optimizer=optimizer)
 
 
 def _of_labels(at_random: bool) -> Case:
@@ -48,8 +48,8 @@ def _of_labels(at_random: bool) -> Case:
             (x, torch.randint(N_CLASSES, labels.shape, generator=generator))
             for x, labels in batches
         ]
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
-    return Case(model=model, batches=batches, optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return Case(model=model, batches=batches, optimizer=optimizer)
 
 
 def _transformer(post: bool) -> Case:
@@ -72,8 +72,8 @@ def _transformer(post: bool) -> Case:
             MeanOverPositions(1),
             nn.Linear(WIDTH, N_CLASSES),
         )
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    return Case(model=model, batches=sequences(), optimiser=optimiser)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    return Case(model=model, batches=sequences(), optimizer=optimizer)
 
 
 PAIRS = (
@@ -103,12 +103,12 @@ PAIRS = (
         also=("norm-after-addition",),
     ),
     Pair(
-        name="parameters-not-in-the-optimiser",
+        name="parameters-not-in-the-optimizer",
         illness="an optimiser that was not given the head",
         cure="an optimiser of all parameters",
         sick=lambda: _without_head(True),
         healthy=lambda: _without_head(False),
-        expected=("not-in-optimiser",),
+        expected=("not-in-optimizer",),
     ),
     Pair(
         name="gradient-of-noise",

@@ -17,13 +17,13 @@ class Case:
         model: The network.
         batches: What it learns from, as the instruments take batches.
         loss: Criterion of outputs and targets.
-        optimiser: What would train it, None where that does not matter.
+        optimizer: What would train it, None where that does not matter.
     """
 
     model: nn.Module
     batches: BatchList
     loss: nn.Module = field(default_factory=nn.CrossEntropyLoss)
-    optimiser: torch.optim.Optimizer | None = None
+    optimizer: torch.optim.Optimizer | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

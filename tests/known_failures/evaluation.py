@@ -14,7 +14,7 @@ from theodolite.survey.whole.surveying import survey
 
 # What severities ask somebody to act; notes only tell.
 ALARMS = ("sick", "warning")
-QUICK = ("map", "signal", "units", "norms", "optimiser")
+QUICK = ("map", "signal", "units", "norms", "optimizer")
 SLOW = ("jacobian", "paths")
 
 
@@ -75,7 +75,7 @@ def examined(
         patient.model,
         patient.batches,
         loss=patient.loss,
-        optimiser=patient.optimiser,
+        optimizer=patient.optimizer,
         budget=budget_s,
         measures=measures,
         progress=False,

@@ -1,7 +1,7 @@
 """All pairs, by what is at fault."""
 
 from tests.known_failures import by_depth, by_norm, by_sample, by_skip, by_unit
-from tests.known_failures import by_optimizer as by_optimiser
+from tests.known_failures import by_optimizer as by_optimizer
 from tests.known_failures.cases import Pair
 
 PAIRS: tuple[Pair, ...] = (
@@ -9,6 +9,6 @@ PAIRS: tuple[Pair, ...] = (
     *by_skip.PAIRS,
     *by_unit.PAIRS,
     *by_norm.PAIRS,
-    *by_optimiser.PAIRS,
+    *by_optimizer.PAIRS,
     *by_sample.PAIRS,
 )

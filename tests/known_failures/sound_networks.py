@@ -97,7 +97,7 @@ def _of(
         )
     else:
         moved = torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9)
-    return Case(model=model, batches=batches, optimiser=moved)
+    return Case(model=model, batches=batches, optimizer=moved)
 
 
 def _perceptron() -> Case:
@@ -214,8 +214,8 @@ def _autoencoder() -> Case:
     model = nn.Sequential(
         nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8), nn.Linear(8, 16)
     )
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    return Case(model=model, batches=batches, loss=nn.MSELoss(), optimiser=optimiser)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    return Case(model=model, batches=batches, loss=nn.MSELoss(), optimizer=optimizer)
 
 
 def _standard(

@@ -104,7 +104,7 @@ def rates():
         for suffix, factor in {"": 1.0, "_low": 0.9, "_high": 1.2}.items():
             quantity = f"stable_rate{suffix}"
             rows.append(
-                row("rates", quantity, factor * rate, 0.1 * rate, optimiser=name)
+                row("rates", quantity, factor * rate, 0.1 * rate, optimizer=name)
             )
     rows.append(row("rates", "gradient_noise_scale", 180.0, 40.0))
     rows.append(row("rates", "noise_scale_per_batch", 2.8, 0.6))
@@ -204,7 +204,7 @@ def by_hand() -> Survey:
             Advice(
                 rule="rate-too-large",
                 title="Lower the rate to 0.3",
-                code="for group in optimiser.param_groups:\n    group['lr'] = 0.3\n",
+                code="for group in optimizer.param_groups:\n    group['lr'] = 0.3\n",
                 kind="rate",
                 trial=Trial(
                     difference=-0.4,

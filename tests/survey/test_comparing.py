@@ -217,24 +217,24 @@ def test_models_are_surveyed_on_the_same_terms():
         assert torch.equal(value, before[name])
 
 
-def test_each_model_has_its_own_optimiser():
+def test_each_model_has_its_own_optimizer():
     one, other = network(), network()
     fast, slow = (
         torch.optim.SGD(model.parameters(), lr=lr)
         for model, lr in ((one, 0.5), (other, 0.05))
     )
-    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimiser",)}
+    terms = {"loss": nn.CrossEntropyLoss(), "measures": ("optimizer",)}
     found = compare(
-        one, other, data(), optimisers=(fast, slow), progress=False, **terms
+        one, other, data(), optimizers=(fast, slow), progress=False, **terms
     )
     rates = [
-        s.settings["optimiser_settings"]["lr"] for s in (found.before, found.after)
+        s.settings["optimizer_settings"]["lr"] for s in (found.before, found.after)
     ]
     assert rates == [0.5, 0.05]
     for survey in (found.before, found.after):
-        assert survey.number("not_in_optimiser")["value"] == 0
-    with pytest.raises(ConfigError, match="optimisers=\\(of the first"):
-        compare(one, other, data(), optimiser=fast, **terms)
+        assert survey.number("not_in_optimizer")["value"] == 0
+    with pytest.raises(ConfigError, match="optimizers=\\(of the first"):
+        compare(one, other, data(), optimizer=fast, **terms)
 
 
 def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
@@ -247,7 +247,7 @@ def test_kinds_that_do_not_compare_are_refused_in_a_sentence():
 def test_a_terminal_shows_what_differs_clearest_first():
     before = by_hand()
     rates = [
-        row("rates", "stable_rate", rate, 0.01, optimiser=name)
+        row("rates", "stable_rate", rate, 0.01, optimizer=name)
         for name, rate in (("gd", 0.4), ("adam", 0.1), ("rmsprop", 0.005))
     ]
     changed = {
@@ -271,7 +271,7 @@ def test_a_terminal_shows_what_differs_clearest_first():
     ]
     assert differing[:3] == [
         "  ↓ largest_eigenvalue rank=0  5 → 2, difference -3.14 to -2.86",
-        "  ↑ stable_rate optimiser=adam  0.008 → 0.1, difference 0.0723 to 0.112",
-        "  = stable_rate optimiser=rmsprop  0.004 → 0.005, difference -0.0186 "
+        "  ↑ stable_rate optimizer=adam  0.008 → 0.1, difference 0.0723 to 0.112",
+        "  = stable_rate optimizer=rmsprop  0.004 → 0.005, difference -0.0186 "
         "to 0.0206",
     ]

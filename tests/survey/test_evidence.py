@@ -64,7 +64,7 @@ def test_a_number_without_an_error_convinces_nobody():
 
 def test_adaptive_rates_before_the_first_step_are_not_judged():
     labels = {
-        "optimiser": "adam",
+        "optimizer": "adam",
         "preconditioner": "the squared gradient of the batch",
     }
     used = {**labels, "preconditioner": "the optimiser's state"}

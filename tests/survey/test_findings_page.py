@@ -14,8 +14,8 @@ from theodolite.survey.advising.prescribing import REMEDIES
 from theodolite.survey.findings.rulebook import rule_named
 
 PAGE = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
-SAMPLE = ("dead-units", "batch-norm-of-two", "parameters-not-in-the-optimiser")
-CHEAP = ("map", "signal", "units", "norms", "optimiser")
+SAMPLE = ("dead-units", "batch-norm-of-two", "parameters-not-in-the-optimizer")
+CHEAP = ("map", "signal", "units", "norms", "optimizer")
 
 
 def cells(page, first):

@@ -99,11 +99,11 @@ def test_surveys_in_different_modes_say_so():
 
 def test_a_watch_measures_the_network_that_is_trained():
     model = network(nn.Dropout(0.5), Noise())
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     given = {"loss": LOSS, "batches": (X, Y), "quantities": ["loss", "sharpness"]}
-    with watch(model, optimiser, every=10, live=False, **given) as watched:
+    with watch(model, optimizer, every=10, live=False, **given) as watched:
         wanted = mixed_loss(model), top_of(model, "as_is"), top_of(model, "batch")
-        optimiser.step()
+        optimizer.step()
         before = modes(model)
     course = watched.course()
     assert course.failures == {}
@@ -120,6 +120,6 @@ def test_a_watch_measures_the_network_that_is_trained():
 def test_weights_before_a_frozen_norm_have_a_size_that_matters():
     model = network()
     decay = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    given = {"loss": LOSS, "optimiser": decay, "measures": ["optimiser"]}
+    given = {"loss": LOSS, "optimizer": decay, "measures": ["optimizer"]}
     found = survey(model, (X, Y), progress=False, **given)
     assert found.find("decays_invariant").column("parameter") == ["3.weight"]

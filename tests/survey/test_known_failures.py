@@ -21,7 +21,7 @@ from theodolite.survey.advising.applying import copied
 from theodolite.survey.advising.samples import Pool
 from theodolite.survey.findings.rulebook import find, rule_named
 
-CHEAP = ("map", "signal", "units", "norms", "optimiser")
+CHEAP = ("map", "signal", "units", "norms", "optimizer")
 BY_NAME = {pair.name: pair for pair in PAIRS}
 # What no lines of code can heal: labels that say nothing.
 INCURABLE = {"gradient-of-noise", "labels-of-others"}
@@ -70,7 +70,7 @@ def test_warm_up_is_asked_for_before_the_first_step_alone():
     patient = pair.sick()
     for inputs, labels in patient.batches[:1]:
         patient.loss(patient.model(inputs), labels).backward()
-    patient.optimiser.step()
+    patient.optimizer.step()
     found = examined(patient, measures=measures(pair))
     assert "warm-up-missing" not in {finding.rule for finding in find(found)}
 
@@ -128,7 +128,7 @@ def heals(pair, patient, advice):
     pool = Pool(patient.batches)
     with pool.seeded(0):
         treated = apply_advice(
-            advice, copied(patient.model, patient.optimiser), pool.some_inputs()
+            advice, copied(patient.model, patient.optimizer), pool.some_inputs()
         )
     batches = patient.batches
     if treated.batch_size is not None:
@@ -138,7 +138,7 @@ def heals(pair, patient, advice):
         model=treated.model,
         batches=batches,
         loss=patient.loss,
-        optimiser=treated.optimiser,
+        optimizer=treated.optimizer,
     )
     found = examined(after, measures=measures(pair))
     return advice.rule not in {finding.rule for finding in find(found)}

@@ -63,7 +63,7 @@ def test_all_measures_are_done(whole):
         **dict.fromkeys(("map", "signal", "units", "curvature", "rates"), "done"),
         **dict.fromkeys(("jacobian", "tangent", "paths", "classifier"), "done"),
         **dict.fromkeys(("block_curvature", "density"), "done"),
-        **dict.fromkeys(("norms", "optimiser"), "refused"),
+        **dict.fromkeys(("norms", "optimizer"), "refused"),
     }
     for row in whole.rows():
         assert {"measure", "quantity", "value", "error", "norm_mode", "seed"} <= set(
@@ -237,13 +237,13 @@ def test_norms_are_held_against_their_running_statistics():
     assert frozen["value"] == 1.0
 
 
-def test_an_optimiser_is_looked_at():
+def test_an_optimizer_is_looked_at():
     model = normed()
     for parameter in model.head.parameters():
         parameter.requires_grad_(False)
     blocks = list(model.blocks.parameters())
-    optimiser = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
-    found = take(model, data(), "optimiser", optimiser=optimiser)
+    optimizer = torch.optim.SGD(blocks, lr=0.1, momentum=0.8, weight_decay=0.01)
+    found = take(model, data(), "optimizer", optimizer=optimizer)
     decayed = sum(p.numel() for p in blocks)
     # The scale of what stands before a batch norm has no effect.
     share = sum(b.first.weight.numel() for b in model.blocks) / decayed
@@ -251,7 +251,7 @@ def test_an_optimiser_is_looked_at():
     exact(found.number("momentum"), 0.8)
     exact(found.number("weight_decay"), 0.01)
     exact(found.number("frozen_parameters"), 15)
-    exact(found.number("not_in_optimiser"), 16)
+    exact(found.number("not_in_optimizer"), 16)
     assert found.find("left_out", module="stem").values().sum() == 16
 
 

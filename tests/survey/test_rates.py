@@ -21,13 +21,13 @@ CURVATURES = torch.tensor([3.0, 1.0, 0.25], dtype=torch.float64)
 def grows(make, rate, *, steps=400):
     """Tell whether an optimiser diverges on a quadratic; adaptive ones at fixed P."""
     w = torch.ones(3, dtype=torch.float64, requires_grad=True)
-    optimiser = make([w], rate)
+    optimizer = make([w], rate)
     first = None
     for step in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = 0.5 * (CURVATURES * w.square()).sum()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         if step == 20:
             first = float(w.detach().norm())
     return float(w.detach().norm()) > first
@@ -79,7 +79,7 @@ def regression():
 
 
 @pytest.mark.parametrize(
-    ("optimiser", "name", "factor"),
+    ("optimizer", "name", "factor"),
     [
         (sgd(), "gd", 2.0),
         (sgd(momentum=0.8), "momentum", 3.6),
@@ -87,7 +87,7 @@ def regression():
     ],
 )
 def test_plain_rates_are_those_of_the_second_moments(
-    regression, optimiser, name, factor
+    regression, optimizer, name, factor
 ):
     model, batch, moments = regression
     top = float(np.linalg.eigvalsh(moments.numpy())[-1])
@@ -96,13 +96,13 @@ def test_plain_rates_are_those_of_the_second_moments(
         batch,
         loss=HalfSquareLoss(),
         measures=["rates"],
-        optimiser=optimiser(model.parameters(), 0.1),
+        optimizer=optimizer(model.parameters(), 0.1),
         progress=False,
     )
-    rate = found.number("stable_rate", optimiser=name)
+    rate = found.number("stable_rate", optimizer=name)
     assert_close(rate["value"], factor / top, rtol=1e-8, atol=0.0)
-    low = found.number("stable_rate_low", optimiser=name)["value"]
-    high = found.number("stable_rate_high", optimiser=name)["value"]
+    low = found.number("stable_rate_low", optimizer=name)["value"]
+    high = found.number("stable_rate_high", optimizer=name)["value"]
     assert low <= rate["value"] <= high
     assert_close(found.number("rate_in_use")["value"], 0.1)
     over = found.number("rate_over_stable")["value"]
@@ -110,16 +110,16 @@ def test_plain_rates_are_those_of_the_second_moments(
 
 
 @pytest.mark.parametrize("kind", ["adam", "rmsprop"])
-def test_adaptive_rates_use_the_optimisers_state(regression, kind):
+def test_adaptive_rates_use_the_optimizers_state(regression, kind):
     model, (x, y), moments = regression
     model = nn.Linear(3, 1, bias=False).double()
     make = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}[kind]
-    optimiser = make(model.parameters(), lr=0.01)
+    optimizer = make(model.parameters(), lr=0.01)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         HalfSquareLoss()(model(x), y).backward()
-        optimiser.step()
-    state = optimiser.state[model.weight]
+        optimizer.step()
+    state = optimizer.state[model.weight]
     square = (
         state["exp_avg_sq"] / (1 - 0.999**3) if kind == "adam" else state["square_avg"]
     )
@@ -131,10 +131,10 @@ def test_adaptive_rates_use_the_optimisers_state(regression, kind):
         (x, y),
         loss=HalfSquareLoss(),
         measures=["rates"],
-        optimiser=optimiser,
+        optimizer=optimizer,
         progress=False,
     )
-    row = found.number("stable_rate", optimiser=kind)
+    row = found.number("stable_rate", optimizer=kind)
     factor = {"adam": 38.0, "rmsprop": 2.0}[kind]
     assert_close(row["value"], factor / top, rtol=1e-7, atol=0.0)
     assert row["preconditioner"] == "the optimiser's state"
@@ -151,10 +151,10 @@ def test_adaptive_rates_use_the_optimisers_state(regression, kind):
 def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, factor):
     _, (x, y), moments = regression
     model = nn.Linear(3, 1, bias=False).double()
-    optimiser = make(model.parameters(), lr=0.01)
+    optimizer = make(model.parameters(), lr=0.01)
     HalfSquareLoss()(model(x), y).backward()
-    optimiser.step()
-    state = optimiser.state[model.weight][key].reshape(-1)
+    optimizer.step()
+    state = optimizer.state[model.weight][key].reshape(-1)
     root = {"sum": state.sqrt(), "exp_inf": state}.get(key, (state / 1e-3).sqrt())
     matrix = (moments / root.sqrt() / root.sqrt()[:, None]).detach().numpy()
     found = survey(
@@ -162,10 +162,10 @@ def test_kin_of_adam_have_bounds_and_scales_of_their_own(regression, make, key, 
         (x, y),
         loss=HalfSquareLoss(),
         measures=["rates"],
-        optimiser=optimiser,
+        optimizer=optimizer,
         progress=False,
     )
-    row = found.number("stable_rate", optimiser="adam")
+    row = found.number("stable_rate", optimizer="adam")
     top = float(np.linalg.eigvalsh(matrix)[-1])
     assert_close(row["value"], factor / top, rtol=1e-6, atol=0.0)
 
@@ -182,25 +182,25 @@ def test_nadam_with_its_preconditioner_held_diverges_at_its_bound():
         assert (float(w.norm()) > 10) is diverges
 
 
-def surveyed(model, batch, optimiser):
+def surveyed(model, batch, optimizer):
     return survey(
         model,
         batch,
         loss=HalfSquareLoss(),
-        measures=["optimiser", "rates"],
-        optimiser=optimiser,
+        measures=["optimizer", "rates"],
+        optimizer=optimizer,
         progress=False,
     )
 
 
-def steps_grow(model, optimiser, batch, *, steps=400):
+def steps_grow(model, optimizer, batch, *, steps=400):
     """Tell whether training diverges from where it is."""
     x, y = batch
     start = [p.detach().clone() for p in model.parameters()]
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         HalfSquareLoss()(model(x), y).backward()
-        optimiser.step()
+        optimizer.step()
     moved = [p.detach() - s for p, s in zip(model.parameters(), start, strict=True)]
     return not max(float(each.abs().max()) for each in moved) < 100
 
@@ -227,14 +227,14 @@ def test_groups_of_unlike_rates_are_just_stable_at_the_ratio_of_1(regression, un
             group["lr"] *= factor
         return model, torch.optim.SGD(groups, lr=1.0)
 
-    model, optimiser = made(1.0)
-    row = surveyed(model, batch, optimiser).number("rate_over_stable")
+    model, optimizer = made(1.0)
+    row = surveyed(model, batch, optimizer).number("rate_over_stable")
     assert row["error"] < 1e-6 * row["value"]
     assert not steps_grow(*made(0.98 / row["value"]), batch)
     assert steps_grow(*made(1.02 / row["value"]), batch)
     # The rival that takes the largest rate for all is off.
     stable = surveyed(*made(1.0)[:1], batch, made(1.0)[1]).number(
-        "stable_rate", optimiser="gd"
+        "stable_rate", optimizer="gd"
     )
     assert abs(0.9 / stable["value"] / row["value"] - 1) > 0.1
 
@@ -260,10 +260,10 @@ def test_groups_of_adam_are_scaled_each_by_its_rate_and_state(regression):
         {"params": layer.parameters(), "lr": rate}
         for layer, rate in zip(layers, rates, strict=True)
     ]
-    optimiser = torch.optim.Adam(groups, weight_decay=0.3)
+    optimizer = torch.optim.Adam(groups, weight_decay=0.3)
     HalfSquareLoss()(model(x), y).backward()
-    optimiser.step()
-    squares = [optimiser.state[layer.weight]["exp_avg_sq"] for layer in layers]
+    optimizer.step()
+    squares = [optimizer.state[layer.weight]["exp_avg_sq"] for layer in layers]
     steps = [
         rate / ((square / 1e-3).sqrt().reshape(-1) + 1e-8)
         for rate, square in zip(rates, squares, strict=True)
@@ -271,15 +271,15 @@ def test_groups_of_adam_are_scaled_each_by_its_rate_and_state(regression):
     joined, scale = torch.cat([x, x.abs()], 1), torch.cat(steps).sqrt()
     matrix = joined.T @ joined / 64 + 0.3 * torch.eye(6, dtype=torch.float64)
     wanted = torch.linalg.eigvalsh(scale * matrix * scale[:, None])[-1] / 38
-    row = surveyed(model, (x, y), optimiser).number("rate_over_stable")
+    row = surveyed(model, (x, y), optimizer).number("rate_over_stable")
     assert_close(row["value"], float(wanted), rtol=1e-6, atol=0.0)
 
 
-def test_an_optimiser_of_another_network_is_not_praised(regression):
+def test_an_optimizer_of_another_network_is_not_praised(regression):
     torch.manual_seed(0)
     model, other = nn.Linear(3, 1).double(), nn.Linear(3, 1).double()
     found = surveyed(model, regression[1], torch.optim.SGD(other.parameters(), lr=0.3))
-    assert [f.rule for f in found.findings] == ["not-in-optimiser"]
+    assert [f.rule for f in found.findings] == ["not-in-optimizer"]
     assert not found.find("rate_over_stable")
     own = surveyed(model, regression[1], torch.optim.SGD(model.parameters(), lr=0.3))
     assert [f.rule for f in own.findings] == ["rate-fits"]
@@ -291,20 +291,20 @@ def test_parameters_that_are_left_out_bound_no_rate(regression):
     row = found.number("rate_over_stable")
     assert_close(row["value"], 0.9 / 2, rtol=1e-9, atol=0.0)  # of the bias H is 1
     top = float(torch.linalg.eigvalsh(moments)[-1])
-    assert found.number("stable_rate", optimiser="gd")["value"] < 2.1 / top
+    assert found.number("stable_rate", optimizer="gd")["value"] < 2.1 / top
 
 
 def test_advice_keeps_the_proportions_of_groups(regression):
     model, batch = nn.Linear(3, 1).double(), regression[1]
     groups = [{"params": [model.weight], "lr": 2.0}, {"params": [model.bias]}]
-    optimiser = torch.optim.SGD(groups, lr=0.5)
-    found = surveyed(model, batch, optimiser)
+    optimizer = torch.optim.SGD(groups, lr=0.5)
+    found = surveyed(model, batch, optimizer)
     (advice,) = found.advice
     assert advice.rule == "rate-too-large"
-    exec(advice.code, {"optimiser": optimiser})
-    rates = [group["lr"] for group in optimiser.param_groups]
+    exec(advice.code, {"optimizer": optimizer})
+    rates = [group["lr"] for group in optimizer.param_groups]
     assert rates[0] == pytest.approx(4 * rates[1])
-    after = surveyed(model, batch, optimiser).number("rate_over_stable")
+    after = surveyed(model, batch, optimizer).number("rate_over_stable")
     assert after["value"] == pytest.approx(0.5, rel=0.05)
 
 
@@ -323,11 +323,11 @@ def test_rates_of_a_curvature_within_its_error_are_not_resolved(loss):
         (x, x[:, :1] + 100),  # so that the absolute error is linear
         loss=loss,
         measures=["rates"],
-        optimiser=torch.optim.SGD(model.parameters(), lr=0.1),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         progress=False,
     )
     for quantity in ("stable_rate", "stable_rate_low", "stable_rate_high"):
-        row = found.number(quantity, optimiser="gd")
+        row = found.number(quantity, optimizer="gd")
         assert (row["value"], row["nonfinite"]) == (None, "not resolved")
     assert "gd not resolved, momentum not resolved" in str(found)
     assert found.number("rate_in_use")["value"] == 0.1

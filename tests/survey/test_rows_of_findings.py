@@ -118,13 +118,13 @@ class Skipping(nn.Module):
 @pytest.mark.parametrize("skip", [False, True])
 def test_a_skip_beside_a_norm_makes_the_size_of_weights_matter(skip):
     model = Skipping(skip)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
     found = survey(
         model,
         (torch.randn(30, 4), torch.arange(30) % 3),
         loss=nn.CrossEntropyLoss(),
-        optimiser=optimiser,
-        measures=("map", "signal", "optimiser"),
+        optimizer=optimizer,
+        measures=("map", "signal", "optimizer"),
         progress=False,
     )
     named = [row["module"] for row in found.find("decays_invariant")]
@@ -146,16 +146,16 @@ class Packed(nn.Module):
 
 def test_weights_of_any_name_are_exempt_from_decay_by_the_advice():
     model = Packed()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
-    given = {"loss": nn.CrossEntropyLoss(), "optimiser": optimiser, "progress": False}
-    given["measures"] = ("map", "signal", "optimiser")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    given = {"loss": nn.CrossEntropyLoss(), "optimizer": optimizer, "progress": False}
+    given["measures"] = ("map", "signal", "optimizer")
     batch = torch.randn(30, 4), torch.arange(30) % 3
     found = survey(model, batch, **given)
     (advice,) = [a for a in found.advice if a.rule == "decay-on-invariant-weights"]
-    exec(advice.code, {"model": model, "optimiser": optimiser})
+    exec(advice.code, {"model": model, "optimizer": optimizer})
     decays = {
         id(p): group["weight_decay"]
-        for group in optimiser.param_groups
+        for group in optimizer.param_groups
         for p in group["params"]
     }
     free = [name for name, p in model.named_parameters() if not decays[id(p)]]

@@ -124,11 +124,11 @@ def test_what_sound_networks_have_too_is_a_note(name):
     model = make()
     found = surveyed(
         model,
-        *("map", "signal", "units", "optimiser"),
+        *("map", "signal", "units", "optimizer"),
         *(["tangent"] if rule == "outputs-tied" else []),
         shape=(3, 6, 6) if name == "squeeze-and-excitation" else (WIDTH,),
         target="inputs" if name == "autoencoder" else None,
-        optimiser=torch.optim.Adam(model.parameters()),
+        optimizer=torch.optim.Adam(model.parameters()),
     )
     severities = {finding.rule: finding.severity for finding in found.findings}
     assert severities[rule] == "note"
@@ -153,8 +153,8 @@ def test_praise_wants_a_gradient_of_every_parameter(zero):
     model = tower(*blocks, Sum(layers(WIDTH, WIDTH)))
     if zero:
         nn.init.zeros_(blocks[0].branch[1].weight)
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.3)
-    found = surveyed(model, "map", "signal", "rates", optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    found = surveyed(model, "map", "signal", "rates", optimizer=optimizer)
     rules = {finding.rule: finding for finding in found.findings}
     assert ({"signal-steady", "rate-fits"} <= set(rules)) is not zero
     assert ("zero-gradient" in rules) is zero

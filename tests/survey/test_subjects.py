@@ -11,7 +11,7 @@ from torch import nn
 from tests.survey import others
 from theodolite.core import TheodoliteError
 from theodolite.instruments import HalfSquareLoss
-from theodolite.survey import ZOO, dress, optimiser_of, subject_of
+from theodolite.survey import ZOO, dress, optimizer_of, subject_of
 from theodolite.survey.subjects.first_layer import candidates
 from theodolite.survey.subjects.hugging_face import _without_code
 from theodolite.survey.subjects.specs import parse_spec
@@ -220,10 +220,10 @@ def test_a_wrong_spec_is_one_sentence(spec, words):
     assert "\n" not in str(caught.value)
 
 
-def test_optimisers_are_written_in_a_line():
+def test_optimizers_are_written_in_a_line():
     model = nn.Linear(2, 1)
     model.bias.requires_grad_(False)
-    found = optimiser_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
+    found = optimizer_of("SGD:lr=0.1,momentum=0.9,nesterov=True", model)
     assert found.defaults["nesterov"]
     assert [len(group["params"]) for group in found.param_groups] == [1]
     wrong = {
@@ -237,7 +237,7 @@ def test_optimisers_are_written_in_a_line():
     }
     for text, words in wrong.items():
         with pytest.raises(TheodoliteError, match=words):
-            optimiser_of(text, model)
+            optimizer_of(text, model)
 
 
 @pytest.fixture

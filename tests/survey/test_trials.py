@@ -36,8 +36,8 @@ def network():
 
 def patient(rate=1e-5, **settings):
     model = network()
-    optimiser = torch.optim.SGD(model.parameters(), lr=rate, **settings)
-    return Case(model=model, batches=clouds(32), optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate, **settings)
+    return Case(model=model, batches=clouds(32), optimizer=optimizer)
 
 
 def finding(rule, **settings):
@@ -77,7 +77,7 @@ def written(code, title="by hand"):
 
 def rate(value):
     return written(
-        f"for group in optimiser.param_groups:\n    group['lr'] = {value}\n",
+        f"for group in optimizer.param_groups:\n    group['lr'] = {value}\n",
         f"rate {value}",
     )
 
@@ -86,7 +86,7 @@ def state_of(subject):
     return copy.deepcopy(
         (
             subject.model.state_dict(),
-            subject.optimiser.state_dict(),
+            subject.optimizer.state_dict(),
             torch.get_rng_state(),
         )
     )
@@ -116,7 +116,7 @@ def test_of_one_batch_every_seed_says_the_same_and_that_is_no_open_question():
     whole = Case(
         model=model,
         batches=[(inputs[:1], labels[:1])],  # whose order makes no rounding
-        optimiser=torch.optim.SGD(model.parameters(), lr=1e-5),
+        optimizer=torch.optim.SGD(model.parameters(), lr=1e-5),
     )
     (tried,) = try_advice((rate(0.3),), whole, seeds=2, steps=8)
     assert tried.trial.helped == "yes"
@@ -173,7 +173,7 @@ def test_batches_of_another_size_and_schedules_are_followed():
     code = (
         "batch_size = 5\n"
         "import torch\n"
-        "scheduler = torch.optim.lr_scheduler.ConstantLR(optimiser, 0.0, 100)\n"
+        "scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, 0.0, 100)\n"
     )
     (tried,) = try_advice((written(code),), subject, seeds=2, steps=3)
     assert seen.count(5) == 6  # 2 seeds of 3 steps
@@ -183,9 +183,9 @@ def test_batches_of_another_size_and_schedules_are_followed():
 def test_the_rate_advised_is_half_of_what_is_stable():
     (advice,) = advise(survey(8.0, 4.0), [finding("rate-too-large")])
     subject = patient(8.0)
-    treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
-    assert treated.optimiser.param_groups[0]["lr"] == 1.0
-    assert subject.optimiser.param_groups[0]["lr"] == 8.0
+    treated = apply_advice(advice, copied(subject.model, subject.optimizer), None)
+    assert treated.optimizer.param_groups[0]["lr"] == 1.0
+    assert subject.optimizer.param_groups[0]["lr"] == 8.0
 
 
 @pytest.mark.parametrize(("bend", "gain"), [("tanh", "tanh"), ("relu", "relu")])
@@ -207,15 +207,15 @@ def test_names_of_modules_cannot_become_code():
 
 def test_decay_is_taken_off_the_weights_named():
     subject = patient(0.1, weight_decay=0.5)
-    named = row("optimiser", "decays_invariant", 1.0, 0.0, parameter="0.weight")
+    named = row("optimizer", "decays_invariant", 1.0, 0.0, parameter="0.weight")
     found = dataclasses.replace(
-        survey(1.0, 1.0), measured=(done("optimiser", [named]),)
+        survey(1.0, 1.0), measured=(done("optimizer", [named]),)
     )
     (advice,) = advise(found, [finding("decay-on-invariant-weights")])
-    treated = apply_advice(advice, copied(subject.model, subject.optimiser), None)
+    treated = apply_advice(advice, copied(subject.model, subject.optimizer), None)
     decay = {
         id(p): group["weight_decay"]
-        for group in treated.optimiser.param_groups
+        for group in treated.optimizer.param_groups
         for p in group["params"]
     }
     named = {n: decay[id(p)] for n, p in treated.model.named_parameters()}
@@ -223,25 +223,25 @@ def test_decay_is_taken_off_the_weights_named():
     assert set(named.values()) == {0.5}
 
 
-def test_a_refitted_optimiser_keeps_groups_and_moments():
+def test_a_refitted_optimizer_keeps_groups_and_moments():
     model = network()
     groups = [
         {"params": model[0].parameters(), "lr": 0.5},
         {"params": model[3].parameters(), "lr": 0.25},
     ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(groups, weight_decay=0.1)
     model(torch.randn(6, 16)).sum().backward()
-    optimiser.step()
+    optimizer.step()
     calls = []
-    optimiser.register_step_post_hook(lambda *given: calls.append(given))
+    optimizer.register_step_post_hook(lambda *given: calls.append(given))
     other = copy.deepcopy(model)
-    moved = refit(optimiser, model, other)
+    moved = refit(optimizer, model, other)
     assert [group["lr"] for group in moved.param_groups] == [0.5, 0.25]
     for old, new in zip(model[0].parameters(), other[0].parameters(), strict=True):
         torch.testing.assert_close(
-            moved.state[new]["exp_avg"], optimiser.state[old]["exp_avg"], rtol=0, atol=0
+            moved.state[new]["exp_avg"], optimizer.state[old]["exp_avg"], rtol=0, atol=0
         )
-        assert moved.state[new]["exp_avg"] is not optimiser.state[old]["exp_avg"]
+        assert moved.state[new]["exp_avg"] is not optimizer.state[old]["exp_avg"]
     assert all(p not in moved.state for p in other[1].parameters())
     before = copy.deepcopy(model.state_dict())
     other(torch.randn(6, 16)).sum().backward()
@@ -253,8 +253,8 @@ def test_a_refitted_optimiser_keeps_groups_and_moments():
 
 def test_a_network_that_cannot_be_trained_counts_with_the_loss_it_starts_from():
     model = network()
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
-    of_one = Case(model=model, batches=clouds(1, n_batches=64), optimiser=optimiser)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    of_one = Case(model=model, batches=clouds(1, n_batches=64), optimizer=optimizer)
     advice = written("batch_size = 32")
     (tried,) = try_advice([advice], of_one, seeds=2, steps=20)
     assert tried.trial.helped == "yes"

@@ -335,14 +335,14 @@ def test_a_terminal_that_goes_away_costs_no_rows(monkeypatch, caplog):
     [
         ({"every": 0}, "every is 0"),
         ({"every": True}, "every is True"),
-        ({"optimiser": 3}, "a Sequential and a int came"),
+        ({"optimizer": 3}, "a Sequential and a int came"),
         ({"quantities": ()}, "name at least one"),
         ({"quantities": ("loss", "loss")}, "each once"),
     ],
 )
 def test_misuse_is_refused_before_the_training(change, says):
     model = network()
-    settings = {"optimiser": torch.optim.SGD(model.parameters(), lr=0.1), **change}
+    settings = {"optimizer": torch.optim.SGD(model.parameters(), lr=0.1), **change}
     with pytest.raises(ConfigError, match=says):
         watch(model, **settings)
 

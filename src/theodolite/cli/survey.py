@@ -48,7 +48,7 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0 …")]
 Measures = Annotated[
     str | None, typer.Option(help="Only these measures, by commas; all by default.")
 ]
-Optimiser = Annotated[
+Optimizer = Annotated[
     str | None, typer.Option(help="In use, such as sgd:lr=0.1,momentum=0.9.")
 ]
 
@@ -73,7 +73,7 @@ def survey(
     tries: Annotated[
         bool, typer.Option("--try", help="Try each piece of advice on a copy.")
     ] = False,
-    optimiser: Optimiser = None,
+    optimizer: Optimizer = None,
     norm_mode: NormMode = "as_is",
     measures: Measures = None,
     shape: Shape = None,
@@ -108,7 +108,7 @@ def survey(
             batch_size=batch_size, n_batches=batches, seed=seed, device=device,
         )  # fmt: skip
         result = _surveyed(
-            subject, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+            subject, optimizer, budget=budget, norm_mode=norm_mode, seed=seed,
             measures=_names(measures), **({"tries": True} if tries else {}),
         )  # fmt: skip
     _write_result(result, html, to_json)
@@ -130,7 +130,7 @@ def compare(
     budget: Budget = "1min",
     html: Html = None,
     to_json: JsonFile = None,
-    optimiser: Optimiser = None,
+    optimizer: Optimizer = None,
     norm_mode: NormMode = "as_is",
     measures: Measures = None,
     shape: Shape = None,
@@ -167,7 +167,7 @@ def compare(
             if isinstance(one, Survey)
             else _complete(
                 _surveyed(
-                    one, optimiser, budget=budget, norm_mode=norm_mode, seed=seed,
+                    one, optimizer, budget=budget, norm_mode=norm_mode, seed=seed,
                     measures=_names(measures),
                 )
             )
@@ -225,14 +225,14 @@ def _approved(text: str, *, trust: bool) -> "ApprovedSpec":
     return approve(text, trust=trust, ask=partial(require_trust, trust=trust))
 
 
-def _surveyed(subject: "Subject", optimiser: str | None, **settings: Any) -> "Survey":
+def _surveyed(subject: "Subject", optimizer: str | None, **settings: Any) -> "Survey":
     import theodolite.survey
-    from theodolite.survey import optimiser_of
+    from theodolite.survey import optimizer_of
 
-    given = optimiser is not None
-    chosen = optimiser_of(optimiser, subject.model) if given else None
+    given = optimizer is not None
+    chosen = optimizer_of(optimizer, subject.model) if given else None
     return theodolite.survey.survey(
-        subject, optimiser=chosen, progress=sys.stderr.isatty(), **settings
+        subject, optimizer=chosen, progress=sys.stderr.isatty(), **settings
     )
 
 

@@ -18,7 +18,7 @@ from .subjects.approval import approve as approve
 from .subjects.clothed import Subject as Subject
 from .subjects.dressing import dress as dress
 from .subjects.from_spec import subject_of as subject_of
-from .subjects.optimisers_named import optimiser_of as optimiser_of
+from .subjects.optimizers_named import optimizer_of as optimizer_of
 from .subjects.specs import ApprovedSpec as ApprovedSpec
 from .subjects.zoo import ZOO as ZOO
 from .watching.callbacks import lightning_watch as lightning_watch

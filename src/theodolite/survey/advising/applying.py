@@ -24,18 +24,18 @@ class Treated:
 
     Attributes:
         model: The copy, altered or not.
-        optimiser: Moves its parameters.
+        optimizer: Moves its parameters.
         scheduler: Moves its rate, where the advice made one.
         batch_size: Samples a step, None for those of the batches given.
     """
 
     model: nn.Module
-    optimiser: torch.optim.Optimizer
+    optimizer: torch.optim.Optimizer
     scheduler: Any = None
     batch_size: int | None = None
 
 
-def copied(model: nn.Module, optimiser: torch.optim.Optimizer | None) -> Treated:
+def copied(model: nn.Module, optimizer: torch.optim.Optimizer | None) -> Treated:
     """Return a copy in train mode, with a copy of its optimiser.
 
     Without one it is Adam at its usual rate. A model in train mode keeps the modes of
@@ -54,11 +54,11 @@ def copied(model: nn.Module, optimiser: torch.optim.Optimizer | None) -> Treated
         ) from error
     if not model.training:
         model.train()
-    moved = refit(optimiser, before, model)
+    moved = refit(optimizer, before, model)
     if moved is None:
         learned = [p for p in model.parameters() if p.requires_grad]
         moved = torch.optim.Adam(learned, lr=1e-3)
-    return Treated(model=model, optimiser=moved)
+    return Treated(model=model, optimizer=moved)
 
 
 def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
@@ -75,13 +75,13 @@ def apply_advice(advice: Advice, patient: Treated, inputs: Any) -> Treated:
     check_written(advice)
     names: dict[str, Any] = {
         "model": patient.model,
-        "optimiser": patient.optimiser,
+        "optimizer": patient.optimizer,
         "inputs": inputs,
     }
     exec(compile(advice.code, f"<advice: {advice.title}>", "exec"), names)
     return Treated(
         model=names["model"],
-        optimiser=names["optimiser"],
+        optimizer=names["optimizer"],
         scheduler=names.get("scheduler"),
         batch_size=names.get("batch_size"),
     )

@@ -10,7 +10,7 @@ from torch import nn
 T = TypeVar("T", bound=torch.optim.Optimizer | None)
 
 
-def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
+def refit(optimizer: T, before: nn.Module, after: nn.Module) -> T:
     """Return a copy of an optimiser that moves an altered network's parameters.
 
     Groups keep their settings; a parameter goes where the one of its name was, a new
@@ -19,23 +19,23 @@ def refit(optimiser: T, before: nn.Module, after: nn.Module) -> T:
     not taken over.
 
     Args:
-        optimiser: What moves ``before``, or None, which is returned.
+        optimizer: What moves ``before``, or None, which is returned.
         before: The network that it moves.
         after: The altered one, as surgery returns it.
     """
-    if optimiser is None:
-        return optimiser
+    if optimizer is None:
+        return optimizer
     old = {id(p): name for name, p in before.named_parameters()}
     new = dict(after.named_parameters())
-    found: Any = object.__new__(type(optimiser))
-    found.__dict__.update(optimiser.__dict__)
+    found: Any = object.__new__(type(optimizer))
+    found.__dict__.update(optimizer.__dict__)
     for name in [name for name in found.__dict__ if name.endswith("_hooks")]:
         setattr(found, name, OrderedDict())
-    found.param_groups = [_moved(g, old, new) for g in optimiser.param_groups]
+    found.param_groups = [_moved(g, old, new) for g in optimizer.param_groups]
     added = [p for name, p in new.items() if name not in set(old.values())]
     found.param_groups[0]["params"] += added
     found.state = defaultdict(dict)
-    for parameter, state in optimiser.state.items():
+    for parameter, state in optimizer.state.items():
         match = new.get(old.get(id(parameter), ""))
         if match is not None and match.shape == parameter.shape:
             found.state[match] = copy.deepcopy(state)

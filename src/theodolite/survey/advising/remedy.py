@@ -36,5 +36,5 @@ def operated(call: str) -> str:
         "from theodolite.survey import refit\n"
         "before = model\n"
         f"model = surgery.{call}.model\n"
-        "optimiser = refit(optimiser, before, model)\n"
+        "optimizer = refit(optimizer, before, model)\n"
     )

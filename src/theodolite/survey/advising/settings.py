@@ -28,11 +28,11 @@ def _at_stable_rate(survey: Survey, finding: Finding) -> str | None:
         return None
     if several_rates(survey):  # which keep their proportions
         return (
-            "for group in optimiser.param_groups:\n"
+            "for group in optimizer.param_groups:\n"
             f'    group["lr"] *= {float(f"{rate / used.value:.2g}")!r}\n'
         )
     return (
-        "for group in optimiser.param_groups:\n"
+        "for group in optimizer.param_groups:\n"
         f'    group["lr"] = {float(f"{rate:.2g}")!r}\n'
     )
 
@@ -42,7 +42,7 @@ def _warmed_up(survey: Survey, finding: Finding) -> str | None:
         "from torch.optim.lr_scheduler import LinearLR\n"
         "# Call scheduler.step() after each step of the optimiser.\n"
         "scheduler = LinearLR(\n"
-        f"    optimiser, start_factor=0.01, total_iters={WARM_UP_STEPS}\n"
+        f"    optimizer, start_factor=0.01, total_iters={WARM_UP_STEPS}\n"
         ")\n"
     )
 
@@ -88,14 +88,14 @@ def _without_decay(survey: Survey, finding: Finding) -> str | None:
     return (
         f"names = {names!r}\n"
         "exempt = {id(model.get_parameter(name)) for name in names}\n"
-        "for group in list(optimiser.param_groups):\n"
+        "for group in list(optimizer.param_groups):\n"
         '    free = [p for p in group["params"] if id(p) in exempt]\n'
         '    if free and group["weight_decay"]:\n'
         '        settings = {k: v for k, v in group.items() if k != "params"}\n'
         '        group["params"] = [\n'
         '            p for p in group["params"] if id(p) not in exempt\n'
         "        ]\n"
-        "        optimiser.add_param_group(\n"
+        "        optimizer.add_param_group(\n"
         '            {**settings, "params": free, "weight_decay": 0.0}\n'
         "        )\n"
     )
@@ -103,8 +103,8 @@ def _without_decay(survey: Survey, finding: Finding) -> str | None:
 
 def _taken_in(survey: Survey, finding: Finding) -> str | None:
     return (
-        'known = {id(p) for g in optimiser.param_groups for p in g["params"]}\n'
-        "optimiser.add_param_group({\n"
+        'known = {id(p) for g in optimizer.param_groups for p in g["params"]}\n'
+        "optimizer.add_param_group({\n"
         '    "params": [\n'
         "        p for p in model.parameters()\n"
         "        if p.requires_grad and id(p) not in known\n"
@@ -126,7 +126,7 @@ def _thawed(survey: Survey, finding: Finding) -> str | None:
 def _against_fitting(survey: Survey, finding: Finding) -> str | None:
     """Raise the weight decay, where the optimiser has one."""
     return (
-        "for group in optimiser.param_groups:\n"
+        "for group in optimizer.param_groups:\n"
         '    if "weight_decay" in group:\n'
         f'        group["weight_decay"] = max(group["weight_decay"], {DECAY})\n'
     )
@@ -171,25 +171,25 @@ REMEDIES = (
     ),
     Remedy(
         rules=("decay-on-invariant-weights",),
-        kind="optimiser",
+        kind="optimizer",
         title="Exempt these weights from the decay",
         write=_without_decay,
     ),
     Remedy(
-        rules=("not-in-optimiser",),
-        kind="optimiser",
+        rules=("not-in-optimizer",),
+        kind="optimizer",
         title="Give the optimiser all parameters",
         write=_taken_in,
     ),
     Remedy(
         rules=("outputs-tied",),
-        kind="optimiser",
+        kind="optimizer",
         title="Train the parameters that are frozen",
         write=_thawed,
     ),
     Remedy(
         rules=("labels-against-the-rest",),
-        kind="optimiser",
+        kind="optimizer",
         title="Let weight decay work against fitting them",
         write=_against_fitting,
     ),

@@ -25,12 +25,12 @@ def loss_after(
     with pool.seeded(seed):
         draws = pool.draws(seed, patient.batch_size)
         for _ in range(steps):
-            patient.optimiser.zero_grad(set_to_none=True)
+            patient.optimizer.zero_grad(set_to_none=True)
             value = evaluate(patient.model, next(draws), loss)
             if not math.isfinite(float(value.detach())):
                 return math.inf
             value.backward()
-            patient.optimiser.step()
+            patient.optimizer.step()
             if patient.scheduler is not None:
                 patient.scheduler.step()
         with torch.no_grad():

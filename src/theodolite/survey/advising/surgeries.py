@@ -35,7 +35,7 @@ def _skips_around(survey: Survey, finding: Finding) -> str | None:
         '    sized = [m for m in layers if getattr(m, "weight", None) is not None]\n'
         "    with torch.no_grad():\n"
         f"        sized[-1].weight.mul_({factor:.3g})\n"
-        "optimiser = refit(optimiser, before, model)\n"
+        "optimizer = refit(optimizer, before, model)\n"
     )
 
 

@@ -45,7 +45,7 @@ class Treatable(Protocol):
         ...
 
     @property
-    def optimiser(self) -> torch.optim.Optimizer | None:
+    def optimizer(self) -> torch.optim.Optimizer | None:
         """What would train it."""
         ...
 
@@ -119,7 +119,7 @@ def _affordable(
 
     A step is timed on a copy. Steps are given up first, then advice from the end.
     """
-    patient = copied(subject.model, subject.optimiser)
+    patient = copied(subject.model, subject.optimizer)
     try:
         loss_after(patient, pool, subject.loss, seed=0, steps=1)
     except (ValueError, RuntimeError):  # so that its steps cannot be timed
@@ -160,7 +160,7 @@ def _run_seed(
 
     untrained = ""
     try:
-        plain = ended(copied(subject.model, subject.optimiser))
+        plain = ended(copied(subject.model, subject.optimizer))
     except (ValueError, RuntimeError) as error:  # as batch norm of one sample raises
         plain = min(start, ceiling) if math.isfinite(start) else ceiling
         untrained = (str(error) or type(error).__name__).splitlines()[0]
@@ -168,7 +168,7 @@ def _run_seed(
         arm.untrained = arm.untrained or untrained
         if arm.refusal:
             continue
-        patient = copied(subject.model, subject.optimiser)
+        patient = copied(subject.model, subject.optimizer)
         try:
             with pool.seeded(seed):
                 patient = apply_advice(arm.advice, patient, pool.some_inputs())

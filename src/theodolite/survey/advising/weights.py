@@ -68,7 +68,7 @@ def _first_layers_anew(survey: Survey, finding: Finding) -> str | None:
         "from theodolite.survey import refit\n"
         "before = model\n"
         'model = surgery.zero_branches(before, inputs, how="weights").model\n'
-        "optimiser = refit(optimiser, before, model)\n"
+        "optimizer = refit(optimizer, before, model)\n"
     )
 
 

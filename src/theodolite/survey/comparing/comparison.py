@@ -57,7 +57,7 @@ class Comparison:
         mine = [
             one
             for one in self.differences
-            if not set(one.labels) - {"rank", "optimiser"}
+            if not set(one.labels) - {"rank", "optimizer"}
             # Ends of an interval that the number itself comes with.
             and not one.quantity.endswith(("_low", "_high"))
         ]

@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 _WHICH = (
     "module",
     "parameter",
-    "optimiser",
+    "optimizer",
     "rank",
     "share",
     "length",

@@ -26,7 +26,7 @@ def compare(
     after: Subject,
     batches: Any = None,
     *,
-    optimisers: "tuple[Optimizer, Optimizer] | None" = None,
+    optimizers: "tuple[Optimizer, Optimizer] | None" = None,
     seed: int = 0,
     **settings: Any,
 ) -> Comparison:
@@ -38,7 +38,7 @@ def compare(
         before: A survey, or a model (or what ``subject_of`` made).
         after: Another of the same kind.
         batches: What models are surveyed on; a survey has had its own.
-        optimisers: The optimiser of each model.
+        optimizers: The optimiser of each model.
         seed: Seed of whatever is random in the surveys.
         settings: What :func:`theodolite.survey.survey` takes besides, such as
             ``loss`` and ``budget``.
@@ -64,10 +64,10 @@ def compare(
         raise ConfigError(
             f"{kinds} cannot be compared: pass two surveys, or two models and batches"
         )
-    if "optimiser" in settings:
+    if "optimizer" in settings:
         raise ConfigError(
             "one optimiser was given, which moves the weights of one network: pass "
-            "optimisers=(of the first, of the second)"
+            "optimizers=(of the first, of the second)"
         )
     from theodolite.instruments import read_batches
 
@@ -76,9 +76,9 @@ def compare(
     # A loader that shuffles would otherwise show each network other samples.
     same = None if batches is None else read_batches(batches)
     same = list(same) if isinstance(same, tuple) else same
-    one, other = optimisers or (None, None)
-    first = survey(before, same, optimiser=one, seed=seed, **settings)
-    second = survey(after, same, optimiser=other, seed=seed, **settings)
+    one, other = optimizers or (None, None)
+    first = survey(before, same, optimizer=one, seed=seed, **settings)
+    second = survey(after, same, optimizer=other, seed=seed, **settings)
     return compare_surveys(first, second)
 
 

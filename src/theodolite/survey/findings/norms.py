@@ -171,7 +171,7 @@ RULES = (
             "and often wanted; know that it is a second learning rate."
         ),
         quantity="decay_on_invariant_share",
-        measures=("optimiser",),
+        measures=("optimizer",),
         source=(
             "van Laarhoven (2017); Poggio & Liao (2020), observation 2: with decay "
             "norms end alike from all starts, without it they do not"

@@ -90,8 +90,8 @@ def _cold(survey: Survey) -> Evidence | None:
     steps is past it.
     """
     post = [b for b in survey.blocks if _post_norm(b.norms)]
-    facts = survey.settings.get("optimiser_settings")
-    adaptive = str(survey.settings.get("optimiser", "")).startswith("Adam")
+    facts = survey.settings.get("optimizer_settings")
+    adaptive = str(survey.settings.get("optimizer", "")).startswith("Adam")
     if len(post) < 4 or not adaptive or not isinstance(facts, Mapping):
         return None
     made = single(survey, "steps_made")
@@ -129,7 +129,7 @@ def _post_norm(norms: tuple[str, ...]) -> bool:
 
 
 def _forgotten(survey: Survey) -> Evidence | None:
-    count = single(survey, "not_in_optimiser")
+    count = single(survey, "not_in_optimizer")
     if count is None:
         return None
     names = dict.fromkeys(name for name, _ in by_module(survey, "left_out"))
@@ -200,7 +200,7 @@ RULES = (
             "over the first steps, or built with norms at the heads of their branches."
         ),
         quantity="gradient_rms of the last blocks over the first, times root of depth",
-        measures=("map", "signal", "optimiser"),
+        measures=("map", "signal", "optimizer"),
         source=(
             "Xiong et al. (2020), On layer normalization in the transformer "
             "architecture, theorem 1: with norms at the heads it would be about 1; "
@@ -210,7 +210,7 @@ RULES = (
         read=_cold,
     ),
     Rule(
-        name="not-in-optimiser",
+        name="not-in-optimizer",
         severity="sick",
         title="The optimiser was not given all parameters",
         says=(
@@ -218,8 +218,8 @@ RULES = (
             "groups, so that they never change. If they are meant to rest, say "
             "requires_grad_(False), which also saves their gradient."
         ),
-        quantity="not_in_optimiser",
-        measures=("optimiser",),
+        quantity="not_in_optimizer",
+        measures=("optimizer",),
         source="counted",
         confidence="proved",
         read=_forgotten,

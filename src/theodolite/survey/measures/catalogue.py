@@ -12,7 +12,7 @@ from .densities import DensityMeasure
 from .labels import ClassifierMeasure
 from .mapping import MapMeasure
 from .norm_statistics import NormsMeasure
-from .optimisers import OptimiserMeasure
+from .optimizers import OptimizerMeasure
 from .path_lengths import PathsMeasure
 from .rates import RatesMeasure
 from .signal_by_depth import SignalMeasure
@@ -24,7 +24,7 @@ MEASURES: tuple[Measure, ...] = (
     SignalMeasure(),
     UnitsMeasure(),
     NormsMeasure(),
-    OptimiserMeasure(),
+    OptimizerMeasure(),
     CurvatureMeasure(),
     RatesMeasure(),
     JacobianMeasure(),

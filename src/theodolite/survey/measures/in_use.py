@@ -88,20 +88,20 @@ class InUse:
 
 
 def in_use(
-    optimiser: Optimizer | None, parameters: Mapping[str, Tensor]
+    optimizer: Optimizer | None, parameters: Mapping[str, Tensor]
 ) -> InUse | None:
     """Return what an optimiser does to parameters.
 
     None where there is none, its kind has no bound, or it holds none of them.
 
     Args:
-        optimiser: The optimiser.
+        optimizer: The optimiser.
         parameters: In the order of the Hessian's columns.
     """
-    name = "" if optimiser is None else kind_of(optimiser)
-    if optimiser is None or not name:
+    name = "" if optimizer is None else kind_of(optimizer)
+    if optimizer is None or not name:
         return None
-    groups = {id(p): group for group in optimiser.param_groups for p in group["params"]}
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
     found = [groups.get(id(p)) for p in parameters.values()]
     if all(group is None for group in found):
         return None
@@ -112,11 +112,11 @@ def in_use(
     )
 
 
-def kind_of(optimiser: Optimizer) -> str:
+def kind_of(optimizer: Optimizer) -> str:
     """Return which of the rates belongs to an optimiser, or nothing."""
-    kind = type(optimiser).__name__
+    kind = type(optimizer).__name__
     if kind == "SGD":
-        momentum = any(group.get("momentum") for group in optimiser.param_groups)
+        momentum = any(group.get("momentum") for group in optimizer.param_groups)
         return "momentum" if momentum else "gd"
     if kind == "RMSprop":
         return "rmsprop"

@@ -11,7 +11,7 @@ Parameters = Mapping[str, Tensor]
 
 
 def scales_of(
-    optimiser: Optimizer | None, parameters: Parameters, gradients: Parameters
+    optimizer: Optimizer | None, parameters: Parameters, gradients: Parameters
 ) -> tuple[Tensor, str]:
     r"""Return the diagonal of $P^{-1/2}$, and where it comes from.
 
@@ -20,13 +20,13 @@ def scales_of(
     parameters that the optimiser does not hold are scaled by 0: they never move.
 
     Args:
-        optimiser: The optimiser in use.
+        optimizer: The optimiser in use.
         parameters: In the order of the Hessian's columns.
         gradients: Of the loss, by the same names.
     """
-    groups = {} if optimiser is None else _groups(optimiser)
+    groups = {} if optimizer is None else _groups(optimizer)
     held = {n: p for n, p in parameters.items() if id(p) in groups}
-    states = {n: _squares(optimiser, p) for n, p in held.items()}
+    states = {n: _squares(optimizer, p) for n, p in held.items()}
     stated = bool(held) and all(state is not None for state in states.values())
     flat = []
     for name, parameter in parameters.items():
@@ -41,20 +41,20 @@ def scales_of(
     return torch.cat(flat), source
 
 
-def _groups(optimiser: Optimizer) -> dict[int, dict[str, Any]]:
+def _groups(optimizer: Optimizer) -> dict[int, dict[str, Any]]:
     """Return the group of each parameter that an optimiser holds, by its identity."""
-    return {id(p): group for group in optimiser.param_groups for p in group["params"]}
+    return {id(p): group for group in optimizer.param_groups for p in group["params"]}
 
 
-def _squares(optimiser: Optimizer | None, parameter: Tensor) -> Tensor | None:
+def _squares(optimizer: Optimizer | None, parameter: Tensor) -> Tensor | None:
     """Return the mean squared gradient of Adam, RMSprop and their kin."""
-    if optimiser is None or parameter not in optimiser.state:
+    if optimizer is None or parameter not in optimizer.state:
         return None
-    state = optimiser.state[parameter]
+    state = optimizer.state[parameter]
     if "max_exp_avg_sq" in state:
-        return _corrected(optimiser, parameter, state, "max_exp_avg_sq")
+        return _corrected(optimizer, parameter, state, "max_exp_avg_sq")
     if "exp_avg_sq" in state:
-        return _corrected(optimiser, parameter, state, "exp_avg_sq")
+        return _corrected(optimizer, parameter, state, "exp_avg_sq")
     if "square_avg" in state:
         square = state["square_avg"].detach().double()
         mean = state.get("grad_avg")
@@ -65,11 +65,11 @@ def _squares(optimiser: Optimizer | None, parameter: Tensor) -> Tensor | None:
 
 
 def _corrected(
-    optimiser: Optimizer, parameter: Tensor, state: dict[str, Any], key: str
+    optimizer: Optimizer, parameter: Tensor, state: dict[str, Any], key: str
 ) -> Tensor:
     """Divide by what a running mean lacks after few steps."""
     group = next(
-        g for g in optimiser.param_groups if any(p is parameter for p in g["params"])
+        g for g in optimizer.param_groups if any(p is parameter for p in g["params"])
     )
     betas = group.get("betas", (0.9, 0.999))
     steps = float(state.get("step", 1))

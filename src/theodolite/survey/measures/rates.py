@@ -77,8 +77,8 @@ def _scaled_rows(
     parameters: dict[str, Parameter],
 ) -> Iterator[Found]:
     """Yield rates of adaptive rules, and how the one in use compares with its own."""
-    use = in_use(site.optimiser, parameters)
-    scales, source = scales_of(site.optimiser, parameters, site.sounding.gradients)
+    use = in_use(site.optimizer, parameters)
+    scales, source = scales_of(site.optimizer, parameters, site.sounding.gradients)
     fewest = min(samples, site.sounding.samples) if "gradient" in source else samples
     labels = {"n_samples": fewest, "preconditioner": source}
     apart = use is not None and not use.alike
@@ -136,12 +136,12 @@ def _rate_rows(
 ) -> Iterator[Found]:
     """Yield the rate that all parameters bear, with its ends."""
     group: dict[str, Any] = {}
-    if site.optimiser is not None and kind_of(site.optimiser) == name:
-        group = site.optimiser.param_groups[0]
+    if site.optimizer is not None and kind_of(site.optimizer) == name:
+        group = site.optimizer.param_groups[0]
     plain = name in ("gd", "momentum")
     decay = float(group.get("weight_decay") or 0.0) if plain else 0.0
     curvature, error = float(top.eigenvalues[0]) + decay, error_of(top)
-    told = {**labels, "optimiser": name, "status": str(top.status)}
+    told = {**labels, "optimizer": name, "status": str(top.status)}
     if abs(curvature) <= error or math.isnan(curvature + error):
         for end in ("", "_low", "_high"):
             told |= {"nonfinite": NOT_RESOLVED}
@@ -161,7 +161,7 @@ def _use_rows(
 ) -> Iterator[Found]:
     """Yield the rate in use, and over what is stable."""
     used = max(use.rates)
-    told = {"optimiser": use.name, "n_rates": len(use.rates)}
+    told = {"optimizer": use.name, "n_rates": len(use.rates)}
     yield number("rate_in_use", used, 0.0, **told)
     ratio, error = float(top.eigenvalues[0]), error_of(top)
     first = use.treatments[0]

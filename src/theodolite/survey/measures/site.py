@@ -63,7 +63,7 @@ class Site:
         seed: Seed of whatever is random.
         budget_s: Seconds of the whole survey.
         started: When it started, by ``time.perf_counter``.
-        optimiser: The optimiser in use, if one was given.
+        optimizer: The optimiser in use, if one was given.
         labels_known: Whether targets are anybody's, rather than made up.
         modes: Train or eval mode in which each module was found, by its name.
         random_layers_off: Whether modules drew random numbers and are in eval mode.
@@ -82,7 +82,7 @@ class Site:
     seed: int = 0
     budget_s: float = 60.0
     started: float = field(default_factory=time.perf_counter)
-    optimiser: Optimizer | None = None
+    optimizer: Optimizer | None = None
     labels_known: bool = True
     modes: Mapping[str, bool] = field(default_factory=dict)
     random_layers_off: bool = False

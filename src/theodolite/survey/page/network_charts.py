@@ -166,7 +166,7 @@ def _whole_spectrum(sides: Sequence[Side]) -> Markup | None:
 
 def _rates(sides: Sequence[Side]) -> Markup | None:
     names = dict.fromkeys(
-        row.get("optimiser")
+        row.get("optimizer")
         for side in sides
         for row in side.rows.where(quantity="stable_rate")
     )
@@ -185,7 +185,7 @@ def _rates(sides: Sequence[Side]) -> Markup | None:
 
 def _rate(side: Side, optimizer: Any) -> Bar | None:
     value, low, high = (
-        _first(side.rows.where(quantity=f"stable_rate{end}", optimiser=optimizer))
+        _first(side.rows.where(quantity=f"stable_rate{end}", optimizer=optimizer))
         for end in ("", "_low", "_high")
     )
     if value is None or value <= 0:

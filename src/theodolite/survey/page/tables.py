@@ -10,9 +10,9 @@ from ..records.outcomes import on_samples, samples_of
 from .words import word
 
 # Labels that say which number a row is, in the order in which a table shows them.
-_LABELS = ("block", "module", "parameter", "optimiser", "rank", "share", "length")
+_LABELS = ("block", "module", "parameter", "optimizer", "rank", "share", "length")
 _LABELS += ("node", "sample")
-_NAMES = ("block", "module", "optimiser")
+_NAMES = ("block", "module", "optimizer")
 
 
 def value_of(row: Row) -> float | None:

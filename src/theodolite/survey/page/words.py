@@ -95,7 +95,7 @@ WORDS: dict[str, Word] = {
     "weight_decay": Word("Weight decay"),
     "momentum": Word("Momentum"),
     "frozen_parameters": Word("Frozen parameters"),
-    "not_in_optimiser": Word("Parameters no optimiser moves"),
+    "not_in_optimizer": Word("Parameters no optimiser moves"),
     "input_rms": Word("Inputs", "root mean square of what enters the network"),
     "input_condition": Word(
         "Unlike features", "largest variance of an input feature over the median one"
@@ -126,7 +126,7 @@ MEASURES: dict[str, str] = {
     "paths": "Path ensemble",
     "classifier": "Norms, margins, collapse",
     "rates": "Stable learning rates",
-    "optimiser": "The optimiser",
+    "optimizer": "The optimiser",
 }
 
 

@@ -9,7 +9,7 @@ from .outcomes import on_samples
 Severity = Literal["sick", "warning", "note", "good"]
 Confidence = Literal["proved", "measured", "rule of thumb"]
 AdviceKind = Literal[
-    "surgery", "rate", "initialisation", "batch_size", "optimiser", "mode"
+    "surgery", "rate", "initialisation", "batch_size", "optimizer", "mode"
 ]
 
 
@@ -89,7 +89,7 @@ class Advice:
     Attributes:
         rule: Rule of the finding.
         title: One line.
-        code: The lines that apply it, given ``model``, ``inputs``, ``optimiser``.
+        code: The lines that apply it, given ``model``, ``inputs``, ``optimizer``.
         kind: What is changed.
         trial: How it did, where it was tried.
     """

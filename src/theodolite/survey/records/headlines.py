@@ -81,7 +81,7 @@ def _rates(survey: "Survey") -> str:
     """Tell the rates by the samples that they were taken on, since lines are cut."""
     told: dict[str, list[str]] = {}
     for row in survey.find("stable_rate"):
-        brief = f"{row.get('optimiser')} {_brief(row)}"
+        brief = f"{row.get('optimizer')} {_brief(row)}"
         told.setdefault(on_samples(samples_of(row)).strip(), []).append(brief)
     parts = (": ".join(filter(None, (on, ", ".join(of)))) for on, of in told.items())
     return "; ".join(parts)

@@ -9,7 +9,7 @@
 - ``first_layer``, ``made_up``: inputs of the right shape, found from the model.
 - ``targets``: labels and losses found from what the model puts out.
 - ``read_data``: named datasets, image folders, ``.npz`` files.
-- ``optimisers_named``: an optimiser as a command line writes it.
+- ``optimizers_named``: an optimiser as a command line writes it.
 - ``dressing``: :func:`dress`, for a live module; ``from_spec``: :func:`subject_of`.
 
 May touch: ``records``. Start reading at ``dressing``.

@@ -133,9 +133,10 @@ def literal_arguments(text: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     try:
         call = ast.parse(written, mode="eval").body
         # Brackets inside may close the call early; a comment may hide the last one.
-        whole = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-        if not whole or call.end_col_offset != len(written.encode()):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise ValueError("more than arguments")
+        if call.end_col_offset != len(written.encode()):
+            raise ValueError("more behind the arguments")
         if any(k.arg is None for k in call.keywords):
             raise ValueError("arguments without a name")
         args = tuple(ast.literal_eval(one) for one in call.args)

@@ -50,7 +50,7 @@ def lightning_watch(
         norm_mode=NormMode(norm_mode),
         seed=seed,
         insist=quantities is not None,
-        optimiser=_of_trainer,
+        optimizer=_of_trainer,
     )
     logbook = Logbook(
         scene,

@@ -22,7 +22,7 @@ from .signals import loss_on
 
 def watch(
     model: nn.Module,
-    optimiser: Optimizer,
+    optimizer: Optimizer,
     every: int = 100,
     *,
     loss: Loss | None = None,
@@ -38,11 +38,11 @@ def watch(
     Steps are counted by the optimiser, and looked at before an update, when gradients
     are there, and once more at the end. The batch is the one that the loop passed
     through the model, unless ``batches`` are given. Whatever goes wrong is reported
-    once and never raised; model, optimiser and random numbers are as without it.
+    once and never raised; model, optimizer and random numbers are as without it.
 
     Args:
         model: The model that is trained, as the loop calls it.
-        optimiser: Its optimiser.
+        optimizer: Its optimiser.
         every: Steps from one look to the next.
         loss: The loss that is differentiated for ``sharpness``: the module that the
             loop calls, whose targets are then seen; or any loss, such as a function,
@@ -69,21 +69,21 @@ def watch(
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
-        >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         >>> loss = nn.MSELoss()
         >>> x, y = torch.randn(16, 2), torch.randn(16, 1)
-        >>> with watch(model, optimiser, every=2, loss=loss) as watched:
+        >>> with watch(model, optimizer, every=2, loss=loss) as watched:
         ...     for _ in range(4):
-        ...         optimiser.zero_grad()
+        ...         optimizer.zero_grad()
         ...         loss(model(x), y).backward()
-        ...         _ = optimiser.step()
+        ...         _ = optimizer.step()
         >>> watched.rows().where(quantity="sharpness").column("step")
         [0, 2, 4]
     """
-    _check(model, optimiser, every)
+    _check(model, optimizer, every)
     return Watch(
         model,
-        optimiser,
+        optimizer,
         every,
         loss=loss,
         batches=batches,
@@ -101,7 +101,7 @@ class Watch:
     def __init__(
         self,
         model: nn.Module,
-        optimiser: Optimizer,
+        optimizer: Optimizer,
         every: int,
         *,
         loss: Any,
@@ -112,7 +112,7 @@ class Watch:
         live: bool,
         html: str | Path | None,
     ) -> None:
-        self._model, self._optimiser = _inner(model), _own(optimiser)
+        self._model, self._optimizer = _inner(model), _own(optimizer)
         self._every, self._loss = every, None if loss is None else as_loss(loss)
         self._batches = None if batches is None else list(read_batches(batches))
         scene = Scene(
@@ -120,7 +120,7 @@ class Watch:
             title=type(self._model).__name__,
             seed=seed,
             insist=quantities is not None,
-            optimiser=lambda at: self._optimiser,
+            optimizer=lambda at: self._optimizer,
             loss_samples=self._loss_samples(),
         )
         self._logbook = Logbook(
@@ -145,7 +145,7 @@ class Watch:
         try:
             with Exclusive():
                 self._seen.open()
-                self._handle = self._optimiser.register_step_pre_hook(self._step)
+                self._handle = self._optimizer.register_step_pre_hook(self._step)
         except BaseException:
             self.__exit__(KeyboardInterrupt)
             raise
@@ -174,13 +174,13 @@ class Watch:
         return self.course().rows()
 
     def _settings(self) -> dict[str, Any]:
-        group = self._optimiser.param_groups[0]
+        group = self._optimizer.param_groups[0]
         facts = {k: v for k, v in group.items() if v and isinstance(v, int | float)}
         loss = self._loss
         name = type(loss).__name__ if isinstance(loss, nn.Module) else "not given"
         given = self._batches is not None
         return {
-            "optimiser": type(self._optimiser).__name__,
+            "optimizer": type(self._optimizer).__name__,
             **facts,
             "loss": getattr(loss, "__name__", name),
             "measured_on": "batches given" if given else "the batch of the step",
@@ -240,11 +240,11 @@ class Watch:
         return not self._busy and self._steps % self._every == 0
 
 
-def _check(model: Any, optimiser: Any, every: Any) -> None:
-    if not isinstance(model, nn.Module) or not isinstance(optimiser, Optimizer):
+def _check(model: Any, optimizer: Any, every: Any) -> None:
+    if not isinstance(model, nn.Module) or not isinstance(optimizer, Optimizer):
         raise ConfigError(
-            f"a {type(model).__name__} and a {type(optimiser).__name__} came, wanted "
-            "are a torch module and its optimiser: watch(model, optimiser, every=100)"
+            f"a {type(model).__name__} and a {type(optimizer).__name__} came, wanted "
+            "are a torch module and its optimiser: watch(model, optimizer, every=100)"
         )
     check_every(every)
 
@@ -257,11 +257,11 @@ def check_every(every: Any) -> None:
         )
 
 
-def _own(optimiser: Optimizer) -> Optimizer:
+def _own(optimizer: Optimizer) -> Optimizer:
     """Return the optimiser that makes the steps, of one that wraps it."""
-    while isinstance(inner := getattr(optimiser, "optimizer", None), Optimizer):
-        optimiser = inner
-    return optimiser
+    while isinstance(inner := getattr(optimizer, "optimizer", None), Optimizer):
+        optimizer = inner
+    return optimizer
 
 
 def _inner(model: nn.Module) -> nn.Module:

@@ -64,7 +64,7 @@ class Scene:
         title: What is trained, known at the first look.
         seed: Seed of whatever is random.
         insist: Whether what cannot be measured is a failure, or is noted and left out.
-        optimiser: Returns the optimiser in use, if it is known.
+        optimizer: Returns the optimiser in use, if it is known.
         missing: What was left out, with the reason.
         over: Whether the training has ended, so that gradients are old.
         loss_samples: On how many of how many samples the loss is taken, if on fewer
@@ -79,7 +79,7 @@ class Scene:
     title: str = ""
     seed: int = 0
     insist: bool = False
-    optimiser: Callable[[Snapshot], Optimizer | None] = lambda at: None
+    optimizer: Callable[[Snapshot], Optimizer | None] = lambda at: None
     missing: dict[str, str] = field(default_factory=dict)
     over: bool = False
     loss_samples: tuple[int, int] | None = None
@@ -171,10 +171,10 @@ def _norm(tensors: Iterable[torch.Tensor]) -> float:
 
 
 def _rate(scene: Scene, at: Snapshot) -> list[Found]:
-    optimiser = scene.optimiser(at)
-    if optimiser is None:
+    optimizer = scene.optimizer(at)
+    if optimizer is None:
         raise _LackingError("the optimiser is not known here")
-    groups = optimiser.param_groups
+    groups = optimizer.param_groups
     apart: list[Found] = [{}] if len(groups) == 1 else [
         {"group": place} for place in range(len(groups))
     ]  # fmt: skip
@@ -209,23 +209,23 @@ def _sharpness(scene: Scene, at: Snapshot) -> list[Found]:
     rows = [_number("sharpness", value, error, **told)]
     if abs(value) > error:
         scene.missing.pop("rate_over_stable", None)
-        return rows + _over_stable(scene.optimiser(at), value, error)
-    if isinstance(scene.optimiser(at), SGD):
+        return rows + _over_stable(scene.optimizer(at), value, error)
+    if isinstance(scene.optimizer(at), SGD):
         said = f"{NOT_RESOLVED}, for the error bar of the sharpness holds zero"
         scene.missing["rate_over_stable"] = f"{said} (step {at.step})"
     return rows
 
 
 def _over_stable(
-    optimiser: Optimizer | None, sharpness: float, error: float
+    optimizer: Optimizer | None, sharpness: float, error: float
 ) -> list[Found]:
     """Return rate times sharpness over what plain steps bear, of SGD alone.
 
     Other optimisers scale their steps, and the plain Hessian does not bound them.
     """
-    if not isinstance(optimiser, SGD):
+    if not isinstance(optimizer, SGD):
         return []
-    group = max(optimiser.param_groups, key=lambda one: one["lr"])
+    group = max(optimizer.param_groups, key=lambda one: one["lr"])
     most = bound(
         momentum=group["momentum"],
         dampening=group["dampening"],

@@ -49,7 +49,7 @@ def survey(
     *,
     loss: Loss | str | None = None,
     budget: str | float = "1min",
-    optimiser: Optimizer | None = None,
+    optimizer: Optimizer | None = None,
     norm_mode: NormMode | str = "as_is",
     seed: int = 0,
     measures: Sequence[str] | None = None,
@@ -73,7 +73,7 @@ def survey(
         loss: A torch loss module, ``loss(model, batch) -> scalar``, the name of a loss,
             or nothing, for the one that outputs and targets suggest.
         budget: Time to spend, such as ``"1min"``, ``"90s"``, or seconds.
-        optimiser: The torch optimiser in use, for its rate, decay and state.
+        optimizer: The torch optimiser in use, for its rate, decay and state.
         norm_mode: Statistics that normalisation layers use; by default each those of
             the mode it is in. Other modes set all norm layers, and put all else into
             eval mode.
@@ -94,7 +94,7 @@ def survey(
         >>> [block.name for block in found.blocks], found.inputs[:7]
         (['0', '2'], 'made up')
     """
-    _check(model, optimiser)
+    _check(model, optimizer)
     wanted, seconds = chosen(measures), seconds_of(budget)
     watch, outcomes = Stopwatch(), list[Measured]()
     subject: Subject | None = None
@@ -113,7 +113,7 @@ def survey(
                 seed=seed,
                 budget_s=seconds,
                 started=started,
-                optimiser=optimiser,
+                optimizer=optimizer,
                 labels_known=subject.labels_known,
             ) as site,
             line.open(),
@@ -135,7 +135,7 @@ def survey(
     stopped = any(outcome.status == "interrupted" for outcome in outcomes)
     if stopped or not tries or not found.advice or subject is None:
         return found
-    return _tried(found, subject, optimiser)
+    return _tried(found, subject, optimizer)
 
 
 def _title(model: nn.Module | Subject) -> str:
@@ -202,16 +202,16 @@ class _Patient:
     model: nn.Module
     batches: Any
     loss: Loss
-    optimiser: Optimizer | None
+    optimizer: Optimizer | None
 
 
-def _tried(found: Survey, subject: Subject, optimiser: Optimizer | None) -> Survey:
+def _tried(found: Survey, subject: Subject, optimizer: Optimizer | None) -> Survey:
     """Put the advice to the test; as it was where a person interrupts."""
     patient = _Patient(
         model=subject.model,
         batches=subject.batches,
         loss=subject.loss,
-        optimiser=optimiser,
+        optimizer=optimizer,
     )
     watch = Stopwatch()
     try:
@@ -221,15 +221,15 @@ def _tried(found: Survey, subject: Subject, optimiser: Optimizer | None) -> Surv
     return replace(found, advice=advice, cost=found.cost + watch.read())
 
 
-def _check(model: Any, optimiser: Any) -> None:
+def _check(model: Any, optimizer: Any) -> None:
     if not isinstance(model, nn.Module | Subject):
         raise MeasurementError(
             f"a {type(model).__name__} came, wanted is a torch.nn.Module: pass the "
             "network itself"
         )
-    if optimiser is not None and not isinstance(optimiser, Optimizer):
+    if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise ConfigError(
-            f"optimiser is a {type(optimiser).__name__}, wanted one of torch: pass "
+            f"optimizer is a {type(optimizer).__name__}, wanted one of torch: pass "
             "for instance torch.optim.SGD(model.parameters(), lr=0.1), or None"
         )
 
@@ -243,8 +243,8 @@ def _blocks(site: Site) -> tuple[Block, ...]:
 
 def _settings(site: Site) -> dict[str, Any]:
     """Return under what circumstances all was measured."""
-    optimiser = site.optimiser
-    groups = [] if optimiser is None else optimiser.param_groups
+    optimizer = site.optimizer
+    groups = [] if optimizer is None else optimizer.param_groups
     plain = (bool, int, float, str)
     facts = {k: v for k, v in (groups or [{}])[0].items() if isinstance(v, plain)}
     loss = site.loss
@@ -253,8 +253,8 @@ def _settings(site: Site) -> dict[str, Any]:
         "loss": getattr(loss, "__name__", name),
         "batch_size": samples_in(site.batch),
         "n_batches": len(site.batches),
-        "optimiser": type(optimiser).__name__ if optimiser is not None else "",
-        "optimiser_settings": facts,
+        "optimizer": type(optimizer).__name__ if optimizer is not None else "",
+        "optimizer_settings": facts,
         "dtype": str(site.dtype).removeprefix("torch."),
         "device": _device(site),
         **({"random_layers": "off, by eval mode"} if site.random_layers_off else {}),

@@ -13,11 +13,11 @@ from .specs import literal_arguments
 _EXAMPLE = "such as sgd:lr=0.1,momentum=0.9"
 
 
-def optimiser_of(text: str, model: nn.Module) -> Optimizer:
+def optimizer_of(text: str, model: nn.Module) -> Optimizer:
     """Return the torch optimiser that a text names, over all trainable parameters.
 
     Example:
-        >>> found = optimiser_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
+        >>> found = optimizer_of("sgd:lr=0.1,momentum=0.9", nn.Linear(1, 1))
         >>> found.defaults["momentum"]
         0.9
     """
@@ -28,7 +28,7 @@ def optimiser_of(text: str, model: nn.Module) -> Optimizer:
         if isinstance(kind, type) and issubclass(kind, Optimizer) and one != "Optimizer"
     }
     if name.lower() not in kinds:
-        raise unknown_name("optimiser", name, kinds)
+        raise unknown_name("optimizer", name, kinds)
     settings = _settings(written)
     try:
         leaves = [p for p in model.parameters() if p.requires_grad]

@@ -12,7 +12,7 @@ from .invariant import invariant_weights
 from .site import Site
 
 
-class OptimiserMeasure(Measure):
+class OptimizerMeasure(Measure):
     """Weight decay and momentum in use, parameters left out, decay without effect.
 
     ``decay_on_invariant_share`` is the share, among the numbers that decay acts on, of
@@ -20,13 +20,13 @@ class OptimiserMeasure(Measure):
     effective rate.
     """
 
-    name: ClassVar = "optimiser"
+    name: ClassVar = "optimizer"
     weight: ClassVar = 0.2
 
     def refusal(self, site: Site) -> str:
         """Want an optimiser."""
-        if site.optimiser is None:
-            return "no optimiser was given: pass optimiser=… to have it looked at"
+        if site.optimizer is None:
+            return "no optimiser was given: pass optimizer=… to have it looked at"
         return ""
 
     def forecast(self, site: Site) -> float:
@@ -35,11 +35,11 @@ class OptimiserMeasure(Measure):
 
     def rows(self, site: Site, allowance: Allowance) -> Iterator[Found]:
         """Yield what is in use, then what is left out."""
-        assert site.optimiser is not None
-        groups = site.optimiser.param_groups
+        assert site.optimizer is not None
+        groups = site.optimizer.param_groups
         yield number("weight_decay", _largest(groups, "weight_decay"), 0.0)
         yield number("momentum", momentum_of(groups), 0.0)
-        yield number("steps_made", _steps(site.optimiser), 0.0)
+        yield number("steps_made", _steps(site.optimizer), 0.0)
         held = {id(p) for group in groups for p in group["params"]}
         frozen = missing = 0
         for name, parameter in site.model.named_parameters():
@@ -50,7 +50,7 @@ class OptimiserMeasure(Measure):
                 owner = name.rpartition(".")[0]
                 yield number("left_out", parameter.numel(), 0.0, module=owner)
         yield number("frozen_parameters", frozen, 0.0)
-        yield number("not_in_optimiser", missing, 0.0)
+        yield number("not_in_optimizer", missing, 0.0)
         yield from _decay(site, groups)
 
 
@@ -64,9 +64,9 @@ def momentum_of(groups: list[dict[str, Any]]) -> float:
     return float(max(betas)) if betas else _largest(groups, "momentum")
 
 
-def _steps(optimiser: Optimizer) -> float:
+def _steps(optimizer: Optimizer) -> float:
     """Return the steps that an optimiser counted; plain descent counts none."""
-    counts = [state.get("step", 0) for state in optimiser.state.values()]
+    counts = [state.get("step", 0) for state in optimizer.state.values()]
     return float(max(counts, default=0))
 
 
